@@ -1,0 +1,70 @@
+# How every target of the project is compiled, and the three ways to declare one.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+# -O2 everywhere; the kernels ask for -O3 themselves, where unrolling pays.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(kvasir_flags INTERFACE)
+target_compile_options(kvasir_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wconversion -Wno-sign-conversion
+  -Werror
+  # A product and a sum are fused where the code says so, and nowhere else: bits must not depend on the compiler's mood.
+  -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(kvasir_flags INTERFACE -Wno-restrict)  # false alarms in std::string (GCC bug 105651)
+endif()
+if(KVASIR_SANITIZE)
+  add_compile_options(-fsanitize=${KVASIR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${KVASIR_SANITIZE})
+endif()
+
+# kvasir_library(NAME SOURCES a.cpp … DEPS base … LINK sodium …): one folder of src/.
+# LINK names system libraries by their plain name, so that an installed package finds them without a helper.
+function(kvasir_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LINK" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(kvasir_${name} STATIC ${ARG_SOURCES})
+    set(scope PUBLIC)
+    target_link_libraries(kvasir_${name} PRIVATE $<BUILD_INTERFACE:kvasir_flags>)
+  else()
+    add_library(kvasir_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  set_target_properties(kvasir_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(kvasir_${name} ${scope}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:include>)
+  foreach(dep ${ARG_DEPS})
+    target_link_libraries(kvasir_${name} ${scope} kvasir_${dep})
+  endforeach()
+  target_link_libraries(kvasir_${name} ${scope} ${ARG_LINK})
+  set_property(GLOBAL APPEND PROPERTY KVASIR_LIBRARIES kvasir_${name})
+endfunction()
+
+# kvasir_test(NAME SOURCES a_test.cpp … DEPS kv …): a GoogleTest binary; each TEST is a CTest test of its own.
+function(kvasir_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LINK" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  add_executable(test_${name} ${ARG_SOURCES})
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(test_${name} PRIVATE KVASIR_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  foreach(dep ${ARG_DEPS})
+    target_link_libraries(test_${name} PRIVATE kvasir_${dep})
+  endforeach()
+  target_link_libraries(test_${name} PRIVATE kvasir_flags ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${name})
+endfunction()

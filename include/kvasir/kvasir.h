@@ -1,0 +1,124 @@
+// libkvasir: load a model, generate text, ask the cache what it did.
+//
+//     kvasir::Llm llm({.model = "models/tales"});
+//     kvasir::Answer answer = llm.generate("Once upon a time", {.max_tokens = 64});
+//     std::cout << answer.text << '\n' << answer.reuse << '\n';
+//
+// An Llm belongs to one thread at a time. Bad files, options and prompts throw kvasir::Error (kvasir/error.h) and change
+// nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kvasir/error.h"
+
+namespace kvasir {
+
+struct LlmOptions {
+  std::string model;                // a Hugging Face folder: config.json, model.safetensors, tokenizer.json
+  std::string device = "cpu";       // "cpu", or "ref": plain loops, the oracle
+  std::string isa = "auto";         // auto, scalar, avx2, avx512: the answer is the same with each
+  int threads = 0;                  // 0: as many as cores
+  std::int64_t context = 0;         // longest sequence, in tokens; 0: what the model was trained for
+  std::string kv_format = "f16";    // of cached keys and values: f32, f16, bf16
+  std::uint64_t kv_bytes = 0;       // memory for the cache; 0: four sequences of the longest context
+  int block_tokens = 16;            // tokens in a block of the cache
+  int max_batch_tokens = 512;       // tokens in a step, over all sequences
+  std::string eviction = "lru";     // lru, fifo, cost
+  bool reuse = true;                // find prefixes that are already cached
+  bool recompute = false;           // no cache at all: every token recomputes everything. For measuring.
+  std::function<void(int done, int all)> on_load;  // layers loaded
+};
+
+struct GenerateOptions {
+  std::int64_t max_tokens = 256;
+  bool ignore_eos = false;
+  float temperature = 0.8F;  // 0: greedy
+  int top_k = 0;
+  float top_p = 1.0F;
+  float min_p = 0.0F;
+  float repetition_penalty = 1.0F;
+  float frequency_penalty = 0.0F;
+  float presence_penalty = 0.0F;
+  std::vector<std::pair<std::int32_t, float>> logit_bias;
+  std::uint64_t seed = 0;
+};
+
+struct Message {
+  std::string role;  // "system", "user", "assistant"
+  std::string content;
+};
+
+struct Answer {
+  std::string text;
+  std::vector<std::int32_t> tokens;
+  std::string finish;  // "stop", "length" or "cancelled"
+  std::int64_t prompt_tokens = 0;
+  std::int64_t reused_tokens = 0;    // of the prompt, found in the cache
+  std::string reuse;                 // why not more: one sentence
+  std::int64_t computed_tokens = 0;  // rows the model ran
+  double first_token_seconds = 0;    // from the call to the first token
+  double total_seconds = 0;
+};
+
+struct CacheInfo {
+  std::int64_t blocks = 0;
+  std::int64_t block_tokens = 0;
+  std::int64_t block_bytes = 0;
+  std::int64_t free_blocks = 0;    // hold nothing
+  std::int64_t cached_blocks = 0;  // hold something that nobody is using, and may be found again or evicted
+  std::int64_t queried_tokens = 0;
+  std::int64_t hit_tokens = 0;
+  std::int64_t evicted_blocks = 0;
+};
+
+struct ModelInfo {
+  std::string description;  // "llama, 10 layers, 384 wide, 6 heads over 2 KV heads of 64"
+  std::string backend;      // "cpu, avx512, 2 threads"
+  std::uint64_t parameters = 0;
+  std::uint64_t weight_bytes = 0;
+  std::int64_t context = 0;
+  std::int64_t kv_bytes_per_token = 0;
+};
+
+class Llm {
+ public:
+  // Called with each piece of text as it becomes certain; returning kStop ends the answer.
+  enum class Next : std::uint8_t { kContinue, kStop };
+  using OnText = std::function<Next(std::string_view piece)>;
+
+  explicit Llm(LlmOptions options);
+  ~Llm();
+  Llm(Llm&&) noexcept;
+  Llm& operator=(Llm&&) noexcept;
+
+  // Continues a text. Special tokens in the prompt are read as such; the text's beginning (bos) is added.
+  Answer generate(std::string_view prompt, const GenerateOptions& options, const OnText& on_text = {});
+
+  // Answers the last message, in the model's own chat format. What is in the messages is never read as special tokens.
+  Answer chat(std::span<const Message> messages, const GenerateOptions& options, const OnText& on_text = {});
+
+  // Many prompts in one continuous batch. Each answer is the same, to the bit, as if it had been alone.
+  std::vector<Answer> generate_all(std::span<const std::string> prompts, const GenerateOptions& options);
+
+  // Continues tokens as they are.
+  Answer generate_tokens(std::span<const std::int32_t> tokens, const GenerateOptions& options, const OnText& on_text = {});
+
+  std::vector<std::int32_t> tokenize(std::string_view text) const;
+  bool can_chat() const;
+  ModelInfo model() const;
+  CacheInfo cache() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kvasir

@@ -1,0 +1,213 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+
+#include "backend/make_backend.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "kvasir/kvasir.h"
+#include "layout/codec.h"
+#include "text/chat_template.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer.h"
+
+namespace kvasir {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+EngineConfig engine_config(const LlmOptions& options) {
+  EngineConfig config;
+  config.k_format = config.v_format = parse_kv_format(options.kv_format);
+  config.block_tokens = options.block_tokens;
+  config.context = options.context;
+  config.kv_bytes = options.kv_bytes;
+  config.eviction = options.eviction;
+  config.reuse = options.reuse ? CacheConfig::Reuse::kOn : CacheConfig::Reuse::kOff;
+  config.mode = options.recompute ? EngineConfig::Mode::kRecompute : EngineConfig::Mode::kCached;
+  config.scheduler.max_batch_tokens = options.max_batch_tokens;
+  return config;
+}
+
+SamplingParams sampling_of(const GenerateOptions& options) {
+  SamplingParams params;
+  params.temperature = options.temperature;
+  params.top_k = options.top_k;
+  params.top_p = options.top_p;
+  params.min_p = options.min_p;
+  params.repetition_penalty = options.repetition_penalty;
+  params.frequency_penalty = options.frequency_penalty;
+  params.presence_penalty = options.presence_penalty;
+  params.logit_bias = options.logit_bias;
+  params.seed = options.seed;
+  return params;
+}
+
+std::unique_ptr<Model> load(const LlmOptions& options, Backend& backend) {
+  if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
+    fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens", "use 1 to 65536");
+  }
+  parse_kv_format(options.kv_format);  // a bad option is said before gigabytes are read
+  return load_model(options.model, backend, {options.max_batch_tokens, options.on_load});
+}
+
+}  // namespace
+
+// Members in the order they depend on each other: the engine goes first, the backend last.
+struct Llm::Impl {
+  explicit Impl(const LlmOptions& options)
+      : tokenizer(Tokenizer::load(options.model)),
+        backend(make_backend({options.device, options.threads, options.isa})),
+        model(load(options, *backend)),
+        engine(*backend, *model, engine_config(options)) {
+    if (tokenizer.vocab_size() > model->config().vocab) {
+      fail_input(fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
+                 options.model, "check that tokenizer.json and config.json belong together");
+    }
+    if (tokenizer.chat_template()) chat.emplace(*tokenizer.chat_template(), tokenizer.chat_template_where());
+  }
+
+  // One answer while it grows.
+  struct Growing {
+    Growing(const Tokenizer& tokenizer, const OnText& listener) : detokenizer(tokenizer), on_text(listener) {}
+
+    Answer answer;
+    Detokenizer detokenizer;
+    const OnText& on_text;
+    Clock::time_point start = Clock::now();
+  };
+
+  RequestId start(std::vector<TokenId> tokens, const GenerateOptions& options, Growing& growing) {
+    Request request;
+    request.sampling = sampling_of(options);
+    request.max_tokens = options.max_tokens;
+    if (!options.ignore_eos) request.stop_tokens = model->config().eos;
+    growing.answer.prompt_tokens = static_cast<std::int64_t>(tokens.size());
+    request.prompt = std::move(tokens);
+    return engine.submit(std::move(request), [this, &growing](const Update& update) { hear(update, growing); });
+  }
+
+  void hear(const Update& update, Growing& growing) {
+    Answer& answer = growing.answer;
+    if (answer.tokens.empty()) answer.first_token_seconds = seconds_since(growing.start);
+    std::string piece;
+    if (update.token >= 0) {
+      answer.tokens.push_back(update.token);
+      piece = growing.detokenizer.push(update.token);
+    }
+    if (update.finish != FinishReason::kNone) {
+      piece += growing.detokenizer.finish();
+      answer.finish = name_of(update.finish);
+      answer.total_seconds = seconds_since(growing.start);
+      answer.reused_tokens = update.record->reuse.reused_tokens;
+      answer.reuse = describe(update.record->reuse);
+      answer.computed_tokens = update.record->computed_tokens;
+    }
+    answer.text += piece;
+    if (piece.empty() || !growing.on_text) return;
+    if (growing.on_text(piece) == Next::kStop) engine.cancel(update.id);
+  }
+
+  Answer run_one(std::vector<TokenId> tokens, const GenerateOptions& options, const OnText& on_text) {
+    Growing growing(tokenizer, on_text);
+    start(std::move(tokens), options, growing);
+    engine.run();
+    return std::move(growing.answer);
+  }
+
+  Tokenizer tokenizer;
+  std::optional<ChatTemplate> chat;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+  Engine engine;
+};
+
+Llm::Llm(LlmOptions options) : impl_(std::make_unique<Impl>(options)) {}
+Llm::~Llm() = default;
+Llm::Llm(Llm&&) noexcept = default;
+Llm& Llm::operator=(Llm&&) noexcept = default;
+
+std::vector<std::int32_t> Llm::tokenize(std::string_view text) const {
+  return impl_->tokenizer.encode_document(text, Tokenizer::Specials::kParse);
+}
+
+Answer Llm::generate(std::string_view prompt, const GenerateOptions& options, const OnText& on_text) {
+  if (prompt.empty()) fail_input("the prompt is empty", "prompt", "give some text");
+  return impl_->run_one(tokenize(prompt), options, on_text);
+}
+
+Answer Llm::generate_tokens(std::span<const std::int32_t> tokens, const GenerateOptions& options, const OnText& on_text) {
+  return impl_->run_one({tokens.begin(), tokens.end()}, options, on_text);
+}
+
+Answer Llm::chat(std::span<const Message> messages, const GenerateOptions& options, const OnText& on_text) {
+  if (!can_chat()) fail_input("the model has no chat template", "chat", "use generate(), or a model that was tuned for chat");
+  if (messages.empty()) fail_input("there are no messages", "chat", "give at least one");
+  std::vector<ChatMessage> list;
+  for (const Message& message : messages) list.push_back({message.role, message.content});
+  RenderOptions render;
+  render.bos_token = impl_->tokenizer.bos_token().value_or("");
+  render.eos_token = impl_->tokenizer.eos_token().value_or("");
+  const std::vector<Piece> pieces = impl_->chat->render(list, render);
+  return impl_->run_one(encode_chat(impl_->tokenizer, pieces), options, on_text);
+}
+
+std::vector<Answer> Llm::generate_all(std::span<const std::string> prompts, const GenerateOptions& options) {
+  const OnText nobody;
+  std::vector<std::unique_ptr<Impl::Growing>> growing;
+  std::vector<RequestId> started;
+  try {
+    for (const std::string& prompt : prompts) {
+      if (prompt.empty()) fail_input("the prompt is empty", "prompt", "give some text");
+      growing.push_back(std::make_unique<Impl::Growing>(impl_->tokenizer, nobody));
+      started.push_back(impl_->start(tokenize(prompt), options, *growing.back()));
+    }
+  } catch (...) {
+    for (const RequestId id : started) impl_->engine.cancel(id);
+    impl_->engine.run();  // the others leave before what they report to does
+    throw;
+  }
+  impl_->engine.run();
+  std::vector<Answer> answers;
+  for (const auto& one : growing) answers.push_back(std::move(one->answer));
+  return answers;
+}
+
+bool Llm::can_chat() const { return impl_->chat.has_value(); }
+
+ModelInfo Llm::model() const {
+  const ModelConfig& config = impl_->model->config();
+  ModelInfo info;
+  info.description = fmt::format("{}, {} layers, {} wide, {} heads over {} KV heads of {}", name_of(config.architecture),
+                                 config.layers, config.hidden, config.heads, config.kv_heads, config.head_dim);
+  info.backend = impl_->backend->description();
+  info.parameters = parameter_count(config);
+  info.weight_bytes = impl_->model->weight_bytes();
+  info.context = impl_->engine.context();
+  const EngineConfig& engine = impl_->engine.config();
+  for (const KvGroup& group : kv_groups(config, engine.k_format, engine.v_format)) info.kv_bytes_per_token += bytes_per_token(group);
+  return info;
+}
+
+CacheInfo Llm::cache() const {
+  const KvCache& cache = impl_->engine.cache();
+  CacheInfo info;
+  info.block_tokens = cache.block_tokens();
+  for (size_t g = 0; g < cache.groups(); ++g) {
+    const BlockPool& pool = cache.pool(g);
+    info.blocks += pool.size();
+    info.free_blocks += pool.free_blocks();
+    info.cached_blocks += pool.available() - pool.free_blocks();
+    info.block_bytes += impl_->engine.storage().layout(g).block_bytes();
+  }
+  info.queried_tokens = cache.stats().queried_tokens;
+  info.hit_tokens = cache.stats().hit_tokens;
+  info.evicted_blocks = cache.stats().evicted_blocks;
+  return info;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,81 @@
+// Memory and arithmetic of one kind of device. Models are written against this, once for all of them.
+//
+// The contract that every backend keeps, and tests/laws checks:
+//   - a row's result depends on that row (and its sequence's cached rows) alone: not on the other rows of the batch,
+//     on how a sequence was cut into chunks, on the block size, on where blocks lie, or on the number of threads;
+//   - attention reads K and V in the cache's own format, the newest tokens included.
+// Only kv_write and attention know KV formats. Nothing here knows models, sequences' owners or policy.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "backend/buffer.h"
+#include "backend/tensor.h"
+#include "base/ids.h"
+#include "layout/kv_view.h"
+
+namespace kvasir {
+
+// A matrix of weights in the form its backend reads fastest: [outputs][inputs], y = W x.
+class Weight {
+ public:
+  Weight(int outputs, int inputs) : outputs_(outputs), inputs_(inputs) {}
+  virtual ~Weight() = default;
+  int outputs() const { return outputs_; }
+  int inputs() const { return inputs_; }
+
+ private:
+  int outputs_;
+  int inputs_;
+};
+
+// cos and sin of the angles of a batch's rows: [rows][pairs] each. Element i pairs with element i + pairs.
+struct RopeTable {
+  const float* cos = nullptr;
+  const float* sin = nullptr;
+  int pairs = 0;  // half the head's dimension
+};
+
+// Inputs of one attention call. Row r of q holds its heads one after the other: [heads][k_dim].
+// Query head h reads KV head h / (heads / view.layout.shape.heads).
+struct AttentionBatch {
+  Matrix q;
+  KvView view;
+  std::span<const SequenceView> sequences;
+  int heads = 0;
+  float scale = 1.0F;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string description() const = 0;  // "cpu, avx512, 2 threads"
+  // Names the arithmetic: two backends with one version give the same bits. Part of every block's name.
+  virtual std::string kernel_version() const = 0;
+
+  // Memory. allocate() gives zeros, aligned to 64 bytes at least.
+  virtual Buffer allocate(size_t bytes) = 0;
+  virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
+  virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
+  virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
+
+  // The weights one below the other, as one matrix. All have the same inputs and type.
+  virtual std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) = 0;
+
+  // Ops. x and out may be the same matrix where the shapes agree, except in matmul and attention.
+  virtual void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) = 0;
+  virtual void rms_norm(Matrix x, const float* weight, float eps, Matrix out) = 0;
+  virtual void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) = 0;
+  virtual void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) = 0;  // bias may be null
+  virtual void rope(Matrix x, int heads, const RopeTable& table) = 0;                       // in place
+  virtual void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) = 0;
+  virtual void attention(const AttentionBatch& batch, Matrix out) = 0;  // out: [rows][heads * v_dim]
+  virtual void swiglu(Matrix gate, Matrix up, Matrix out) = 0;          // silu(gate) * up
+  virtual void add(Matrix x, Matrix y) = 0;                             // x += y
+};
+
+}  // namespace kvasir

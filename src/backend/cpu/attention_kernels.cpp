@@ -1,0 +1,364 @@
+// Attention of a tile of queries over one split of the context.
+//
+// Scores: lane = key; a query's numbers are broadcast against 16 keys at a time, in the order of the dimensions.
+// Values: lane = dimension; value rows are added in the order of the keys. The only sum across lanes is that of the
+// weights, through the tree in lanes-inl.h. Keys outside a row's sight get the weight 0 exactly and are never
+// multiplied with: a row cannot tell which other rows were in its tile.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/attention_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target, which re-includes this file once per target.
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/lanes-inl.h"
+#include "layout/codec.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kvasir::cpu::HWY_NAMESPACE {
+
+inline constexpr float kMasked = -std::numeric_limits<float>::infinity();
+inline constexpr int kTilesPerSplit = kSplitTokens / kLanes;
+inline constexpr int kRowChunk = kParts == 1 ? 4 : 2;   // query rows that share a load of K or V
+inline constexpr int kTileChunk = kParts == 1 ? 4 : 2;  // key tiles, or groups of 16 dimensions, at once
+
+// --- scores ---------------------------------------------------------------------------------------------------------
+
+// The key tiles of a split that some row may see. All have one stride between dimensions.
+template <class T>
+struct KeyTiles {
+  const T* keys[kTilesPerSplit];
+  int index[kTilesPerSplit];
+  int count = 0;
+  std::int64_t stride = 0;
+};
+
+// Copies 16 keys into a tile of their own, for block sizes that 16 does not divide. Keys not yet written are zero.
+template <class T>
+const T* gather_tile(const AttendTask& task, Position first, Position end, T* to) {
+  const KvLayout& layout = task.view.layout;
+  std::memset(static_cast<void*>(to), 0, sizeof(T) * kLanes * static_cast<size_t>(layout.shape.k_dim));
+  for (int i = 0; i < kLanes && first + i < end; ++i) {
+    const BlockId block = task.sequence.block_of(first + i, layout.block_tokens);
+    if (block == kNoBlock) continue;
+    const auto* head = reinterpret_cast<const T*>(task.view.k_head(block, task.kv_head));
+    const int slot = static_cast<int>((first + i) % layout.block_tokens);
+    for (int d = 0; d < layout.shape.k_dim; ++d) to[d * kLanes + i] = head[task.view.k_index(slot, d)];
+  }
+  return to;
+}
+
+template <class T>
+KeyTiles<T> key_tiles(const AttendTask& task, Position begin, Position end, std::byte* room) {
+  const KvLayout& layout = task.view.layout;
+  const bool direct = layout.block_tokens % kLanes == 0;
+  KeyTiles<T> tiles;
+  tiles.stride = direct ? layout.block_tokens : kLanes;
+  for (Position first = begin; first < end; first += kLanes) {
+    const int index = static_cast<int>((first - begin) / kLanes);
+    const T* keys = nullptr;
+    if (direct) {
+      const BlockId block = task.sequence.block_of(first, layout.block_tokens);
+      if (block == kNoBlock) continue;
+      keys = reinterpret_cast<const T*>(task.view.k_head(block, task.kv_head)) + first % layout.block_tokens;
+    } else {
+      keys = gather_tile(task, first, end, reinterpret_cast<T*>(room) + index * kLanes * layout.shape.k_dim);
+    }
+    tiles.index[tiles.count] = index;
+    tiles.keys[tiles.count++] = keys;
+  }
+  return tiles;
+}
+
+template <class T, int R, int N>
+HWY_INLINE void score_chunk(const KeyTiles<T>& tiles, int first_tile, const float* q, int k_dim, float* scores) {
+  Lanes sums[R][N];
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < N; ++n) sums[r][n] = broadcast(0.0F);
+  }
+  for (int d = 0; d < k_dim; ++d) {
+    Lanes keys[N];
+    for (int n = 0; n < N; ++n) keys[n] = load(tiles.keys[first_tile + n] + d * tiles.stride);
+    for (int r = 0; r < R; ++r) {
+      const Lanes value = broadcast(q[r * k_dim + d]);
+      for (int n = 0; n < N; ++n) sums[r][n] = fma(value, keys[n], sums[r][n]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int n = 0; n < N; ++n) {
+      store(sums[r][n], scores + r * kSplitTokens + tiles.index[first_tile + n] * kLanes);
+    }
+  }
+}
+
+template <class T, int R>
+void score_rows(const KeyTiles<T>& tiles, const float* q, int k_dim, float* scores) {
+  int tile = 0;
+  for (; tile + kTileChunk <= tiles.count; tile += kTileChunk) {
+    score_chunk<T, R, kTileChunk>(tiles, tile, q, k_dim, scores);
+  }
+  for (; tile < tiles.count; ++tile) score_chunk<T, R, 1>(tiles, tile, q, k_dim, scores);
+}
+
+template <class T>
+void score(const AttendTask& task, const KeyTiles<T>& tiles, float* scores) {
+  const int k_dim = task.view.layout.shape.k_dim;
+  for (int row = 0; row < task.rows();) {
+    const float* q = task.q + row * k_dim;
+    float* to = scores + row * kSplitTokens;
+    switch (std::min(task.rows() - row, kRowChunk)) {
+      case 1: score_rows<T, 1>(tiles, q, k_dim, to), row += 1; break;
+      case 2: score_rows<T, 2>(tiles, q, k_dim, to), row += 2; break;
+      case 3: score_rows<T, 3>(tiles, q, k_dim, to), row += 3; break;
+      default: score_rows<T, 4>(tiles, q, k_dim, to), row += 4; break;
+    }
+  }
+}
+
+// --- weights --------------------------------------------------------------------------------------------------------
+
+// What a row sees of a split, as ranges of positions inside it: first sinks, then window.
+struct Sight {
+  int begin[2];
+  int end[2];
+};
+
+HWY_INLINE Sight sight_of(const AttendTask& task, int row, Position begin, Position end) {
+  const Position query = task.position_of(row);
+  const Retention& retention = task.view.retention;
+  const Position last = std::min(end, query + 1);
+  const Position sinks = retention.full() ? 0 : std::min(retention.sinks, last);
+  const Position window = std::max(retention.window_begin(query), sinks);
+  Sight sight;
+  sight.begin[0] = 0;
+  sight.end[0] = static_cast<int>(std::max<Position>(sinks - begin, 0));
+  sight.begin[1] = static_cast<int>(std::clamp<Position>(window - begin, 0, end - begin));
+  sight.end[1] = std::max(static_cast<int>(last - begin), sight.begin[1]);
+  return sight;
+}
+
+// Scores become weights, in place; what the row does not see becomes 0. The state of an empty row stays empty.
+HWY_INLINE SoftmaxState weigh(float* scores, const Sight& sight) {
+  SoftmaxState state;
+  const int tiles = (std::max(sight.end[0], sight.end[1]) + kLanes - 1) / kLanes;
+  if (sight.end[0] == 0 && sight.begin[1] == sight.end[1]) return state;
+  for (int i = sight.end[0]; i < sight.begin[1]; ++i) scores[i] = kMasked;
+  for (int i = std::max(sight.end[0], sight.end[1]); i < tiles * kLanes; ++i) scores[i] = kMasked;
+  Lanes top = broadcast(kMasked);
+  for (int tile = 0; tile < tiles; ++tile) top = max(top, load(scores + tile * kLanes));
+  state.m = max_lanes(top);
+  const Lanes shift = broadcast(state.m);
+  Lanes sums = broadcast(0.0F);
+  for (int tile = 0; tile < tiles; ++tile) {
+    const Lanes weights = exp(sub(load(scores + tile * kLanes), shift));
+    store(weights, scores + tile * kLanes);
+    sums = add(sums, weights);
+  }
+  state.d = sum_lanes(sums);
+  return state;
+}
+
+// --- values ---------------------------------------------------------------------------------------------------------
+
+// `count` value rows, `stride` elements apart, added to R rows of o with their weights.
+template <class T>
+struct ValueRun {
+  const T* rows;
+  std::int64_t stride;
+  int count;
+  const float* weights;  // of row 0; row r's are r * kSplitTokens further
+};
+
+template <class T, int R, int C>
+HWY_INLINE void mix_chunk(const ValueRun<T>& run, float* o, int o_stride, int column) {
+  Lanes sums[R][C];
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) sums[r][c] = load(o + r * o_stride + column + c * kLanes);
+  }
+  for (int i = 0; i < run.count; ++i) {
+    Lanes values[C];
+    for (int c = 0; c < C; ++c) values[c] = load(run.rows + i * run.stride + column + c * kLanes);
+    for (int r = 0; r < R; ++r) {
+      const Lanes weight = broadcast(run.weights[r * kSplitTokens + i]);
+      for (int c = 0; c < C; ++c) sums[r][c] = fma(weight, values[c], sums[r][c]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int c = 0; c < C; ++c) store(sums[r][c], o + r * o_stride + column + c * kLanes);
+  }
+}
+
+template <class T, int R>
+void mix_run(const ValueRun<T>& run, float* o, int o_stride) {
+  int column = 0;
+  for (; column + kTileChunk * kLanes <= o_stride; column += kTileChunk * kLanes) {
+    mix_chunk<T, R, kTileChunk>(run, o, o_stride, column);
+  }
+  for (; column < o_stride; column += kLanes) mix_chunk<T, R, 1>(run, o, o_stride, column);
+}
+
+// Where a split's value rows are, run by run: rows of one block lie one after the other.
+template <class T>
+struct Values {
+  const AttendTask& task;
+  Position begin;
+  const float* padded;  // when 16 does not divide v_dim: all rows of the split, as floats, padded
+
+  // Adds the rows [from, to) of the split to R rows of o.
+  template <int R>
+  void mix(int from, int to, const float* weights, float* o, int o_stride) const {
+    const KvLayout& layout = task.view.layout;
+    if (padded != nullptr) {
+      if (from < to) {
+        mix_run<float, R>({padded + from * o_stride, o_stride, to - from, weights + from}, o, o_stride);
+      }
+      return;
+    }
+    while (from < to) {
+      const Position position = begin + from;
+      const int slot = static_cast<int>(position % layout.block_tokens);
+      const int count = std::min(to - from, layout.block_tokens - slot);
+      const BlockId block = task.sequence.block_of(position, layout.block_tokens);
+      const auto* rows = reinterpret_cast<const T*>(task.view.v_head(block, task.kv_head)) + task.view.v_index(slot, 0);
+      mix_run<T, R>({rows, layout.shape.v_dim, count, weights + from}, o, o_stride);
+      from += count;
+    }
+  }
+};
+
+// R rows whose sights overlap share the reads of what all of them see; the ends are each row's own.
+template <class T, int R>
+void mix_rows(const Values<T>& values, const Sight* sights, const float* weights, float* o, int o_stride) {
+  for (int part = 0; part < 2; ++part) {
+    int begin = sights[0].begin[part];
+    int end = sights[0].end[part];
+    for (int r = 1; r < R; ++r) {
+      begin = std::max(begin, sights[r].begin[part]);
+      end = std::min(end, sights[r].end[part]);
+    }
+    end = std::max(begin, end);
+    for (int r = 0; r < R; ++r) {
+      const int own_end = std::min(begin, sights[r].end[part]);
+      values.template mix<1>(sights[r].begin[part], own_end, weights + r * kSplitTokens, o + r * o_stride, o_stride);
+    }
+    values.template mix<R>(begin, end, weights, o, o_stride);
+    for (int r = 0; r < R; ++r) {
+      const int own_begin = std::max(end, sights[r].begin[part]);
+      values.template mix<1>(own_begin, sights[r].end[part], weights + r * kSplitTokens, o + r * o_stride, o_stride);
+    }
+  }
+}
+
+template <class T>
+void mix(const Values<T>& values, const Sight* sights, const float* weights, PartialRows out, int rows) {
+  for (int row = 0; row < rows;) {
+    const float* w = weights + row * kSplitTokens;
+    float* o = out.o + row * out.stride;
+    switch (std::min(rows - row, kRowChunk)) {
+      case 1: mix_rows<T, 1>(values, sights + row, w, o, out.stride), row += 1; break;
+      case 2: mix_rows<T, 2>(values, sights + row, w, o, out.stride), row += 2; break;
+      case 3: mix_rows<T, 3>(values, sights + row, w, o, out.stride), row += 3; break;
+      default: mix_rows<T, 4>(values, sights + row, w, o, out.stride), row += 4; break;
+    }
+  }
+}
+
+// Value rows whose length 16 does not divide, as padded floats.
+template <class T>
+void pad_values(const AttendTask& task, Position begin, Position end, float* to, int stride) {
+  const KvLayout& layout = task.view.layout;
+  for (Position position = begin; position < end; ++position, to += stride) {
+    const BlockId block = task.sequence.block_of(position, layout.block_tokens);
+    if (block == kNoBlock) continue;
+    const auto* rows = reinterpret_cast<const T*>(task.view.v_head(block, task.kv_head));
+    const T* row = rows + task.view.v_index(static_cast<int>(position % layout.block_tokens), 0);
+    HWY_ALIGN float wide[kLanes];
+    for (int column = 0; column < stride; column += kLanes) {
+      const int n = std::min(kLanes, layout.shape.v_dim - column);
+      HWY_ALIGN T narrow[kLanes] = {};
+      std::memcpy(static_cast<void*>(narrow), row + column, sizeof(T) * static_cast<size_t>(n));
+      store(load(narrow), wide);
+      std::memcpy(to + column, wide, sizeof wide);
+    }
+  }
+}
+
+// --- the split ------------------------------------------------------------------------------------------------------
+
+template <class K>
+void score_split(const AttendTask& task, Position begin, Position end, const AttendScratch& scratch) {
+  score(task, key_tiles<K>(task, begin, end, scratch.keys), scratch.scores);
+}
+
+template <class V>
+void mix_split(const AttendTask& task, Position begin, Position end, const Sight* sights,
+               const AttendScratch& scratch, PartialRows out) {
+  const float* padded = nullptr;
+  if (task.view.layout.shape.v_dim % kLanes != 0) {
+    pad_values<V>(task, begin, end, scratch.values, out.stride);
+    padded = scratch.values;
+  }
+  mix(Values<V>{task, begin, padded}, sights, scratch.scores, out, task.rows());
+}
+
+void attend_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) {
+  const Position begin = split * kSplitTokens;
+  const Position end = std::min<Position>(begin + kSplitTokens, task.position_of(task.rows() - 1) + 1);
+  const int rows = task.rows();
+  std::memset(out.o, 0, sizeof(float) * static_cast<size_t>(rows * out.stride));
+  switch (task.view.layout.k_format) {
+    case KvFormat::kF32: score_split<float>(task, begin, end, scratch); break;
+    case KvFormat::kF16: score_split<hwy::float16_t>(task, begin, end, scratch); break;
+    case KvFormat::kBF16: score_split<hwy::bfloat16_t>(task, begin, end, scratch); break;
+  }
+  Sight sights[kMaxQueryRows];
+  for (int row = 0; row < rows; ++row) {
+    sights[row] = sight_of(task, row, begin, end);
+    out.state[row] = weigh(scratch.scores + row * kSplitTokens, sights[row]);
+  }
+  switch (task.view.layout.v_format) {
+    case KvFormat::kF32: mix_split<float>(task, begin, end, sights, scratch, out); break;
+    case KvFormat::kF16: mix_split<hwy::float16_t>(task, begin, end, sights, scratch, out); break;
+    case KvFormat::kBF16: mix_split<hwy::bfloat16_t>(task, begin, end, sights, scratch, out); break;
+  }
+}
+
+void merge_rows(PartialRows into, PartialRows from, int rows) {
+  for (int row = 0; row < rows; ++row) {
+    const SoftmaxMerge merged = merge(into.state[row], from.state[row]);
+    into.state[row] = merged.state;
+    const Lanes first = broadcast(merged.first_scale);
+    const Lanes second = broadcast(merged.second_scale);
+    float* a = into.o + row * into.stride;
+    const float* b = from.o + row * from.stride;
+    for (int i = 0; i < into.stride; i += kLanes) {
+      store(fma(load(a + i), first, mul(load(b + i), second)), a + i);
+    }
+  }
+}
+
+void finish_row(PartialRows sums, int row, int v_dim, float* out) {
+  const float d = sums.state[row].d;
+  const float* o = sums.o + row * sums.stride;
+  for (int i = 0; i < v_dim; ++i) out[i] = o[i] / d;
+}
+
+AttentionKernels attention_table() { return {&attend_split, &merge_rows, &finish_row}; }
+
+}  // namespace kvasir::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backend/cpu/targets.h"
+
+namespace kvasir::cpu {
+
+AttentionKernels attention_kernels(Isa isa) { KVASIR_CHOOSE(isa, attention_table); }
+
+}  // namespace kvasir::cpu
+#endif

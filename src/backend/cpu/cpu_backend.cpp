@@ -1,0 +1,144 @@
+#include "backend/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_matmul.h"
+#include "backend/cpu/kernels.h"
+#include "base/check.h"
+#include "base/thread_pool.h"
+#include "layout/codec.h"
+
+namespace kvasir {
+namespace {
+
+using cpu::kLanes;
+using cpu::mine;
+using cpu::PanelWeight;
+
+// One token's K and V of one layer into its slot.
+template <class K, class V>
+void write_token(const float* k, const float* v, const KvView& view, BlockId block, int slot) {
+  const KvShape& shape = view.layout.shape;
+  for (int h = 0; h < shape.heads; ++h) {
+    auto* keys = reinterpret_cast<typename K::Stored*>(view.k_head(block, h));
+    auto* values = reinterpret_cast<typename V::Stored*>(view.v_head(block, h));
+    for (int d = 0; d < shape.k_dim; ++d) keys[view.k_index(slot, d)] = K::encode(*k++);
+    for (int d = 0; d < shape.v_dim; ++d) values[view.v_index(slot, d)] = V::encode(*v++);
+  }
+}
+
+template <class Codec>
+void read_column(const PanelWeight& table, TokenId token, float* out) {
+  const auto* panel = reinterpret_cast<const typename Codec::Stored*>(table.at(token / kLanes, 0)) + token % kLanes;
+  for (int i = 0; i < table.inputs(); ++i) out[i] = Codec::decode(panel[static_cast<std::ptrdiff_t>(i) * kLanes]);
+}
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(int threads, Isa isa)
+      : isa_(isa), pool_(threads), rows_(cpu::row_kernels(isa)), matmul_(isa, pool_), attention_(isa, pool_) {}
+
+  std::string description() const override { return fmt::format("cpu, {}, {} thread{}", name_of(isa_), pool_.threads(), pool_.threads() == 1 ? "" : "s"); }
+  std::string kernel_version() const override { return "cpu-1"; }  // neither the isa nor the threads change a bit
+
+  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
+  void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
+  void download(std::span<std::byte> to, const std::byte* from) override { std::copy_n(from, to.size(), to.data()); }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
+
+  std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return matmul_.pack(stacked); }
+
+  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
+    each_row(static_cast<int>(tokens.size()), [&](int r) {
+      const TokenId token = tokens[static_cast<size_t>(r)];
+      CHECK(token >= 0 && token < table.outputs());
+      switch (mine(table).dtype) {
+        case DType::kF32: return read_column<CodecF32>(mine(table), token, out.row(r));
+        case DType::kF16: return read_column<CodecF16>(mine(table), token, out.row(r));
+        case DType::kBF16: return read_column<CodecBF16>(mine(table), token, out.row(r));
+      }
+    });
+  }
+
+  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
+    each_row(x.rows, [&](int r) { rows_.rms_norm(x.row(r), weight, eps, x.cols, out.row(r)); });
+  }
+
+  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
+    each_row(x.rows, [&](int r) { rows_.layer_norm(x.row(r), weight, bias, eps, x.cols, out.row(r)); });
+  }
+
+  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
+    matmul_.run(mine(weight), x, out);
+    if (bias == nullptr) return;
+    each_row(out.rows, [&](int r) { rows_.add(out.row(r), bias, out.cols); });
+  }
+
+  void rope(Matrix x, int heads, const RopeTable& table) override {
+    each_row(x.rows, [&](int r) {
+      const std::ptrdiff_t angle = static_cast<std::ptrdiff_t>(r) * table.pairs;
+      for (int h = 0; h < heads; ++h) {
+        rows_.rotate(x.row(r) + static_cast<std::ptrdiff_t>(h) * (x.cols / heads), table.cos + angle,
+                     table.sin + angle, table.pairs);
+      }
+    });
+  }
+
+  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
+    visit_codec(view.layout.k_format, [&](auto k_codec) {
+      visit_codec(view.layout.v_format, [&](auto v_codec) {
+        for (const SequenceView& sequence : sequences) {
+          each_row(sequence.rows, [&](int i) {
+            const Position position = sequence.start + i;
+            const BlockId block = sequence.block_of(position, view.layout.block_tokens);
+            const int row = sequence.first_row + i;
+            write_token<decltype(k_codec), decltype(v_codec)>(
+                k.row(row), v.row(row), view, block, static_cast<int>(position % view.layout.block_tokens));
+          });
+        }
+      });
+    });
+  }
+
+  void attention(const AttentionBatch& batch, Matrix out) override { attention_.run(batch, out); }
+
+  void swiglu(Matrix gate, Matrix up, Matrix out) override {
+    each_row(out.rows, [&](int r) { rows_.swiglu(gate.row(r), up.row(r), out.cols, out.row(r)); });
+  }
+
+  void add(Matrix x, Matrix y) override {
+    each_row(x.rows, [&](int r) { rows_.add(x.row(r), y.row(r), x.cols); });
+  }
+
+ private:
+  // A few rows are cheaper to do than to hand out.
+  template <class Body>
+  void each_row(int rows, const Body& body) {
+    constexpr int kWorthSharing = 8;
+    constexpr int kRowsPerItem = 4;
+    if (rows < kWorthSharing) {
+      for (int r = 0; r < rows; ++r) body(r);
+      return;
+    }
+    pool_.parallel_for((rows + kRowsPerItem - 1) / kRowsPerItem, [&](std::int64_t item, int) {
+      const int first = static_cast<int>(item) * kRowsPerItem;
+      for (int r = first; r < std::min(first + kRowsPerItem, rows); ++r) body(r);
+    });
+  }
+
+  Isa isa_;
+  ThreadPool pool_;
+  cpu::RowKernels rows_;
+  cpu::Matmul matmul_;
+  cpu::Attention attention_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa) { return std::make_unique<CpuBackend>(threads, isa); }
+
+}  // namespace kvasir

@@ -1,0 +1,13 @@
+// The fast backend for CPUs: Highway kernels behind one table an instruction set, and a pool of threads.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "backend/cpu/isa.h"
+
+namespace kvasir {
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa);
+
+}  // namespace kvasir

@@ -1,0 +1,36 @@
+#include "backend/cpu/isa.h"
+
+#include <fmt/format.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace kvasir {
+
+std::string_view name_of(Isa isa) {
+  return isa == Isa::kAvx512 ? "avx512" : isa == Isa::kAvx2 ? "avx2" : "scalar";
+}
+
+std::vector<Isa> available_isas() {
+  std::vector<Isa> out{Isa::kScalar};
+  const std::int64_t targets = hwy::SupportedTargets();
+  if (targets & HWY_AVX2) out.push_back(Isa::kAvx2);
+  if (targets & HWY_AVX3) out.push_back(Isa::kAvx512);
+  return out;
+}
+
+Isa parse_isa(std::string_view name) {
+  const std::vector<Isa> available = available_isas();
+  if (name == "auto") return available.back();
+  std::string known;
+  for (const Isa isa : available) {
+    if (name_of(isa) == name) return isa;
+    known += fmt::format(", {}", name_of(isa));
+  }
+  fail_usage(fmt::format("this machine has no instruction set '{}'", name), "--isa", "use auto" + known);
+}
+
+}  // namespace kvasir

@@ -1,0 +1,138 @@
+// Sixteen virtual lanes of float, as one, two or sixteen registers. Included once per target by foreach_target.
+
+#if defined(KVASIR_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef KVASIR_LANES_INL_H_
+#undef KVASIR_LANES_INL_H_
+#else
+#define KVASIR_LANES_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/cpu/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kvasir::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using FloatTag = hn::CappedTag<float, kLanes>;
+using FloatVec = hn::Vec<FloatTag>;
+inline constexpr int kPart = static_cast<int>(hn::MaxLanes(FloatTag()));
+inline constexpr int kParts = kLanes / kPart;
+
+struct Lanes {
+  FloatVec part[kParts];
+};
+
+HWY_INLINE FloatVec fused(FloatVec a, FloatVec b, FloatVec c) {
+#if HWY_TARGET == HWY_SCALAR
+  return FloatVec(std::fma(a.raw, b.raw, c.raw));  // Highway's scalar MulAdd rounds twice
+#else
+  return hn::MulAdd(a, b, c);
+#endif
+}
+
+HWY_INLINE Lanes broadcast(float value) {
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::Set(FloatTag(), value);
+  return out;
+}
+
+HWY_INLINE Lanes load(const float* from) {
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::LoadU(FloatTag(), from + i * kPart);
+  return out;
+}
+
+template <class Half>
+HWY_INLINE Lanes load(const Half* from) {  // hwy::float16_t, hwy::bfloat16_t
+  const hn::Rebind<Half, FloatTag> half;
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::PromoteTo(FloatTag(), hn::LoadU(half, from + i * kPart));
+  return out;
+}
+
+HWY_INLINE void store(const Lanes& lanes, float* to) {
+  for (int i = 0; i < kParts; ++i) hn::StoreU(lanes.part[i], FloatTag(), to + i * kPart);
+}
+
+// a * b + c, rounded once.
+HWY_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = fused(a.part[i], b.part[i], c.part[i]);
+  return out;
+}
+
+#define KVASIR_LANEWISE(name, expression)                    \
+  HWY_INLINE Lanes name(const Lanes& a, const Lanes& b) {    \
+    Lanes out;                                               \
+    for (int i = 0; i < kParts; ++i) {                       \
+      const FloatVec x = a.part[i];                          \
+      const FloatVec y = b.part[i];                          \
+      out.part[i] = expression;                              \
+    }                                                        \
+    return out;                                              \
+  }
+KVASIR_LANEWISE(add, hn::Add(x, y))
+KVASIR_LANEWISE(sub, hn::Sub(x, y))
+KVASIR_LANEWISE(mul, hn::Mul(x, y))
+KVASIR_LANEWISE(div, hn::Div(x, y))
+KVASIR_LANEWISE(max, hn::Max(x, y))
+#undef KVASIR_LANEWISE
+
+// The one tree by which lanes become a number: halves onto halves.
+HWY_INLINE float sum_lanes(const Lanes& lanes) {
+  HWY_ALIGN float v[kLanes];
+  store(lanes, v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) v[i] += v[i + half];
+  }
+  return v[0];
+}
+
+HWY_INLINE float max_lanes(const Lanes& lanes) {
+  HWY_ALIGN float v[kLanes];
+  store(lanes, v);
+  float top = v[0];
+  for (int i = 1; i < kLanes; ++i) top = v[i] > top ? v[i] : top;
+  return top;
+}
+
+// e^x to within 2 ulp for x <= 0 … 88; below -87.3 exactly 0, so that a masked score of -inf has no weight at all.
+HWY_INLINE FloatVec exp_vec(FloatVec x) {
+  const FloatTag f;
+  const hn::RebindToSigned<FloatTag> i32;
+  const FloatVec lowest = hn::Set(f, -87.33F);
+  const FloatVec magic = hn::Set(f, 12582912.0F);  // 1.5 * 2^23: adding it rounds to an integer
+  const FloatVec bounded = hn::Min(hn::Max(x, lowest), hn::Set(f, 88.0F));
+  const FloatVec shifted = fused(bounded, hn::Set(f, 1.44269504F), magic);
+  const FloatVec n = hn::Sub(shifted, magic);
+  FloatVec r = fused(n, hn::Set(f, -0.693359375F), bounded);
+  r = fused(n, hn::Set(f, 2.12194440e-4F), r);
+  FloatVec p = hn::Set(f, 1.9875691500e-4F);
+  p = fused(p, r, hn::Set(f, 1.3981999507e-3F));
+  p = fused(p, r, hn::Set(f, 8.3334519073e-3F));
+  p = fused(p, r, hn::Set(f, 4.1665795894e-2F));
+  p = fused(p, r, hn::Set(f, 1.6666665459e-1F));
+  p = fused(p, r, hn::Set(f, 5.0000001201e-1F));
+  p = fused(p, hn::Mul(r, r), r);
+  p = hn::Add(p, hn::Set(f, 1.0F));
+  const auto exponent = hn::Sub(hn::BitCast(i32, shifted), hn::BitCast(i32, magic));
+  const auto scale = hn::ShiftLeft<23>(hn::Add(exponent, hn::Set(i32, 127)));
+  const FloatVec result = hn::Mul(p, hn::BitCast(f, scale));
+  return hn::IfThenElse(hn::Lt(x, lowest), hn::Zero(f), result);
+}
+
+HWY_INLINE Lanes exp(const Lanes& x) {
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = exp_vec(x.part[i]);
+  return out;
+}
+
+}  // namespace kvasir::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard, once per target

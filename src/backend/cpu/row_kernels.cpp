@@ -1,0 +1,123 @@
+// Norms, gates and rotations: one row, or one head, a call.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/row_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target, which re-includes this file once per target.
+#include <hwy/highway.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kvasir::cpu::HWY_NAMESPACE {
+
+// The last, partial group of a row, padded: padding adds zeros to sums, which changes no bit.
+struct Tail {
+  HWY_ALIGN float values[kLanes] = {};
+};
+
+HWY_INLINE Tail tail_of(const float* x, int from, int n) {
+  Tail tail;
+  std::memcpy(tail.values, x + from, static_cast<size_t>(n - from) * sizeof(float));
+  return tail;
+}
+
+HWY_INLINE float sum_of_squares(const float* x, float mean, int n) {
+  const Lanes middle = broadcast(mean);
+  Lanes sums = broadcast(0.0F);
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Lanes v = sub(load(x + i), middle);
+    sums = fma(v, v, sums);
+  }
+  if (i < n) {
+    Tail tail = tail_of(x, i, n);
+    for (int j = 0; j < n - i; ++j) tail.values[j] -= mean;
+    const Lanes v = load(tail.values);
+    sums = fma(v, v, sums);
+  }
+  return sum_lanes(sums);
+}
+
+HWY_INLINE float sum_of(const float* x, int n) {
+  Lanes sums = broadcast(0.0F);
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) sums = add(sums, load(x + i));
+  if (i < n) sums = add(sums, load(tail_of(x, i, n).values));
+  return sum_lanes(sums);
+}
+
+void rms_norm(const float* x, const float* weight, float eps, int n, float* out) {
+  const float scale = 1.0F / std::sqrt(sum_of_squares(x, 0.0F, n) / static_cast<float>(n) + eps);
+  const Lanes scales = broadcast(scale);
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(mul(mul(load(x + i), scales), load(weight + i)), out + i);
+  for (; i < n; ++i) out[i] = x[i] * scale * weight[i];
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float eps, int n, float* out) {
+  const float mean = sum_of(x, n) / static_cast<float>(n);
+  const float scale = 1.0F / std::sqrt(sum_of_squares(x, mean, n) / static_cast<float>(n) + eps);
+  for (int i = 0; i < n; ++i) {
+    const float normed = (x[i] - mean) * scale * weight[i];
+    out[i] = bias == nullptr ? normed : normed + bias[i];
+  }
+}
+
+HWY_INLINE Lanes gated(const Lanes& gate, const Lanes& up) {
+  const Lanes one = broadcast(1.0F);
+  const Lanes denominator = add(one, exp(sub(broadcast(0.0F), gate)));
+  return mul(div(gate, denominator), up);
+}
+
+void swiglu(const float* gate, const float* up, int n, float* out) {
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(gated(load(gate + i), load(up + i)), out + i);
+  if (i == n) return;
+  HWY_ALIGN float padded[kLanes];
+  store(gated(load(tail_of(gate, i, n).values), load(tail_of(up, i, n).values)), padded);
+  std::memcpy(out + i, padded, static_cast<size_t>(n - i) * sizeof(float));
+}
+
+void add_row(float* x, const float* y, int n) {
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(add(load(x + i), load(y + i)), x + i);
+  for (; i < n; ++i) x[i] += y[i];
+}
+
+void rotate(float* head, const float* cos, const float* sin, int pairs) {
+  float* other = head + pairs;
+  int i = 0;
+  for (; i + kLanes <= pairs; i += kLanes) {
+    const Lanes a = load(head + i);
+    const Lanes b = load(other + i);
+    const Lanes c = load(cos + i);
+    const Lanes s = load(sin + i);
+    store(sub(mul(a, c), mul(b, s)), head + i);
+    store(add(mul(b, c), mul(a, s)), other + i);
+  }
+  for (; i < pairs; ++i) {
+    const float a = head[i];
+    const float b = other[i];
+    head[i] = a * cos[i] - b * sin[i];
+    other[i] = b * cos[i] + a * sin[i];
+  }
+}
+
+RowKernels row_table() { return {&rms_norm, &layer_norm, &swiglu, &add_row, &rotate}; }
+
+}  // namespace kvasir::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backend/cpu/targets.h"
+
+namespace kvasir::cpu {
+
+RowKernels row_kernels(Isa isa) { KVASIR_CHOOSE(isa, row_table); }
+
+}  // namespace kvasir::cpu
+#endif

@@ -1,0 +1,214 @@
+#include "backend/ref/ref_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "backend/weight_reader.h"
+#include "base/check.h"
+#include "layout/codec.h"
+
+namespace kvasir {
+namespace {
+
+struct RefWeight final : Weight {
+  using Weight::Weight;
+  std::vector<float> values;  // [outputs][inputs]
+
+  const float* row(int r) const { return values.data() + static_cast<std::ptrdiff_t>(r) * inputs(); }
+};
+
+const RefWeight& mine(const Weight& weight) { return static_cast<const RefWeight&>(weight); }
+
+// One number of K or V in the cache, read and written in the cache's format.
+float load_element(KvFormat format, const std::byte* head, std::int64_t index) {
+  return visit_codec(format, [&](auto codec) {
+    typename decltype(codec)::Stored stored;
+    std::memcpy(&stored, head + index * static_cast<std::int64_t>(sizeof stored), sizeof stored);
+    return codec.decode(stored);
+  });
+}
+
+void store_element(KvFormat format, std::byte* head, std::int64_t index, float value) {
+  visit_codec(format, [&](auto codec) {
+    const auto stored = codec.encode(value);
+    std::memcpy(head + index * static_cast<std::int64_t>(sizeof stored), &stored, sizeof stored);
+  });
+}
+
+// One query head at one position over all keys it may see, softmax in two passes.
+void attend(const AttentionBatch& batch, const SequenceView& sequence, int row, int head, float* out) {
+  const KvView& view = batch.view;
+  const KvLayout& layout = view.layout;
+  const int kv_head = head / (batch.heads / layout.shape.heads);
+  const float* q = batch.q.row(sequence.first_row + row) + static_cast<std::ptrdiff_t>(head) * layout.shape.k_dim;
+  const Position query = sequence.start + row;
+
+  std::vector<Position> keys;
+  std::vector<double> scores;
+  double top = -std::numeric_limits<double>::infinity();
+  for (Position key = 0; key <= query; ++key) {
+    if (!view.retention.visible(query, key)) continue;
+    const std::byte* k = view.k_head(sequence.block_of(key, layout.block_tokens), kv_head);
+    const auto slot = static_cast<int>(key % layout.block_tokens);
+    double dot = 0;
+    for (int d = 0; d < layout.shape.k_dim; ++d) {
+      dot += static_cast<double>(q[d]) * load_element(layout.k_format, k, view.k_index(slot, d));
+    }
+    keys.push_back(key);
+    scores.push_back(dot * batch.scale);
+    top = std::max(top, scores.back());
+  }
+
+  double sum = 0;
+  std::vector<double> mixed(static_cast<size_t>(layout.shape.v_dim), 0.0);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const double weight = std::exp(scores[i] - top);
+    sum += weight;
+    const std::byte* v = view.v_head(sequence.block_of(keys[i], layout.block_tokens), kv_head);
+    const auto slot = static_cast<int>(keys[i] % layout.block_tokens);
+    for (int d = 0; d < layout.shape.v_dim; ++d) {
+      mixed[static_cast<size_t>(d)] += weight * load_element(layout.v_format, v, view.v_index(slot, d));
+    }
+  }
+  for (int d = 0; d < layout.shape.v_dim; ++d) out[d] = static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
+}
+
+class RefBackend final : public Backend {
+ public:
+  std::string description() const override { return "ref, plain loops"; }
+  std::string kernel_version() const override { return "ref-1"; }
+
+  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
+  void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
+  void download(std::span<std::byte> to, const std::byte* from) override {
+    std::copy_n(from, to.size(), to.data());
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
+
+  std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {
+    int outputs = 0;
+    for (const HostWeight& weight : stacked) outputs += weight.rows;
+    const int inputs = stacked.front().cols;
+    auto out = std::make_unique<RefWeight>(outputs, inputs);
+    out->values.resize(static_cast<size_t>(outputs) * static_cast<size_t>(inputs));
+    float* to = out->values.data();
+    for (const HostWeight& weight : stacked) {
+      CHECK(weight.cols == inputs);
+      for (int r = 0; r < weight.rows; ++r, to += inputs) read_row(weight, r, to);
+    }
+    return out;
+  }
+
+  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::copy_n(mine(table).row(tokens[i]), table.inputs(), out.row(static_cast<int>(i)));
+    }
+  }
+
+  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
+    for (int r = 0; r < x.rows; ++r) {
+      double squares = 0;
+      for (int c = 0; c < x.cols; ++c) squares += static_cast<double>(x.row(r)[c]) * x.row(r)[c];
+      const double scale = 1.0 / std::sqrt(squares / x.cols + static_cast<double>(eps));
+      for (int c = 0; c < x.cols; ++c) out.row(r)[c] = static_cast<float>(x.row(r)[c] * scale) * weight[c];
+    }
+  }
+
+  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
+    for (int r = 0; r < x.rows; ++r) {
+      double sum = 0;
+      for (int c = 0; c < x.cols; ++c) sum += x.row(r)[c];
+      const double mean = sum / x.cols;
+      double squares = 0;
+      for (int c = 0; c < x.cols; ++c) squares += (x.row(r)[c] - mean) * (x.row(r)[c] - mean);
+      const double scale = 1.0 / std::sqrt(squares / x.cols + static_cast<double>(eps));
+      for (int c = 0; c < x.cols; ++c) {
+        out.row(r)[c] = static_cast<float>((x.row(r)[c] - mean) * scale) * weight[c] + (bias ? bias[c] : 0.0F);
+      }
+    }
+  }
+
+  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
+    for (int r = 0; r < x.rows; ++r) {
+      for (int o = 0; o < weight.outputs(); ++o) {
+        const float* w = mine(weight).row(o);
+        double sum = bias ? bias[o] : 0.0;
+        for (int i = 0; i < weight.inputs(); ++i) sum += static_cast<double>(w[i]) * x.row(r)[i];
+        out.row(r)[o] = static_cast<float>(sum);
+      }
+    }
+  }
+
+  void rope(Matrix x, int heads, const RopeTable& table) override {
+    for (int r = 0; r < x.rows; ++r) {
+      const float* cos = table.cos + static_cast<std::ptrdiff_t>(r) * table.pairs;
+      const float* sin = table.sin + static_cast<std::ptrdiff_t>(r) * table.pairs;
+      for (int h = 0; h < heads; ++h) {
+        float* first = x.row(r) + static_cast<std::ptrdiff_t>(h) * (x.cols / heads);
+        float* second = first + table.pairs;
+        for (int i = 0; i < table.pairs; ++i) {
+          const float a = first[i];
+          const float b = second[i];
+          first[i] = a * cos[i] - b * sin[i];
+          second[i] = b * cos[i] + a * sin[i];
+        }
+      }
+    }
+  }
+
+  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
+    const KvLayout& layout = view.layout;
+    for (const SequenceView& sequence : sequences) {
+      for (int i = 0; i < sequence.rows; ++i) {
+        const Position position = sequence.start + i;
+        const BlockId block = sequence.block_of(position, layout.block_tokens);
+        const auto slot = static_cast<int>(position % layout.block_tokens);
+        const float* k_row = k.row(sequence.first_row + i);
+        const float* v_row = v.row(sequence.first_row + i);
+        for (int h = 0; h < layout.shape.heads; ++h) {
+          for (int d = 0; d < layout.shape.k_dim; ++d) {
+            store_element(layout.k_format, view.k_head(block, h), view.k_index(slot, d), *k_row++);
+          }
+          for (int d = 0; d < layout.shape.v_dim; ++d) {
+            store_element(layout.v_format, view.v_head(block, h), view.v_index(slot, d), *v_row++);
+          }
+        }
+      }
+    }
+  }
+
+  void attention(const AttentionBatch& batch, Matrix out) override {
+    for (const SequenceView& sequence : batch.sequences) {
+      for (int row = 0; row < sequence.rows; ++row) {
+        for (int head = 0; head < batch.heads; ++head) {
+          const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(head) * batch.view.layout.shape.v_dim;
+          attend(batch, sequence, row, head, out.row(sequence.first_row + row) + column);
+        }
+      }
+    }
+  }
+
+  void swiglu(Matrix gate, Matrix up, Matrix out) override {
+    for (int r = 0; r < out.rows; ++r) {
+      for (int c = 0; c < out.cols; ++c) {
+        const double g = gate.row(r)[c];
+        out.row(r)[c] = static_cast<float>(g / (1.0 + std::exp(-g)) * up.row(r)[c]);
+      }
+    }
+  }
+
+  void add(Matrix x, Matrix y) override {
+    for (int r = 0; r < x.rows; ++r) {
+      for (int c = 0; c < x.cols; ++c) x.row(r)[c] += y.row(r)[c];
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<RefBackend>(); }
+
+}  // namespace kvasir

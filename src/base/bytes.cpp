@@ -1,0 +1,85 @@
+#include "base/bytes.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace kvasir {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  double bytes;
+};
+
+constexpr double kKi = 1024;
+constexpr std::array<Unit, 17> kUnits{{{"", 1},
+                                       {"b", 1},
+                                       {"kb", 1e3},
+                                       {"mb", 1e6},
+                                       {"gb", 1e9},
+                                       {"tb", 1e12},
+                                       {"kib", kKi},
+                                       {"mib", kKi* kKi},
+                                       {"gib", kKi* kKi* kKi},
+                                       {"tib", kKi* kKi* kKi* kKi},
+                                       {"k", kKi},
+                                       {"m", kKi* kKi},
+                                       {"g", kKi* kKi* kKi},
+                                       {"t", kKi* kKi* kKi* kKi},
+                                       {"ki", kKi},
+                                       {"mi", kKi* kKi},
+                                       {"gi", kKi* kKi* kKi}}};
+
+std::string lower(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(std::string_view text, std::string_view flag) {
+  const std::string clean = lower(text);
+  double value = 0;
+  const auto [end, status] = std::from_chars(clean.data(), clean.data() + clean.size(), value);
+  const std::string_view unit(end, static_cast<size_t>(clean.data() + clean.size() - end));
+  for (const Unit& known : kUnits) {
+    if (status != std::errc{} || known.name != unit) continue;
+    const double bytes = value * known.bytes;
+    if (bytes >= 1 && bytes < 1e18) return static_cast<std::uint64_t>(bytes);
+  }
+  fail_usage(fmt::format("'{}' is not a size", text), std::string(flag), "write it like 512MiB, 24GB or 4g");
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr std::array<const char*, 5> kNames{"B", "kB", "MB", "GB", "TB"};
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < kNames.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, decimals, kNames[unit]);
+}
+
+std::string format_count(std::uint64_t count) {
+  const std::string digits = std::to_string(count);
+  std::string out;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,48 @@
+// The measurements behind kvasir bench: prefill and decode at a depth, median of repeats.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "backend/backend.h"
+#include "engine/engine.h"
+#include "model/model.h"
+
+namespace kvasir {
+
+struct BenchTest {
+  enum class Kind : std::uint8_t { kPrefill, kDecode };
+  Kind kind = Kind::kPrefill;
+  std::int64_t tokens = 0;
+  std::int64_t depth = 0;  // tokens already in the cache
+};
+
+struct BenchResult {
+  BenchTest test;
+  std::vector<double> seconds;    // one a repeat
+  double median_seconds = 0;      // for all of the test's tokens
+  double tokens_per_second = 0;   // from the median
+  double bytes_per_token = 0;     // weights and cached rows read for one token of one sequence
+  double flops_per_token = 0;     // of the matrix products and of attention
+};
+
+class Bench {
+ public:
+  Bench(Backend& backend, Model& model, EngineConfig config) : backend_(backend), model_(model), config_(std::move(config)) {}
+
+  // Every repeat uses other tokens, so that none finds its predecessor's in the cache; a first, unmeasured repeat warms
+  // up. `after_each` is told of every repeat.
+  BenchResult run(const BenchTest& test, int repeats, const std::function<void()>& after_each);
+
+ private:
+  double once(Engine& engine, const BenchTest& test, std::uint64_t seed) const;
+  std::vector<TokenId> tokens(std::int64_t count, std::uint64_t seed) const;
+  void count_work(BenchResult& result) const;
+
+  Backend& backend_;
+  Model& model_;
+  EngineConfig config_;
+};
+
+}  // namespace kvasir

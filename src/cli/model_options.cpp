@@ -1,0 +1,81 @@
+#include "cli/model_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace kvasir {
+namespace {
+
+constexpr const char* kShippedModel = "tales";
+
+// Where models lie beside the program: in a checkout (build/kvasir) and where it is installed (bin/kvasir).
+std::vector<std::filesystem::path> shipped_folders() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path up = program.parent_path().parent_path();
+  return {up / "models", up / "share" / "kvasir" / "models"};
+}
+
+bool is_model(const std::filesystem::path& folder) { return std::filesystem::exists(folder / "config.json"); }
+
+std::string shipped_names() {
+  std::string names;
+  for (const auto& folder : shipped_folders()) {
+    if (!std::filesystem::is_directory(folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      if (is_model(entry.path())) names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.path().filename().string());
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  const std::string model = "Model";
+  command.add_option("-m,--model", options.model, "A Hugging Face folder, or a shipped model: " + shipped_names())->group(model);
+  command.add_option("--device", options.device, "cpu, or ref: plain loops, the oracle")->capture_default_str()->group(model);
+  command.add_option("-t,--threads", options.threads, "Threads; 0: as many as cores")->capture_default_str()->group(model);
+  command.add_option("--isa", options.isa, "auto, scalar, avx2, avx512; the answer is the same with each")->capture_default_str()->group(model);
+
+  const std::string cache = "Cache";
+  command.add_option("-c,--ctx-size", options.context, "Longest sequence in tokens; 0: as the model was trained")->capture_default_str()->group(cache);
+  command.add_option("--kv-dtype", options.kv_dtype, "Format of cached keys and values: f32, f16, bf16")->capture_default_str()->group(cache);
+  command.add_option("--kv-memory", options.kv_memory, "Memory for the cache, like 512MiB; default: four longest sequences")->group(cache);
+  command.add_option("--block-size", options.block_size, "Tokens in a block")->capture_default_str()->group(cache);
+  command.add_option("--max-batch-tokens", options.max_batch_tokens, "Tokens in one step")->capture_default_str()->group(cache);
+  command.add_option("--eviction", options.eviction, "Which cached block goes first: lru, fifo, cost")->capture_default_str()->group(cache);
+  command.add_flag("--no-cache", options.no_cache, "Recompute the whole sequence for every token: the baseline")->group(cache);
+}
+
+std::filesystem::path find_model(const std::string& name) {
+  const std::string wanted = name.empty() ? kShippedModel : name;
+  if (!name.empty() && std::filesystem::exists(name)) return name;
+  for (const auto& folder : shipped_folders()) {
+    if (wanted.find('/') == std::string::npos && is_model(folder / wanted)) return folder / wanted;
+  }
+  fail_usage(fmt::format("there is no model '{}'", wanted), "--model", "give a folder, or one of: " + shipped_names());
+}
+
+LlmOptions llm_options(const ModelOptions& options) {
+  LlmOptions out;
+  out.model = find_model(options.model).string();
+  out.device = options.device;
+  out.isa = options.isa;
+  out.threads = options.threads;
+  out.context = options.context;
+  out.kv_format = options.kv_dtype;
+  if (!options.kv_memory.empty()) out.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
+  out.block_tokens = options.block_size;
+  out.max_batch_tokens = options.max_batch_tokens;
+  out.eviction = options.eviction;
+  out.recompute = options.no_cache;
+  return out;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,37 @@
+// The flags that every command that loads a model shares, under the names people know.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "kvasir/kvasir.h"
+
+namespace CLI {
+class App;
+}
+
+namespace kvasir {
+
+struct ModelOptions {
+  std::string model;  // empty: the shipped model
+  std::string device = "cpu";
+  std::string isa = "auto";
+  int threads = 0;
+  std::int64_t context = 0;
+  std::string kv_dtype = "f16";
+  std::string kv_memory;
+  int block_size = 16;
+  int max_batch_tokens = 512;
+  std::string eviction = "lru";
+  bool no_cache = false;
+};
+
+void add_model_options(CLI::App& command, ModelOptions& options);
+
+// A folder that exists, else a shipped model by name ("tales"), else an Error that lists what there is.
+std::filesystem::path find_model(const std::string& name);
+
+LlmOptions llm_options(const ModelOptions& options);
+
+}  // namespace kvasir

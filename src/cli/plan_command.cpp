@@ -1,0 +1,249 @@
+#include "cli/plan_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "layout/codec.h"
+#include "plan/gpus.h"
+
+namespace kvasir {
+namespace {
+
+DType parse_weights_dtype(const std::string& name) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    if (name_of(type) == name) return type;
+  }
+  fail_usage(fmt::format("'{}' is not a type of weights", name), "--weights-dtype", "use f32, f16 or bf16");
+}
+
+std::string count(std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); }
+
+// Two decimals from a GB on: what decides whether a plan fits is often in the second.
+std::string size(std::uint64_t bytes) {
+  constexpr std::uint64_t kGB = 1'000'000'000;
+  return bytes < kGB ? format_bytes(bytes) : fmt::format("{:.2f} GB", static_cast<double>(bytes) / 1e9);
+}
+
+std::string users_of(const PlanReport& report) {
+  return report.input.users == 1 ? "1 user" : count(report.input.users) + " users";
+}
+
+std::vector<std::string> notes_on(const PlanReport& report) {
+  std::vector<std::string> notes;
+  const ModelConfig& config = report.model.config;
+  if (report.input.context > config.context) {
+    notes.push_back(fmt::format("the model was made for a context of {} tokens", count(config.context)));
+  }
+  if (!config.quantization.empty()) {
+    notes.push_back(fmt::format("the weights on disk are quantized ({}); planned as {}", config.quantization,
+                                name_of(report.weights_dtype)));
+  }
+  if (report.input.memory_bytes && report.input.reserve_bytes == 0) {
+    notes.push_back("nothing is set aside for activations and the driver; --reserve does");
+  }
+  return notes;
+}
+
+// "fits, barely" below a fifth to spare: activations and the driver still have to go somewhere.
+std::string verdict(const PlanReport& report) {
+  const MemoryPlan& plan = report.plan;
+  if (!plan.fits) return fmt::format("needs {}", size(plan.total_bytes));
+  const std::uint64_t memory = *report.input.memory_bytes;
+  if (!*plan.fits) {
+    return fmt::format("does not fit in {}: needs {}, {} too much", size(memory), size(plan.total_bytes),
+                       size(plan.total_bytes - memory));
+  }
+  const std::uint64_t spare = memory - plan.total_bytes;
+  return fmt::format("fits in {}{}: needs {}, {} to spare", size(memory),
+                     spare < memory / 5 ? ", barely" : "", size(plan.total_bytes), size(spare));
+}
+
+std::string kept_by(const Retention& retention) {
+  if (retention.full()) return "all tokens";
+  return fmt::format("last {}{}", count(retention.window),
+                     retention.sinks > 0 ? fmt::format(", first {}", count(retention.sinks)) : "");
+}
+
+void add_row(std::string& out, std::string_view name, std::string_view value, std::string_view detail) {
+  out += detail.empty() ? fmt::format("  {:<15} {:>16}\n", name, value)
+                        : fmt::format("  {:<15} {:>16}  {}\n", name, value, detail);
+}
+
+void add_groups(std::string& out, const PlanReport& report) {
+  if (report.plan.groups.size() < 2) return;
+  out += "\nLayers that are cached alike\n";
+  for (const GroupPlan& group : report.plan.groups) {
+    out += fmt::format("  {:>4} layers keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}\n",
+                       group.layout.layers, kept_by(group.retention), format_count(group.bytes_per_token),
+                       count(group.blocks_per_request), size(group.bytes_per_request));
+  }
+}
+
+void add_limits(std::string& out, const PlanReport& report) {
+  const MemoryPlan& plan = report.plan;
+  if (!plan.fits) return;
+  add_row(out, "memory", size(*report.input.memory_bytes), "");
+  const bool unbounded = *plan.max_context == kLongestContext;
+  add_row(out, "longest context", unbounded ? "no limit" : count(*plan.max_context),
+          fmt::format("tokens, {}", users_of(report)));
+  add_row(out, "most users", count(*plan.max_users),
+          fmt::format("at {} tokens", count(report.input.context)));
+}
+
+void add_ways_out(std::string& out, const MemoryPlan& plan) {
+  if (plan.ways_out.empty()) return;
+  out += "\nWays out\n";
+  int number = 0;
+  for (const WayOut& way : plan.ways_out) {
+    const std::string effect =
+        way.saves_bytes == 0
+            ? std::string()
+            : fmt::format(": saves {}, then {}, {}", size(way.saves_bytes), size(way.then_total_bytes),
+                          way.fits ? "fits" : "still does not fit");
+    out += fmt::format("  {}. {}{}\n", ++number, way.what, effect);
+  }
+}
+
+template <class T>
+nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
+  auto groups = nlohmann::ordered_json::array();
+  for (const GroupPlan& group : plan.groups) {
+    nlohmann::ordered_json one;
+    one["layers"] = group.layout.layers;
+    one["window"] = group.retention.window;
+    one["sinks"] = group.retention.sinks;
+    one["bytes_per_token"] = group.bytes_per_token;
+    one["bytes_per_block"] = group.layout.block_bytes();
+    one["blocks_per_request"] = group.blocks_per_request;
+    one["bytes_per_request"] = group.bytes_per_request;
+    one["pool_blocks"] = or_null(group.pool_blocks);
+    groups.push_back(std::move(one));
+  }
+  return groups;
+}
+
+}  // namespace
+
+PlanReport make_plan_report(const PlanOptions& options) {
+  PlanReport report;
+  report.model = resolve_shape(options.model);
+  const ModelConfig& config = report.model.config;
+  report.kv_format = parse_kv_format(options.kv_dtype);
+  report.weights_dtype =
+      options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);
+  report.input.weights_bytes = parameter_count(config) * bytes_of(report.weights_dtype);
+  report.input.groups = kv_groups(config, report.kv_format, report.kv_format);
+  report.input.context = options.context > 0 ? options.context : config.context;
+  report.input.users = options.users;
+  report.input.block_tokens = options.block_tokens;
+  if (!options.memory.empty()) report.input.memory_bytes = parse_bytes(options.memory, "--memory");
+  if (!options.gpu.empty()) report.input.memory_bytes = gpu_named(options.gpu).memory_bytes;
+  if (!options.reserve.empty()) report.input.reserve_bytes = parse_bytes(options.reserve, "--reserve");
+  report.plan = plan_memory(report.input);
+  report.notes = notes_on(report);
+  return report;
+}
+
+std::string plan_as_text(const PlanReport& report) {
+  const MemoryPlan& plan = report.plan;
+  const PlanInput& input = report.input;
+  std::string out = fmt::format("{} {}\n\n", report.model.name, verdict(report));
+  add_row(out, "weights", size(input.weights_bytes),
+          fmt::format("{} parameters, {}", format_count(parameter_count(report.model.config)),
+                      name_of(report.weights_dtype)));
+  add_row(out, "KV per token", format_count(plan.bytes_per_token) + " B", format_name(report.kv_format));
+  add_row(out, "KV per block", format_count(plan.bytes_per_block) + " B",
+          fmt::format("{} tokens", input.block_tokens));
+  add_row(out, "KV per request", size(plan.bytes_per_request),
+          fmt::format("{} tokens", count(input.context)));
+  add_row(out, "KV in all", size(plan.kv_bytes), users_of(report));
+  if (input.reserve_bytes > 0) add_row(out, "reserve", size(input.reserve_bytes), "");
+  add_row(out, "total", size(plan.total_bytes), "");
+  add_limits(out, report);
+  add_groups(out, report);
+  add_ways_out(out, plan);
+  if (!report.notes.empty()) out += "\n";
+  for (const std::string& note : report.notes) out += fmt::format("Note: {}.\n", note);
+  return out;
+}
+
+std::string plan_as_json(const PlanReport& report) {
+  const MemoryPlan& plan = report.plan;
+  nlohmann::ordered_json out;
+  out["model"] = report.model.name;
+  out["parameters"] = parameter_count(report.model.config);
+  out["weights_dtype"] = name_of(report.weights_dtype);
+  out["weights_bytes"] = report.input.weights_bytes;
+  out["context"] = report.input.context;
+  out["users"] = report.input.users;
+  out["block_tokens"] = report.input.block_tokens;
+  out["kv"] = {{"k_format", format_name(report.kv_format)},
+               {"v_format", format_name(report.kv_format)},
+               {"bytes_per_token", plan.bytes_per_token},
+               {"bytes_per_block", plan.bytes_per_block},
+               {"bytes_per_request", plan.bytes_per_request},
+               {"bytes_total", plan.kv_bytes},
+               {"groups", groups_as_json(plan)}};
+  out["reserve_bytes"] = report.input.reserve_bytes;
+  out["total_bytes"] = plan.total_bytes;
+  out["memory_bytes"] = or_null(report.input.memory_bytes);
+  out["fits"] = or_null(plan.fits);
+  out["max_context"] = or_null(plan.max_context);
+  out["max_users"] = or_null(plan.max_users);
+  out["ways_out"] = nlohmann::ordered_json::array();
+  for (const WayOut& way : plan.ways_out) {
+    out["ways_out"].push_back({{"what", way.what},
+                               {"saves_bytes", way.saves_bytes},
+                               {"then_total_bytes", way.then_total_bytes},
+                               {"fits", way.fits}});
+  }
+  out["notes"] = report.notes;
+  // A path may hold bytes that are not UTF-8: replace them rather than throw.
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void add_plan_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("plan", "Say what a model and its cache will take, and whether it fits");
+  const auto options = std::make_shared<PlanOptions>();
+  const auto json = std::make_shared<bool>(false);
+  command->add_option("-m,--model", options->model, "A model's folder, its config.json, or a known name")
+      ->required();
+  command
+      ->add_option("-c,--ctx-size", options->context, "Tokens of one sequence; default: the model's context")
+      ->check(CLI::Range(std::int64_t{1}, kLongestContext));
+  command->add_option("-u,--users", options->users, "Sequences at a time")
+      ->check(CLI::Range(std::int64_t{1}, kMostUsers))
+      ->capture_default_str();
+  command->add_option("--kv-dtype", options->kv_dtype, "Format of cached K and V")->capture_default_str();
+  command->add_option("--weights-dtype", options->weights_dtype,
+                      "f32, f16 or bf16; default: as the config says");
+  auto* memory =
+      command->add_option("--memory", options->memory, "Memory to fit into, such as 24GB or 80GiB");
+  command->add_option("--gpu", options->gpu, "A GPU whose memory to fit into, such as h100")
+      ->excludes(memory);
+  command->add_option("--reserve", options->reserve,
+                      "Memory to keep free for activations and the driver; default: none");
+  command->add_option("--block-size", options->block_tokens, "Tokens of a block")
+      ->check(CLI::Range(1, kLargestBlockTokens))
+      ->capture_default_str();
+  command->add_flag("--json", *json, "Print JSON");
+  command->callback([options, json] {
+    const PlanReport report = make_plan_report(*options);
+    fmt::print("{}", *json ? plan_as_json(report) : plan_as_text(report));
+  });
+}
+
+}  // namespace kvasir

@@ -1,0 +1,50 @@
+// kvasir plan: what a model and its cache will take, before anything is loaded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layout/kv_format.h"
+#include "model/shapes.h"
+#include "plan/plan.h"
+
+namespace CLI {
+class App;
+}
+
+namespace kvasir {
+
+// As typed. Empty and 0 mean: not given.
+struct PlanOptions {
+  std::string model;
+  std::int64_t context = 0;  // default: the model's own
+  std::int64_t users = 1;
+  std::string kv_dtype = "f16";
+  std::string weights_dtype;  // default: as the config says
+  std::string memory;
+  std::string gpu;
+  std::string reserve;
+  int block_tokens = kDefaultBlockTokens;
+};
+
+struct PlanReport {
+  NamedShape model;
+  DType weights_dtype = DType::kBF16;
+  KvFormat kv_format = KvFormat::kF16;
+  PlanInput input;
+  MemoryPlan plan;
+  std::vector<std::string> notes;  // what a reader should know before believing the numbers
+};
+
+// Throws Error on a model, format, size or GPU that is not known.
+PlanReport make_plan_report(const PlanOptions& options);
+
+std::string plan_as_text(const PlanReport& report);
+std::string plan_as_json(const PlanReport& report);
+
+// Registers the subcommand. Its callback prints to stdout and throws Error on bad input. A plan that does not
+// fit is an answer, not a failure: the exit code is 0.
+void add_plan_command(CLI::App& app);
+
+}  // namespace kvasir

@@ -1,0 +1,81 @@
+// The loop: plan, move, run, sample, commit. One thread, tokens only; many requests at once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/kv_storage.h"
+#include "engine/request.h"
+#include "engine/scheduler.h"
+#include "kv/cache.h"
+#include "model/model.h"
+
+namespace kvasir {
+
+struct EngineConfig {
+  enum class Mode : std::uint8_t {
+    kCached,
+    kRecompute,  // the whole sequence again for every token: the baseline that the cache is measured against
+  };
+
+  KvFormat k_format = KvFormat::kF16;
+  KvFormat v_format = KvFormat::kF16;
+  int block_tokens = kDefaultBlockTokens;
+  std::int64_t context = 0;    // the longest sequence; 0: what the model was trained for
+  std::uint64_t kv_bytes = 0;  // for all blocks; 0: four sequences of the longest context
+  std::string eviction = "lru";
+  CacheConfig::Reuse reuse = CacheConfig::Reuse::kOn;
+  Mode mode = Mode::kCached;
+  SchedulerConfig scheduler;         // max_batch_tokens is bounded by the model's max_rows
+  std::uint64_t shuffle_blocks = 0;  // a seed: hand blocks out in another order. No answer may depend on it.
+};
+
+class Engine {
+ public:
+  // Backend and model outlive the engine. Throws Error when the memory cannot hold one block.
+  Engine(Backend& backend, Model& model, EngineConfig config);
+
+  // Throws Error, and changes nothing, when the request is empty, longer than the context, or could never fit.
+  RequestId submit(Request request, OnUpdate on_update);
+  void cancel(RequestId id);
+
+  bool idle() const { return scheduler_.idle(); }
+  void step();  // does nothing when idle
+  void run();   // steps until idle
+
+  // A running request continued a second time from where it is: shares all its blocks, draws with its own seed.
+  RequestId fork(RequestId id, std::uint64_t seed, OnUpdate on_update);
+
+  std::int64_t context() const { return config_.context; }
+  const KvCache& cache() const { return cache_; }
+  const KvStorage& storage() const { return storage_; }
+  const Scheduler& scheduler() const { return scheduler_; }
+  const EngineConfig& config() const { return config_; }
+
+ private:
+  void check(const Request& request) const;
+  void advance(Sequence& sequence, int rows);
+  void choose(Sequence& sequence, std::span<float> logits);
+  void finish_done();
+  void tell(const Sequence& sequence, TokenId token) const;
+
+  Backend& backend_;
+  Model& model_;
+  EngineConfig config_;
+  KvStorage storage_;
+  KvCache cache_;
+  Scheduler scheduler_;  // after cache_: its sequences' leases go first
+  RequestId next_id_ = 1;
+  Batch batch_;
+  std::vector<float> logits_;  // [logit rows][vocab] on the host
+};
+
+// The name of everything that decides what a block's bytes are, but its tokens: weights, formats, retention, kernels.
+Key256 policy_key(const Model& model, const Backend& backend, std::span<const KvGroup> groups, int block_tokens);
+
+// How many blocks of each group fit into so many bytes, all groups having as many.
+std::int64_t blocks_in(std::uint64_t bytes, std::span<const KvGroup> groups, int block_tokens);
+
+}  // namespace kvasir

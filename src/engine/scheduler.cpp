@@ -1,0 +1,115 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace kvasir {
+
+std::vector<PlannedRows> Scheduler::plan(KvCache& cache) {
+  std::vector<PlannedRows> plan;
+  std::int64_t budget = config_.max_batch_tokens;
+  plan_running(cache, budget, plan);
+  admit(cache, budget, plan);
+  return plan;
+}
+
+std::int64_t Scheduler::rows_for(const Sequence& sequence, std::int64_t budget) const {
+  std::int64_t rows = std::min(sequence.pending(), budget);
+  if (config_.chunk_tokens > 0) rows = std::min<std::int64_t>(rows, config_.chunk_tokens);
+  return rows;
+}
+
+// Two passes: whoever has one token to compute is in the middle of an answer that someone reads.
+void Scheduler::plan_running(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {
+  enum class Pass : std::uint8_t { kAnswering, kCatchingUp };
+  for (const Pass pass : {Pass::kAnswering, Pass::kCatchingUp}) {
+    // make_room may shorten running_ from its end while we walk it from its start.
+    for (size_t i = 0; i < running_.size() && budget > 0; ++i) {
+      Sequence& sequence = *running_[i];
+      const bool answering = sequence.pending() == 1;
+      if (answering != (pass == Pass::kAnswering)) continue;
+      const std::int64_t rows = rows_for(sequence, budget);
+      if (!make_room(cache, i, rows)) break;
+      plan.push_back({&sequence, static_cast<int>(rows)});
+      budget -= rows;
+    }
+  }
+  // A sequence planned in the first pass may have been preempted in the second.
+  std::erase_if(plan, [](const PlannedRows& planned) { return !planned.sequence->lease.valid(); });
+}
+
+// Reserves rows for running_[index], preempting from the end until it succeeds. False: it had to go itself.
+bool Scheduler::make_room(KvCache& cache, size_t index, std::int64_t rows) {
+  while (!cache.reserve(running_[index]->lease, rows)) {
+    CHECK(running_.size() > 1);  // alone it fits: the engine refused whatever does not
+    const bool itself = running_.size() - 1 == index;
+    preempt_last();
+    if (itself) return false;
+  }
+  return true;
+}
+
+void Scheduler::preempt_last() {
+  std::unique_ptr<Sequence> sequence = std::move(running_.back());
+  running_.pop_back();
+  sequence->lease = KvLease();
+  ++sequence->record.preemptions;
+  ++preemptions_;
+  waiting_.push_front(std::move(sequence));
+}
+
+// Whether all its tokens and one block more for everybody would fit now: admitting less would only preempt it again.
+bool Scheduler::has_room_for(const KvCache& cache, const Sequence& sequence) const {
+  const auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
+  const std::int64_t blocks = (tokens + cache.block_tokens()) / cache.block_tokens();
+  for (size_t g = 0; g < cache.groups(); ++g) {
+    if (blocks + running() > cache.pool(g).available()) return false;
+  }
+  return true;
+}
+
+void Scheduler::admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {
+  while (!waiting_.empty() && budget > 0 && running() < config_.max_sequences) {
+    Sequence& sequence = *waiting_.front();
+    if (!running_.empty() && !has_room_for(cache, sequence)) return;
+    KvCache::Opened opened = cache.open(sequence.tokens, sequence.request.tenant);
+    sequence.lease = std::move(opened.lease);
+    const std::int64_t rows = rows_for(sequence, budget);
+    if (!cache.reserve(sequence.lease, rows)) {
+      sequence.lease = KvLease();
+      CHECK(!running_.empty());  // alone it fits
+      return;
+    }
+    if (sequence.record.steps == 0) sequence.record.reuse = opened.report;
+    plan.push_back({&sequence, static_cast<int>(rows)});
+    budget -= rows;
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {
+  std::vector<std::unique_ptr<Sequence>> finished;
+  const auto take_from = [&finished](auto& queue) {
+    for (auto& sequence : queue) {
+      if (sequence->finish != FinishReason::kNone) finished.push_back(std::move(sequence));
+    }
+    std::erase(queue, nullptr);
+  };
+  take_from(running_);
+  take_from(waiting_);
+  return finished;
+}
+
+Sequence* Scheduler::find(RequestId id) {
+  for (auto& sequence : running_) {
+    if (sequence->id == id) return sequence.get();
+  }
+  for (auto& sequence : waiting_) {
+    if (sequence->id == id) return sequence.get();
+  }
+  return nullptr;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,74 @@
+// KvCache::problem(): the invariants of the whole cache, recounted from the leases up.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "kv/cache.h"
+
+namespace kvasir {
+
+std::optional<std::string> KvCache::problem() const {
+  for (const LeaseState* lease : leases_) {
+    const auto length = static_cast<Position>(lease->tokens.size());
+    if (static_cast<Position>(lease->keys.size()) != length / config_.block_tokens) {
+      return fmt::format("a lease of {} tokens has {} keys", length, lease->keys.size());
+    }
+    if (lease->tables.size() != groups_.size()) return "a lease has tables for other groups";
+    for (const BlockTable& table : lease->tables) {
+      if (table.slots() * config_.block_tokens < length) return "a lease is longer than its table";
+    }
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (auto wrong = problem_in(g)) return fmt::format("group {}: {}", g, *wrong);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> KvCache::problem_in(size_t g) const {
+  const Group& group = groups_[g];
+  const std::int64_t size = config_.block_tokens;
+  if (!group.pool.well_formed()) return "the pool's states and lists disagree";
+  if (!group.index.well_formed()) return "the index's lists and keys disagree";
+  std::vector<int> refs(static_cast<size_t>(group.pool.size()), 0);
+  for (const LeaseState* lease : leases_) {
+    const auto length = static_cast<Position>(lease->tokens.size());
+    for (std::int64_t slot = 0; slot < lease->tables[g].slots(); ++slot) {
+      const BlockId block = lease->tables[g].at(slot);
+      if (block == kNoBlock) {
+        if (group.config.retention.needed(slot * size, slot * size + size - 1, length)) return "a needed block is a hole";
+        continue;
+      }
+      ++refs[static_cast<size_t>(block)];
+      const bool full = (slot + 1) * size <= length;
+      if (full && group.index.published(block) &&
+          (group.index.entry(block).key != lease->keys[static_cast<size_t>(slot)] ||
+           group.index.entry(block).slot != slot)) {
+        return fmt::format("block {} is held under another name", block);
+      }
+    }
+  }
+  for (BlockId block = 0; block < group.pool.size(); ++block) {
+    if (refs[static_cast<size_t>(block)] != group.pool.refs(block)) {
+      return fmt::format("block {} has {} holders and {} refs", block, refs[static_cast<size_t>(block)],
+                         group.pool.refs(block));
+    }
+    const bool published = group.index.published(block);
+    const bool continued = published && group.index.has_children(group.index.entry(block).key);
+    switch (group.pool.state(block)) {
+      case BlockPool::State::kFree:
+        if (published) return fmt::format("block {} is free and named", block);
+        break;
+      case BlockPool::State::kCovered:
+        if (!continued) return fmt::format("block {} is covered by nothing", block);
+        break;
+      case BlockPool::State::kEvictable:
+        if (!published) return fmt::format("block {} is evictable and has no name", block);
+        if (continued && group.config.retention.full()) return fmt::format("block {} would go before its end", block);
+        break;
+      case BlockPool::State::kHeld: break;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,37 @@
+#include "kv/explain.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace kvasir {
+namespace {
+
+struct Words {
+  std::string_view name;
+  std::string_view sentence;
+};
+
+Words words_of(ReuseStop stop) {
+  switch (stop) {
+    case ReuseStop::kWholePrompt: return {"whole_prompt", "the last token is always computed"};
+    case ReuseStop::kShortTail: return {"short_tail", "what follows does not fill a block"};
+    case ReuseStop::kDiverged: return {"diverged", "the nearest cached text differs there"};
+    case ReuseStop::kEvicted: return {"evicted", "what followed was cached, and was evicted to make room"};
+    case ReuseStop::kWindowDropped: return {"window_dropped", "a layer's window no longer holds what is needed there"};
+    case ReuseStop::kNeverSeen: return {"never_seen", "what follows was never cached"};
+    case ReuseStop::kOff: return {"off", "the cache is off"};
+  }
+  CHECK(false);
+}
+
+}  // namespace
+
+std::string_view name_of(ReuseStop stop) { return words_of(stop).name; }
+
+std::string describe(const ReuseReport& report) {
+  return fmt::format("{} of {} prompt tokens reused; stopped at token {}: {}", report.reused_tokens,
+                     report.prompt_tokens, report.stopped_at, words_of(report.stop).sentence);
+}
+
+}  // namespace kvasir

@@ -1,0 +1,33 @@
+// Why the cache was used as it was: the answer to "why was this not a hit?".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kvasir {
+
+enum class ReuseStop : std::uint8_t {
+  kWholePrompt,    // all that may be reused was: one token is always left to compute
+  kShortTail,      // the rest of the prompt does not fill a block
+  kDiverged,       // a cached text agrees up to `stopped_at`, and differs there
+  kEvicted,        // it was cached, and made room for something else
+  kWindowDropped,  // cached, but a layer with a window no longer holds what this position needs
+  kNeverSeen,      // nothing was ever cached after this point
+  kOff,            // the cache is switched off for this request
+};
+
+std::string_view name_of(ReuseStop stop);  // "diverged"
+
+struct ReuseReport {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t reused_tokens = 0;
+  ReuseStop stop = ReuseStop::kNeverSeen;
+  std::int64_t stopped_at = 0;     // position of the first token that could not be reused, and why it was that one
+  std::uint64_t evicted_tick = 0;  // kEvicted: when, on the cache's clock
+};
+
+// "48 of 61 prompt tokens reused; stopped at token 52: another text was cached that differs there".
+std::string describe(const ReuseReport& report);
+
+}  // namespace kvasir

@@ -1,0 +1,52 @@
+// A sequence's hold on its blocks: move-only, and its destructor lets go, tail first, so that a prefix outlives what
+// follows it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/ids.h"
+#include "kv/block_table.h"
+#include "kv/tenant.h"
+
+namespace kvasir {
+
+class KvCache;
+
+// Touched only by KvCache. Invariants, checked by KvCache::problem():
+//   tokens.size() is the length: tokens whose K and V are in the cache;
+//   keys.size() = length / block_tokens: the names of the full blocks;
+//   each table has slots for the length and whatever is reserved beyond it.
+struct LeaseState {
+  Tenant tenant;
+  Key256 root;
+  std::vector<TokenId> tokens;
+  std::vector<Key256> keys;
+  std::vector<BlockTable> tables;          // by group
+  std::vector<std::int64_t> dropped_upto;  // by group: no block before this slot, sinks aside, is held any more
+};
+
+class KvLease {
+ public:
+  KvLease() = default;
+  KvLease(KvLease&&) noexcept = default;
+  KvLease& operator=(KvLease&& other) noexcept;
+  ~KvLease();
+
+  bool valid() const { return state_ != nullptr; }
+  Position length() const { return static_cast<Position>(state_->tokens.size()); }
+  std::span<const TokenId> tokens() const { return state_->tokens; }
+  const BlockTable& table(size_t group) const { return state_->tables[group]; }
+
+ private:
+  friend class KvCache;
+  KvLease(KvCache* cache, std::unique_ptr<LeaseState> state) : cache_(cache), state_(std::move(state)) {}
+
+  KvCache* cache_ = nullptr;  // outlives the lease
+  std::unique_ptr<LeaseState> state_;
+};
+
+}  // namespace kvasir

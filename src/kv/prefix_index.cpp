@@ -1,0 +1,119 @@
+#include "kv/prefix_index.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace kvasir {
+
+PrefixIndex::PrefixIndex(std::int64_t blocks, int block_tokens)
+    : block_tokens_(block_tokens),
+      slots_(static_cast<size_t>(blocks)),
+      tokens_(static_cast<size_t>(blocks * block_tokens)) {
+  by_key_.reserve(slots_.size());
+}
+
+std::span<const TokenId> PrefixIndex::tokens(BlockId block) const {
+  const auto size = static_cast<size_t>(block_tokens_);
+  return std::span(tokens_).subspan(static_cast<size_t>(block) * size, size);
+}
+
+std::optional<BlockId> PrefixIndex::block_of(const Key256& key) const {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<BlockId> PrefixIndex::find(const Key256& key, std::span<const TokenId> wanted) const {
+  const std::optional<BlockId> block = block_of(key);
+  if (!block || !std::ranges::equal(tokens(*block), wanted)) return std::nullopt;
+  return block;
+}
+
+bool PrefixIndex::insert(BlockId block, const Entry& entry, std::span<const TokenId> tokens) {
+  CHECK(!published(block) && tokens.size() == static_cast<size_t>(block_tokens_));
+  if (!by_key_.emplace(entry.key, block).second) return false;
+  slot(block).entry = entry;
+  slot(block).used = true;
+  std::ranges::copy(tokens, tokens_.begin() + static_cast<std::ptrdiff_t>(block) * block_tokens_);
+  link(block);
+  ghosts_.erase(entry.key);
+  return true;
+}
+
+void PrefixIndex::remove(BlockId block, std::uint64_t tick) {
+  CHECK(published(block));
+  const Key256 key = slot(block).entry.key;
+  by_key_.erase(key);
+  unlink(block);
+  slot(block) = Slot{};
+  remember(key, tick);
+}
+
+void PrefixIndex::link(BlockId block) {
+  const auto [first, is_first] = children_.emplace(slot(block).entry.parent, block);
+  if (is_first) return;
+  slot(block).next = first->second;
+  slot(first->second).previous = block;
+  first->second = block;
+}
+
+void PrefixIndex::unlink(BlockId block) {
+  const Slot& gone = slot(block);
+  if (gone.next != kNoBlock) slot(gone.next).previous = gone.previous;
+  if (gone.previous != kNoBlock) {
+    slot(gone.previous).next = gone.next;
+  } else if (gone.next != kNoBlock) {
+    children_[gone.entry.parent] = gone.next;
+  } else {
+    children_.erase(gone.entry.parent);
+  }
+}
+
+void PrefixIndex::remember(const Key256& key, std::uint64_t tick) {
+  if (!ghosts_.insert_or_assign(key, tick).second) return;
+  ghost_order_.push_back(key);
+  while (ghost_order_.size() > slots_.size()) {
+    ghosts_.erase(ghost_order_.front());
+    ghost_order_.pop_front();
+  }
+}
+
+PrefixIndex::Agreement PrefixIndex::longest_agreement(const Key256& parent, std::span<const TokenId> wanted) const {
+  Agreement best;
+  const auto first = children_.find(parent);
+  if (first == children_.end()) return best;
+  best.block = first->second;
+  for (BlockId child = first->second; child != kNoBlock; child = slot(child).next) {
+    const auto [end, unused] = std::ranges::mismatch(wanted, tokens(child));
+    const std::int64_t agreed = end - wanted.begin();
+    if (agreed > best.tokens) best = {child, agreed};
+  }
+  return best;
+}
+
+std::optional<std::uint64_t> PrefixIndex::evicted_at(const Key256& key) const {
+  const auto ghost = ghosts_.find(key);
+  if (ghost == ghosts_.end()) return std::nullopt;
+  return ghost->second;
+}
+
+bool PrefixIndex::well_formed() const {
+  std::int64_t used = 0;
+  std::int64_t linked = 0;
+  for (BlockId block = 0; block < static_cast<BlockId>(slots_.size()); ++block) {
+    if (!published(block)) continue;
+    ++used;
+    if (block_of(entry(block).key) != block) return false;
+  }
+  for (const auto& [parent, first] : children_) {
+    BlockId previous = kNoBlock;
+    for (BlockId child = first; child != kNoBlock; previous = child, child = slot(child).next) {
+      if (!published(child) || entry(child).parent != parent || slot(child).previous != previous) return false;
+      if (++linked > used) return false;
+    }
+  }
+  return used == size() && linked == used;
+}
+
+}  // namespace kvasir

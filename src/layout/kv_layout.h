@@ -1,0 +1,71 @@
+// Where the K and V of a token lie inside a block.
+//
+// A block is one contiguous span of bytes: the K and V of `block_tokens` consecutive tokens, for all layers of its
+// group. Inside it, layer after layer; inside a layer, KV head after KV head; inside a head first K, then V:
+//
+//     layer 0                                              layer 1
+//     head 0                    head 1
+//     K [k_dim][block_tokens]   V [block_tokens][v_dim]    …
+//
+// K is stored with the token as the fastest index: a query's dot products with 16 neighbouring keys are then 16
+// lanes of one vector, with no sum across lanes. V is stored row by row, so that a weighted sum of rows runs along
+// lanes as well. docs/block-format.md draws it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "layout/host_device.h"
+#include "layout/kv_format.h"
+#include "layout/retention.h"
+
+namespace kvasir {
+
+inline constexpr int kDefaultBlockTokens = 16;
+
+// What one layer caches of one token. MHA, GQA and MQA differ only in `heads`.
+struct KvShape {
+  int heads = 0;  // KV heads
+  int k_dim = 0;  // numbers of K per head
+  int v_dim = 0;  // numbers of V per head
+
+  friend bool operator==(const KvShape&, const KvShape&) = default;
+};
+
+// Layers that are cached alike. Derived once from the model's config and the request's KV policy; plain data.
+struct KvGroup {
+  std::vector<int> layers;  // of the model, ascending
+  KvShape shape;
+  KvFormat k_format = KvFormat::kF16;
+  KvFormat v_format = KvFormat::kF16;
+  Retention retention;
+};
+
+// The arithmetic of one group's blocks. A value: copy it, pass it to kernels. All sizes in bytes, without padding.
+struct KvLayout {
+  int block_tokens = 0;
+  int layers = 0;
+  KvShape shape;
+  KvFormat k_format = KvFormat::kF16;
+  KvFormat v_format = KvFormat::kF16;
+  std::int64_t k_head_bytes = 0;  // K of one head, one layer, one block
+  std::int64_t v_head_bytes = 0;
+
+  KVASIR_HD std::int64_t head_bytes() const { return k_head_bytes + v_head_bytes; }
+  KVASIR_HD std::int64_t layer_bytes() const { return head_bytes() * shape.heads; }
+  KVASIR_HD std::int64_t block_bytes() const { return layer_bytes() * layers; }
+
+  // Offsets from the block's first byte; `layer` counts inside the group.
+  KVASIR_HD std::int64_t k_offset(int layer, int head) const { return layer * layer_bytes() + head * head_bytes(); }
+  KVASIR_HD std::int64_t v_offset(int layer, int head) const { return k_offset(layer, head) + k_head_bytes; }
+};
+
+KvLayout make_layout(const KvGroup& group, int block_tokens);
+
+// The planner's number: what one token of one sequence costs in this group, and what `tokens` of them take in whole
+// blocks once the retention has dropped what it may.
+std::int64_t bytes_per_token(const KvGroup& group);
+std::int64_t blocks_for(std::int64_t tokens, int block_tokens);
+
+}  // namespace kvasir

@@ -1,0 +1,45 @@
+// What a kernel sees of the cache: plain pointers and numbers, passed by value. All address arithmetic is here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/ids.h"
+#include "layout/kv_layout.h"
+
+namespace kvasir {
+
+// One layer of one group's arena.
+struct KvView {
+  std::byte* arena = nullptr;  // blocks one after the other
+  KvLayout layout;
+  Retention retention;
+  int layer = 0;  // inside the group
+
+  KVASIR_HD std::byte* k_head(BlockId block, int head) const {
+    return arena + block * layout.block_bytes() + layout.k_offset(layer, head);
+  }
+  KVASIR_HD std::byte* v_head(BlockId block, int head) const {
+    return arena + block * layout.block_bytes() + layout.v_offset(layer, head);
+  }
+  // Index, in elements of the format, of dimension `dim` of the token in `slot` of its block.
+  KVASIR_HD std::int64_t k_index(int slot, int dim) const {
+    return static_cast<std::int64_t>(dim) * layout.block_tokens + slot;
+  }
+  KVASIR_HD std::int64_t v_index(int slot, int dim) const {
+    return static_cast<std::int64_t>(slot) * layout.shape.v_dim + dim;
+  }
+};
+
+// One sequence's part of a ragged batch, as attention and kv_write see it. A prefill chunk, a decode and a draft
+// check are `rows` of n, 1 and k+1.
+struct SequenceView {
+  const BlockId* blocks = nullptr;  // slot -> block; kNoBlock where the retention dropped it
+  Position start = 0;               // position of the first row; all before it are cached
+  int first_row = 0;                // in the batch
+  int rows = 0;
+
+  KVASIR_HD BlockId block_of(Position position, int block_tokens) const { return blocks[position / block_tokens]; }
+};
+
+}  // namespace kvasir

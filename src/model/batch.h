@@ -1,0 +1,23 @@
+// What a model runs at once: rows of tokens, of many sequences, each with its place in the cache.
+#pragma once
+
+#include <vector>
+
+#include "base/ids.h"
+#include "layout/kv_view.h"
+
+namespace kvasir {
+
+// There is no prefill and no decode: a prompt's chunk, the next token and a draft to check are sequences with n, 1 and
+// k+1 rows. Kept by its builder between steps, so that a step allocates nothing.
+struct Batch {
+  std::vector<TokenId> tokens;      // [rows]
+  std::vector<Position> positions;  // [rows]
+  // [cache group][sequence]; views of one sequence differ in their block table alone.
+  std::vector<std::vector<SequenceView>> sequences;
+  std::vector<int> logit_rows;  // rows whose logits are wanted, ascending
+
+  int rows() const { return static_cast<int>(tokens.size()); }
+};
+
+}  // namespace kvasir

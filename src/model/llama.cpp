@@ -1,0 +1,258 @@
+#include "model/llama.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "backend/rope.h"
+#include "backend/weight_reader.h"
+#include "base/check.h"
+#include "model/rope_frequencies.h"
+
+namespace kvasir {
+namespace {
+
+// One transformer layer's weights. q, k and v are one matrix, and so are gate and up: fewer, larger products.
+struct Layer {
+  Buffer attention_norm;          // [hidden]
+  std::unique_ptr<Weight> qkv;    // [(heads + 2 kv_heads) * head_dim][hidden]
+  Buffer qkv_bias;                // [(heads + 2 kv_heads) * head_dim], or none
+  std::unique_ptr<Weight> out;    // [hidden][heads * head_dim]
+  Buffer out_bias;                // [hidden], or none
+  Buffer ffn_norm;                // [hidden]
+  std::unique_ptr<Weight> gate_up;  // [2 ffn][hidden]
+  Buffer gate_up_bias;            // [2 ffn], or none
+  std::unique_ptr<Weight> down;   // [hidden][ffn]
+  Buffer down_bias;               // [hidden], or none
+};
+
+// A step's activations, for up to max_rows rows; allocated once.
+struct Workspace {
+  Buffer x;        // [rows][hidden], the residual stream
+  Buffer normed;   // [rows][hidden]
+  Buffer qkv;      // [rows][(heads + 2 kv_heads) * head_dim]
+  Buffer mixed;    // [rows][heads * head_dim], what attention gives
+  Buffer branch;   // [rows][hidden], what a branch adds to x
+  Buffer gate_up;  // [rows][2 ffn]
+  Buffer last;     // [rows][hidden], the rows whose logits are wanted
+  Buffer logits;   // [rows][vocab]
+  Buffer cos;      // [rows][head_dim / 2]
+  Buffer sin;      // [rows][head_dim / 2]
+};
+
+class Llama final : public Model {
+ public:
+  Llama(const ModelConfig& config, const Weights& weights, Backend& backend, const LoadOptions& options)
+      : config_(config),
+        backend_(backend),
+        max_rows_(options.max_rows),
+        fingerprint_(name(config, weights)),
+        weight_bytes_(weights.bytes()),
+        frequencies_(rope_frequencies(config.rope, config.head_dim)) {
+    load_ends(weights);
+    for (int i = 0; i < config.layers; ++i) {
+      if (options.progress) options.progress(i, config.layers);
+      layers_.push_back(load_layer(weights, fmt::format("model.layers.{}.", i)));
+    }
+    if (options.progress) options.progress(config.layers, config.layers);
+    allocate_workspace();
+  }
+
+  const ModelConfig& config() const override { return config_; }
+  Key256 fingerprint() const override { return fingerprint_; }
+  std::uint64_t weight_bytes() const override { return weight_bytes_; }
+  int max_rows() const override { return max_rows_; }
+
+  Matrix forward(const Batch& batch, KvStorage& storage) override {
+    CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
+    const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
+    backend_.embed(*embedding_, batch.tokens, x);
+    const RopeTable angles = rotate_to(batch.positions);
+    for (int i = 0; i < config_.layers; ++i) {
+      attend(layers_[static_cast<size_t>(i)], batch, angles, storage.view(i), batch.sequences[storage.group_of(i)], x);
+      feed_forward(layers_[static_cast<size_t>(i)], x);
+    }
+    return logits(batch, x);
+  }
+
+ private:
+  // x += out(attention(rope(qkv(norm(x)))))
+  void attend(const Layer& layer, const Batch& batch, const RopeTable& angles, const KvView& view,
+              std::span<const SequenceView> sequences, Matrix x) {
+    const int rows = batch.rows();
+    const Matrix normed = matrix(space_.normed, rows, config_.hidden);
+    const Matrix qkv = matrix(space_.qkv, rows, qkv_width());
+    const Matrix q = qkv.columns(0, q_width());
+    const Matrix k = qkv.columns(q_width(), kv_width());
+    const Matrix v = qkv.columns(q_width() + kv_width(), kv_width());
+    const Matrix mixed = matrix(space_.mixed, rows, q_width());
+    const Matrix branch = matrix(space_.branch, rows, config_.hidden);
+
+    backend_.rms_norm(x, layer.attention_norm.as<float>(), eps(), normed);
+    backend_.matmul(*layer.qkv, normed, layer.qkv_bias.as<float>(), qkv);
+    backend_.rope(q, config_.heads, angles);
+    backend_.rope(k, config_.kv_heads, angles);
+    backend_.kv_write(k, v, view, sequences);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
+    backend_.attention({q, view, sequences, config_.heads, scale}, mixed);
+    backend_.matmul(*layer.out, mixed, layer.out_bias.as<float>(), branch);
+    backend_.add(x, branch);
+  }
+
+  // x += down(silu(gate(norm(x))) * up(norm(x)))
+  void feed_forward(const Layer& layer, Matrix x) {
+    const Matrix normed = matrix(space_.normed, x.rows, config_.hidden);
+    const Matrix gate_up = matrix(space_.gate_up, x.rows, 2 * config_.ffn);
+    const Matrix gate = gate_up.columns(0, config_.ffn);
+    const Matrix branch = matrix(space_.branch, x.rows, config_.hidden);
+
+    backend_.rms_norm(x, layer.ffn_norm.as<float>(), eps(), normed);
+    backend_.matmul(*layer.gate_up, normed, layer.gate_up_bias.as<float>(), gate_up);
+    backend_.swiglu(gate, gate_up.columns(config_.ffn, config_.ffn), gate);
+    backend_.matmul(*layer.down, gate, layer.down_bias.as<float>(), branch);
+    backend_.add(x, branch);
+  }
+
+  Matrix logits(const Batch& batch, Matrix x) {
+    const int rows = static_cast<int>(batch.logit_rows.size());
+    const Matrix last = matrix(space_.last, rows, config_.hidden);
+    const Matrix out = matrix(space_.logits, rows, config_.vocab);
+    for (int r = 0; r < rows; ++r) {
+      const float* from = x.row(batch.logit_rows[static_cast<size_t>(r)]);
+      backend_.copy(reinterpret_cast<std::byte*>(last.row(r)), reinterpret_cast<const std::byte*>(from),
+                    sizeof(float) * static_cast<size_t>(config_.hidden));
+    }
+    if (rows == 0) return out;
+    backend_.rms_norm(last, final_norm_.as<float>(), eps(), last);
+    backend_.matmul(head_ ? *head_ : *embedding_, last, nullptr, out);
+    return out;
+  }
+
+  // The batch's angles, computed once for all layers.
+  RopeTable rotate_to(const std::vector<Position>& positions) {
+    const size_t count = positions.size() * frequencies_.size();
+    host_cos_.resize(count);
+    host_sin_.resize(count);
+    rope_angles(positions, frequencies_, host_cos_.data(), host_sin_.data());
+    backend_.upload(space_.cos.as<std::byte>(), std::as_bytes(std::span(host_cos_)));
+    backend_.upload(space_.sin.as<std::byte>(), std::as_bytes(std::span(host_sin_)));
+    return {space_.cos.as<float>(), space_.sin.as<float>(), config_.head_dim / 2};
+  }
+
+  // --- loading ------------------------------------------------------------------------------------------------------
+
+  void load_ends(const Weights& weights) {
+    embedding_ = load(weights, {weights.matrix("model.embed_tokens.weight", config_.vocab, config_.hidden)});
+    final_norm_ = load_vectors(weights, {weights.vector("model.norm.weight", config_.hidden)});
+    if (!config_.tied_embeddings) {
+      head_ = load(weights, {weights.matrix("lm_head.weight", config_.vocab, config_.hidden)});
+    }
+  }
+
+  Layer load_layer(const Weights& weights, const std::string& at) {
+    const int hidden = config_.hidden;
+    const std::string attention = at + "self_attn.";
+    const std::string mlp = at + "mlp.";
+    Layer layer;
+    layer.attention_norm = load_vectors(weights, {weights.vector(at + "input_layernorm.weight", hidden)});
+    layer.qkv = load(weights, {weights.matrix(attention + "q_proj.weight", q_width(), hidden),
+                               weights.matrix(attention + "k_proj.weight", kv_width(), hidden),
+                               weights.matrix(attention + "v_proj.weight", kv_width(), hidden)});
+    layer.out = load(weights, {weights.matrix(attention + "o_proj.weight", hidden, q_width())});
+    layer.ffn_norm = load_vectors(weights, {weights.vector(at + "post_attention_layernorm.weight", hidden)});
+    layer.gate_up = load(weights, {weights.matrix(mlp + "gate_proj.weight", config_.ffn, hidden),
+                                   weights.matrix(mlp + "up_proj.weight", config_.ffn, hidden)});
+    layer.down = load(weights, {weights.matrix(mlp + "down_proj.weight", hidden, config_.ffn)});
+    if (config_.attention_bias) {
+      layer.qkv_bias = load_vectors(weights, {weights.vector(attention + "q_proj.bias", q_width()),
+                                              weights.vector(attention + "k_proj.bias", kv_width()),
+                                              weights.vector(attention + "v_proj.bias", kv_width())});
+      layer.out_bias = load_vectors(weights, {weights.vector(attention + "o_proj.bias", hidden)});
+    }
+    if (config_.mlp_bias) {
+      layer.gate_up_bias = load_vectors(weights, {weights.vector(mlp + "gate_proj.bias", config_.ffn),
+                                                  weights.vector(mlp + "up_proj.bias", config_.ffn)});
+      layer.down_bias = load_vectors(weights, {weights.vector(mlp + "down_proj.bias", hidden)});
+    }
+    return layer;
+  }
+
+  std::unique_ptr<Weight> load(const Weights& weights, const std::vector<HostWeight>& stacked) {
+    std::unique_ptr<Weight> loaded = backend_.load(stacked);
+    for (const HostWeight& weight : stacked) weights.done_with(weight);
+    return loaded;
+  }
+
+  // One-row tensors one after the other, as floats: norms and biases.
+  Buffer load_vectors(const Weights& weights, const std::vector<HostWeight>& stacked) {
+    std::vector<float> values;
+    for (const HostWeight& weight : stacked) {
+      const std::vector<float> one = read_vector(weight);
+      values.insert(values.end(), one.begin(), one.end());
+      weights.done_with(weight);
+    }
+    Buffer buffer = backend_.allocate(values.size() * sizeof(float));
+    backend_.upload(buffer.as<std::byte>(), std::as_bytes(std::span(values)));
+    return buffer;
+  }
+
+  void allocate_workspace() {
+    const auto rows_of = [this](std::int64_t width) {
+      return backend_.allocate(sizeof(float) * static_cast<size_t>(max_rows_ * width));
+    };
+    space_.x = rows_of(config_.hidden);
+    space_.normed = rows_of(config_.hidden);
+    space_.qkv = rows_of(qkv_width());
+    space_.mixed = rows_of(q_width());
+    space_.branch = rows_of(config_.hidden);
+    space_.gate_up = rows_of(2 * config_.ffn);
+    space_.last = rows_of(config_.hidden);
+    space_.logits = rows_of(config_.vocab);
+    space_.cos = rows_of(config_.head_dim / 2);
+    space_.sin = rows_of(config_.head_dim / 2);
+  }
+
+  // The same weights with another rope or norm give other keys and values: all that changes them is in the name.
+  static Key256 name(const ModelConfig& config, const Weights& weights) {
+    const RopeConfig& rope = config.rope;
+    const std::string constants =
+        fmt::format("llama {} {} {} {} {} {} {} {} {} {} {} {}", config.layers, config.heads, config.kv_heads,
+                    config.head_dim, config.norm_eps, static_cast<int>(rope.scaling), rope.theta, rope.factor,
+                    rope.low_freq_factor, rope.high_freq_factor, rope.original_context, config.tied_embeddings);
+    const std::array<std::string_view, 1> parts{constants};
+    return keyed_hash(weights.fingerprint(), parts);
+  }
+
+  int q_width() const { return config_.heads * config_.head_dim; }
+  int kv_width() const { return config_.kv_heads * config_.head_dim; }
+  int qkv_width() const { return q_width() + 2 * kv_width(); }
+  float eps() const { return static_cast<float>(config_.norm_eps); }
+  static Matrix matrix(const Buffer& buffer, int rows, int cols) { return {buffer.as<float>(), rows, cols, cols}; }
+
+  ModelConfig config_;
+  Backend& backend_;
+  int max_rows_;
+  Key256 fingerprint_;
+  std::uint64_t weight_bytes_;
+  std::vector<double> frequencies_;
+  std::unique_ptr<Weight> embedding_;  // [vocab][hidden]; also the head when tied
+  std::unique_ptr<Weight> head_;       // [vocab][hidden], or none
+  Buffer final_norm_;                  // [hidden]
+  std::vector<Layer> layers_;
+  Workspace space_;
+  std::vector<float> host_cos_;
+  std::vector<float> host_sin_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> make_llama(const ModelConfig& config, const Weights& weights, Backend& backend,
+                                  const LoadOptions& options) {
+  return std::make_unique<Llama>(config, weights, backend, options);
+}
+
+}  // namespace kvasir

@@ -1,0 +1,40 @@
+// A loaded model: tokens and a cache in, logits out. Knows nothing of scheduling or of why a row is in its batch.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+#include "backend/kv_storage.h"
+#include "base/hash.h"
+#include "model/batch.h"
+#include "model/config.h"
+
+namespace kvasir {
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelConfig& config() const = 0;
+  virtual Key256 fingerprint() const = 0;         // names the weights and the config
+  virtual std::uint64_t weight_bytes() const = 0;  // as they lie in the backend's memory, without padding
+  virtual int max_rows() const = 0;                // of one batch
+
+  // Writes the rows' K and V into the cache and returns the logits of batch.logit_rows: [logit_rows][vocab], valid
+  // until the next call, in the backend's memory.
+  virtual Matrix forward(const Batch& batch, KvStorage& storage) = 0;
+};
+
+struct LoadOptions {
+  int max_rows = 512;
+  std::function<void(int done, int all)> progress;  // layers loaded; may be empty
+};
+
+// Loads a Hugging Face folder. The backend outlives the model. Throws Error.
+std::unique_ptr<Model> load_model(const std::filesystem::path& folder, Backend& backend, const LoadOptions& options);
+
+}  // namespace kvasir

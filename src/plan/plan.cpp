@@ -1,0 +1,105 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "plan/arithmetic.h"
+#include "plan/ways_out.h"
+
+namespace kvasir {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+// Blocks held while the token at `next` is computed: those for which Retention::needed holds, the open one
+// included.
+std::int64_t held_at(const Retention& retention, std::int64_t next, int block_tokens) {
+  const std::int64_t open = next / block_tokens;
+  const std::int64_t first_of_window = retention.window_begin(next) / block_tokens;
+  const std::int64_t sinks = std::min(blocks_for(retention.sinks, block_tokens), first_of_window);
+  return open - first_of_window + 1 + sinks;
+}
+
+GroupPlan plan_group(const KvGroup& group, const PlanInput& input) {
+  GroupPlan plan;
+  plan.layout = make_layout(group, input.block_tokens);
+  plan.retention = group.retention;
+  plan.bytes_per_token = static_cast<std::uint64_t>(bytes_per_token(group));
+  plan.blocks_per_request = blocks_held(group.retention, input.context, input.block_tokens);
+  plan.bytes_per_request = saturating_product(static_cast<std::uint64_t>(plan.blocks_per_request),
+                                              static_cast<std::uint64_t>(plan.layout.block_bytes()));
+  return plan;
+}
+
+// Everything but the verdict.
+MemoryPlan plan_sizes(const PlanInput& input) {
+  MemoryPlan plan;
+  for (const KvGroup& group : input.groups) {
+    const GroupPlan part = plan_group(group, input);
+    plan.bytes_per_token += part.bytes_per_token;
+    plan.bytes_per_block += static_cast<std::uint64_t>(part.layout.block_bytes());
+    plan.bytes_per_request = saturating_sum(plan.bytes_per_request, part.bytes_per_request);
+    plan.groups.push_back(part);
+  }
+  plan.kv_bytes = saturating_product(plan.bytes_per_request, static_cast<std::uint64_t>(input.users));
+  plan.total_bytes = saturating_sum(saturating_sum(input.weights_bytes, input.reserve_bytes), plan.kv_bytes);
+  return plan;
+}
+
+std::int64_t longest_context(const PlanInput& input) {
+  PlanInput trial = input;
+  return largest(1, kLongestContext, [&](std::int64_t context) {
+    trial.context = context;
+    return plan_sizes(trial).total_bytes <= *input.memory_bytes;
+  });
+}
+
+// Each group gets the share of the pool that it has of a request, so that all run out together.
+void share_pool(std::uint64_t bytes, MemoryPlan& plan) {
+  for (GroupPlan& group : plan.groups) {
+    const Wide share = Wide{bytes} * group.bytes_per_request / plan.bytes_per_request;
+    group.pool_blocks = pool_blocks(static_cast<std::uint64_t>(share), group.layout);
+  }
+}
+
+}  // namespace
+
+std::int64_t pool_blocks(std::uint64_t bytes, const KvLayout& layout) {
+  const std::uint64_t blocks = bytes / static_cast<std::uint64_t>(layout.block_bytes());
+  constexpr std::uint64_t kMost = std::numeric_limits<BlockId>::max();
+  return static_cast<std::int64_t>(std::min(blocks, kMost));
+}
+
+std::int64_t blocks_held(const Retention& retention, std::int64_t tokens, int block_tokens) {
+  if (retention.full()) return blocks_for(tokens, block_tokens);
+  // As a sequence grows the number first grows with it and then repeats with each block: the last block's
+  // worth of positions has seen the maximum.
+  std::int64_t most = 0;
+  for (std::int64_t next = std::max<std::int64_t>(0, tokens - block_tokens); next < tokens; ++next) {
+    most = std::max(most, held_at(retention, next, block_tokens));
+  }
+  return most;
+}
+
+MemoryPlan plan_memory(const PlanInput& input) {
+  CHECK(!input.groups.empty());
+  CHECK(input.context >= 1 && input.context <= kLongestContext);
+  CHECK(input.users >= 1 && input.users <= kMostUsers);
+  CHECK(input.block_tokens >= 1 && input.block_tokens <= kLargestBlockTokens);
+  MemoryPlan plan = plan_sizes(input);
+  if (!input.memory_bytes) return plan;
+
+  const std::uint64_t taken = saturating_sum(input.weights_bytes, input.reserve_bytes);
+  const std::uint64_t left = *input.memory_bytes - std::min(*input.memory_bytes, taken);
+  plan.fits = plan.total_bytes <= *input.memory_bytes;
+  plan.max_context = longest_context(input);
+  plan.max_users = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(left / plan.bytes_per_request, std::uint64_t{kMostUsers}));
+  share_pool(left, plan);
+  if (!*plan.fits) plan.ways_out = find_ways_out(input, plan);
+  return plan;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,75 @@
+// The memory planner: what a model's cache takes, whether it fits, and what to do if it does not. Pure
+// arithmetic, and the allocator's own: bytes come from make_layout, freeing from Retention. No device and no
+// model file is needed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layout/kv_layout.h"
+
+namespace kvasir {
+
+// Sizes that a plan accepts. A context of kLongestContext in an answer means that nothing bounds it.
+inline constexpr std::int64_t kLongestContext = std::int64_t{1} << 40;
+inline constexpr std::int64_t kMostUsers = 1'000'000'000;
+inline constexpr int kLargestBlockTokens = 4096;
+
+struct PlanInput {
+  std::uint64_t weights_bytes = 0;
+  std::vector<KvGroup> groups;  // at least one
+  std::int64_t context = 0;     // tokens of one sequence, 1 … kLongestContext
+  std::int64_t users = 1;       // sequences at a time, 1 … kMostUsers, sharing nothing
+  int block_tokens = kDefaultBlockTokens;
+  std::optional<std::uint64_t> memory_bytes;  // none: sizes only, no verdict
+  // Kept free for activations, the driver and the rest. Zero unless given: a plan adds no margin that it does
+  // not show.
+  std::uint64_t reserve_bytes = 0;
+};
+
+// One group of layers. A request is one sequence of `context` tokens, at the moment it holds most blocks.
+struct GroupPlan {
+  KvLayout layout;
+  Retention retention;
+  std::uint64_t bytes_per_token = 0;
+  std::int64_t blocks_per_request = 0;
+  std::uint64_t bytes_per_request = 0;
+  std::optional<std::int64_t> pool_blocks;  // what the memory left by weights and reserve is cut into
+};
+
+// One change, and what the plan is after it. Others are as they were.
+struct WayOut {
+  std::string what;
+  std::uint64_t saves_bytes = 0;
+  std::uint64_t then_total_bytes = 0;
+  bool fits = false;
+};
+
+// Sums saturate at 2^64-1 rather than wrap.
+struct MemoryPlan {
+  std::vector<GroupPlan> groups;
+  std::uint64_t bytes_per_token = 0;    // of all groups
+  std::uint64_t bytes_per_block = 0;    // one block of each group
+  std::uint64_t bytes_per_request = 0;  // whole blocks, less what the retention drops
+  std::uint64_t kv_bytes = 0;           // of all users
+  std::uint64_t total_bytes = 0;        // weights, cache and reserve
+
+  // With a memory size only.
+  std::optional<bool> fits;
+  std::optional<std::int64_t> max_context;  // for that many users; 0: not one token fits
+  std::optional<std::int64_t> max_users;    // at that context
+  std::vector<WayOut> ways_out;  // when it does not fit; those that then fit first, the largest saving first
+};
+
+MemoryPlan plan_memory(const PlanInput& input);
+
+// How many blocks of `layout` fit into `bytes`; no more than a BlockId can name.
+std::int64_t pool_blocks(std::uint64_t bytes, const KvLayout& layout);
+
+// The most blocks that a sequence of one group holds at once on its way to `tokens` tokens, one token at a
+// time: those that its retention needs, the open one included.
+std::int64_t blocks_held(const Retention& retention, std::int64_t tokens, int block_tokens);
+
+}  // namespace kvasir

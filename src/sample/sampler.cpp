@@ -1,0 +1,126 @@
+#include "sample/sampler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace kvasir {
+namespace {
+
+bool has_penalty(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0F || params.frequency_penalty != 0.0F || params.presence_penalty != 0.0F;
+}
+
+// A Gumbel variable: the largest logit + noise is distributed as softmax(logits).
+double gumbel(std::uint64_t seed, Position position, TokenId token) {
+  const std::uint64_t bits = mix(seed, static_cast<std::uint64_t>(position), static_cast<std::uint64_t>(token));
+  const double uniform = (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53;  // never 0 or 1
+  return -std::log(-std::log(uniform));
+}
+
+void check_range(float value, float least, float most, const char* name, const std::string& where) {
+  if (value >= least && value <= most) return;  // false for NaN as well
+  fail_usage(fmt::format("{} is {}", name, value), where, fmt::format("use {} to {}", least, most));
+}
+
+}  // namespace
+
+void check_sampling(const SamplingParams& params, const std::string& where) {
+  check_range(params.temperature, 0.0F, 100.0F, "temperature", where);
+  check_range(params.top_p, 0.0F, 1.0F, "top_p", where);
+  check_range(params.min_p, 0.0F, 1.0F, "min_p", where);
+  check_range(params.repetition_penalty, 0.01F, 100.0F, "repetition_penalty", where);
+  check_range(params.frequency_penalty, -100.0F, 100.0F, "frequency_penalty", where);
+  check_range(params.presence_penalty, -100.0F, 100.0F, "presence_penalty", where);
+  if (params.top_k < 0) fail_usage(fmt::format("top_k is {}", params.top_k), where, "use 0 for all tokens, or a count");
+}
+
+Sampler::Sampler(SamplingParams params, std::span<const TokenId> prompt) : params_(std::move(params)) {
+  if (!has_penalty(params_)) return;
+  for (const TokenId token : prompt) ++counts_[token].prompt;
+}
+
+void Sampler::accept(TokenId token) {
+  if (has_penalty(params_)) ++counts_[token].answer;
+}
+
+TokenId Sampler::sample(std::span<float> logits, Position position) {
+  CHECK(!logits.empty());
+  penalize(logits);
+  if (params_.temperature == 0.0F) {
+    return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());  // the first of equals
+  }
+  keep_candidates(logits);
+  keep_likeliest_mass();
+  return draw(position);
+}
+
+void Sampler::penalize(std::span<float> logits) const {
+  for (const auto& [token, bias] : params_.logit_bias) {
+    if (token >= 0 && static_cast<size_t>(token) < logits.size()) logits[static_cast<size_t>(token)] += bias;
+  }
+  for (const auto& [token, count] : counts_) {
+    float& logit = logits[static_cast<size_t>(token)];
+    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+    logit -= params_.frequency_penalty * static_cast<float>(count.answer);
+    if (count.answer > 0) logit -= params_.presence_penalty;
+  }
+}
+
+// Top-k and min-p need only each token's logit and the largest; ties go to the smaller id.
+void Sampler::keep_candidates(std::span<const float> logits) {
+  const float top = *std::ranges::max_element(logits);
+  const float least = params_.min_p > 0.0F ? top + params_.temperature * std::log(params_.min_p)
+                                           : -std::numeric_limits<float>::infinity();
+  candidates_.clear();
+  for (size_t i = 0; i < logits.size(); ++i) {
+    if (logits[i] >= least) candidates_.push_back({logits[i] / params_.temperature, static_cast<TokenId>(i)});
+  }
+  const auto k = static_cast<size_t>(params_.top_k);
+  if (k == 0 || k >= candidates_.size()) return;
+  const auto likelier = [](const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+  };
+  std::ranges::nth_element(candidates_, candidates_.begin() + static_cast<std::ptrdiff_t>(k), likelier);
+  candidates_.resize(k);
+}
+
+void Sampler::keep_likeliest_mass() {
+  if (params_.top_p >= 1.0F || candidates_.empty()) return;
+  std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+  });
+  const auto weight = [this](const Candidate& c) {
+    return std::exp(static_cast<double>(c.logit) - static_cast<double>(candidates_.front().logit));
+  };
+  double sum = 0;
+  for (const Candidate& candidate : candidates_) sum += weight(candidate);
+  double reached = 0;
+  size_t keep = 0;
+  while (keep < candidates_.size() && (keep == 0 || reached < static_cast<double>(params_.top_p) * sum)) {
+    reached += weight(candidates_[keep++]);
+  }
+  candidates_.resize(keep);
+}
+
+TokenId Sampler::draw(Position position) const {
+  TokenId best = -1;
+  double best_score = -std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates_) {
+    const double score = static_cast<double>(candidate.logit) + gumbel(params_.seed, position, candidate.token);
+    if (best < 0 || score > best_score || (score == best_score && candidate.token < best)) {
+      best = candidate.token;
+      best_score = score;
+    }
+  }
+  CHECK(best >= 0);
+  return best;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,62 @@
+// From logits to a token. A draw depends on the logits, the parameters, the seed and the position, and on nothing
+// else: noise comes from hash(seed, position, token), never from a generator that other requests share.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace kvasir {
+
+struct SamplingParams {
+  float temperature = 0.8F;         // 0: greedy
+  int top_k = 0;                    // keep the k likeliest; 0: all
+  float top_p = 1.0F;               // keep the likeliest that together reach p
+  float min_p = 0.0F;               // keep those at least min_p times as likely as the likeliest
+  float repetition_penalty = 1.0F;  // of tokens in prompt and answer: positive logits divided, negative multiplied
+  float frequency_penalty = 0.0F;   // subtracted once for every time the token is in the answer
+  float presence_penalty = 0.0F;    // subtracted once if the token is in the answer
+  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::uint64_t seed = 0;
+};
+
+// Throws Error naming the parameter that is out of range. `where` says whose parameters they are.
+void check_sampling(const SamplingParams& params, const std::string& where);
+
+// One sequence's sampler: the parameters, and the counts that penalties need.
+class Sampler {
+ public:
+  Sampler(SamplingParams params, std::span<const TokenId> prompt);
+
+  // The next token, which will stand at `position`. Changes `logits` in place.
+  TokenId sample(std::span<float> logits, Position position);
+
+  // The token was appended: sample()'s answer, or one that was forced.
+  void accept(TokenId token);
+
+ private:
+  struct Candidate {
+    float logit;  // divided by the temperature
+    TokenId token;
+  };
+  struct Count {
+    int prompt = 0;
+    int answer = 0;
+  };
+
+  void penalize(std::span<float> logits) const;
+  void keep_candidates(std::span<const float> logits);
+  void keep_likeliest_mass();
+  TokenId draw(Position position) const;
+
+  SamplingParams params_;
+  std::unordered_map<TokenId, Count> counts_;  // only when a penalty needs them
+  std::vector<Candidate> candidates_;          // reused between calls
+};
+
+}  // namespace kvasir

@@ -1,0 +1,135 @@
+#include "text/bpe.h"
+
+#include <bit>
+#include <queue>
+
+#include "base/check.h"
+
+namespace kvasir {
+namespace {
+
+// Below this many symbols a scan over all pairs is faster than a queue.
+constexpr size_t kShortWord = 48;
+
+constexpr std::uint64_t pair_of(TokenId left, TokenId right) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
+         static_cast<std::uint32_t>(right);
+}
+
+// splitmix64's finaliser: pairs of small numbers spread over the whole table.
+constexpr std::uint64_t spread(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+struct Candidate {
+  std::int32_t rank;
+  std::int32_t at;      // of the left symbol
+  TokenId left, right;  // as they were when this was queued: it is stale when they changed
+
+  // For a queue that gives the lowest rank first, then the leftmost.
+  friend bool operator<(const Candidate& a, const Candidate& b) {
+    return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
+  }
+};
+
+}  // namespace
+
+MergeTable::MergeTable(size_t merges) : slots_(std::bit_ceil(merges * 2 + 1)) {}
+
+size_t MergeTable::slot_of(std::uint64_t pair) const {
+  const size_t mask = slots_.size() - 1;
+  size_t at = spread(pair) & mask;
+  while (slots_[at].merge.rank >= 0 && slots_[at].pair != pair) at = (at + 1) & mask;
+  return at;
+}
+
+void MergeTable::insert(TokenId left, TokenId right, Merge merge) {
+  CHECK(merge.rank >= 0);
+  const std::uint64_t pair = pair_of(left, right);
+  slots_[slot_of(pair)] = {pair, merge};
+}
+
+MergeTable::Merge MergeTable::find(TokenId left, TokenId right) const {
+  return slots_[slot_of(pair_of(left, right))].merge;
+}
+
+std::vector<TokenId> Bpe::symbols_of(std::string_view word) const {
+  std::vector<TokenId> symbols;
+  symbols.reserve(word.size());
+  bool after_unknown = false;
+  for (const char c : word) {
+    const TokenId token = bytes_.tokens[static_cast<unsigned char>(c)];
+    if (token >= 0) {
+      symbols.push_back(token);
+    } else if (bytes_.unknown && !(bytes_.fuse_unknown && after_unknown)) {
+      symbols.push_back(*bytes_.unknown);
+    }
+    after_unknown = token < 0;
+  }
+  return symbols;
+}
+
+void Bpe::merge_short(std::vector<TokenId>& symbols) const {
+  // merges[i] is that of symbols i and i + 1.
+  std::vector<MergeTable::Merge> merges(symbols.size());
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) merges[i] = merges_.find(symbols[i], symbols[i + 1]);
+  while (symbols.size() > 1) {
+    size_t best = symbols.size();
+    for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+      if (merges[i].rank >= 0 && (best == symbols.size() || merges[i].rank < merges[best].rank)) best = i;
+    }
+    if (best == symbols.size()) return;
+    symbols[best] = merges[best].result;
+    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    merges.erase(merges.begin() + static_cast<std::ptrdiff_t>(best));
+    if (best > 0) merges[best - 1] = merges_.find(symbols[best - 1], symbols[best]);
+    if (best + 1 < symbols.size()) merges[best] = merges_.find(symbols[best], symbols[best + 1]);
+  }
+}
+
+void Bpe::merge_long(std::vector<TokenId>& symbols) const {
+  constexpr TokenId kGone = -1;
+  const auto size = static_cast<std::int32_t>(symbols.size());
+  std::vector<std::int32_t> previous(symbols.size());
+  std::vector<std::int32_t> next(symbols.size());  // size: none
+  for (std::int32_t i = 0; i < size; ++i) {
+    previous[i] = i - 1;
+    next[i] = i + 1;
+  }
+  std::priority_queue<Candidate> queue;
+  const auto consider = [&](std::int32_t left) {
+    if (left < 0 || next[left] >= size) return;
+    const std::int32_t right = next[left];
+    const MergeTable::Merge merge = merges_.find(symbols[left], symbols[right]);
+    if (merge.rank >= 0) queue.push({merge.rank, left, symbols[left], symbols[right]});
+  };
+  for (std::int32_t i = 0; i + 1 < size; ++i) consider(i);
+
+  while (!queue.empty()) {
+    const Candidate top = queue.top();
+    queue.pop();
+    const std::int32_t right = next[top.at];
+    if (symbols[top.at] != top.left || right >= size || symbols[right] != top.right) continue;
+    symbols[top.at] = merges_.find(top.left, top.right).result;
+    symbols[right] = kGone;
+    next[top.at] = next[right];
+    if (next[right] < size) previous[next[right]] = top.at;
+    consider(previous[top.at]);
+    consider(top.at);
+  }
+  std::erase(symbols, kGone);
+}
+
+void Bpe::encode_word(std::string_view word, std::vector<TokenId>& out) const {
+  std::vector<TokenId> symbols = symbols_of(word);
+  if (symbols.size() < kShortWord) {
+    merge_short(symbols);
+  } else {
+    merge_long(symbols);
+  }
+  out.insert(out.end(), symbols.begin(), symbols.end());
+}
+
+}  // namespace kvasir

@@ -1,0 +1,66 @@
+// Byte-pair encoding: the bytes of one word -> the tokens its merges lead to.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace kvasir {
+
+// The merges, as an open-addressing table from a pair of tokens to its rank and what it becomes. Constant
+// once built.
+class MergeTable {
+ public:
+  struct Merge {
+    std::int32_t rank = -1;  // lower ranks merge first; -1: the pair does not merge
+    TokenId result = -1;
+  };
+
+  explicit MergeTable(size_t merges);
+
+  // A pair given twice keeps its later rank, as in the Hugging Face library. REQUIRES: no more calls than
+  // announced.
+  void insert(TokenId left, TokenId right, Merge merge);
+  Merge find(TokenId left, TokenId right) const;
+
+ private:
+  struct Slot {
+    std::uint64_t pair = 0;
+    Merge merge;  // rank -1: empty
+  };
+
+  size_t slot_of(std::uint64_t pair) const;
+
+  std::vector<Slot> slots_;  // a power of two, at most half full
+};
+
+class Bpe {
+ public:
+  // What a byte without a token becomes: the unknown token, one for a run of them when `fuse_unknown`, or
+  // nothing.
+  struct Bytes {
+    std::array<TokenId, 256> tokens;  // -1: no token
+    std::optional<TokenId> unknown;
+    bool fuse_unknown = false;
+  };
+
+  Bpe(MergeTable merges, const Bytes& bytes) : merges_(std::move(merges)), bytes_(bytes) {}
+
+  // Appends the tokens of one word. Among the pairs of neighbours the one of lowest rank merges first, the
+  // leftmost of equals; n log n in the word's length. REQUIRES: less than 2^31 bytes.
+  void encode_word(std::string_view word, std::vector<TokenId>& out) const;
+
+ private:
+  std::vector<TokenId> symbols_of(std::string_view word) const;
+  void merge_short(std::vector<TokenId>& symbols) const;
+  void merge_long(std::vector<TokenId>& symbols) const;
+
+  MergeTable merges_;
+  Bytes bytes_;
+};
+
+}  // namespace kvasir

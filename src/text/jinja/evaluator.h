@@ -1,0 +1,18 @@
+// Runs a parsed template.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/jinja/ast.h"
+#include "text/jinja/runtime.h"
+
+namespace kvasir::jinja {
+
+// The text of the template with these variables. Throws Error when the template fails or exceeds the
+// runtime's limits.
+MarkedString evaluate(const Template& source, Runtime& runtime,
+                      std::vector<std::pair<std::string, Value>> variables);
+
+}  // namespace kvasir::jinja

@@ -1,0 +1,113 @@
+#include "text/pretokenizer.h"
+
+#include <optional>
+
+#include "text/utf8.h"
+
+namespace kvasir {
+namespace {
+
+struct Part {
+  TextRange range;
+  bool matched = false;
+};
+
+// The whole text as a row of parts: matches and what lies between them.
+std::vector<Part> parts_of(const SplitStep& step, std::string_view text) {
+  const bool invert = step.matches == SplitStep::Matches::kRest;
+  std::vector<Part> parts;
+  size_t done = 0;
+  for (const TextRange& match : step.pattern.matches(text)) {
+    if (done < match.begin) parts.push_back({{done, match.begin}, invert});
+    parts.push_back({match, !invert});
+    done = match.end;
+  }
+  if (done < text.size()) parts.push_back({{done, text.size()}, invert});
+  return parts;
+}
+
+bool joins_previous(SplitBehavior behavior, const Part& previous, const Part& part) {
+  switch (behavior) {
+    case SplitBehavior::kMergedWithPrevious:
+      return part.matched && !previous.matched;
+    case SplitBehavior::kMergedWithNext:
+      return previous.matched && !part.matched;
+    case SplitBehavior::kContiguous:
+      return previous.matched == part.matched;
+    case SplitBehavior::kRemoved:
+    case SplitBehavior::kIsolated:
+      return false;
+  }
+  return false;
+}
+
+void cut_word(const SplitStep& step, TextRange word, std::string_view text, std::vector<Words::Word>& out) {
+  std::optional<Part> previous;
+  for (const Part& part : parts_of(step, text.substr(word.begin, word.size()))) {
+    if (step.behavior == SplitBehavior::kRemoved && part.matched) continue;
+    if (previous && joins_previous(step.behavior, *previous, part)) {
+      out.back().range.end = word.begin + part.range.end;
+    } else {
+      out.push_back({{word.begin + part.range.begin, word.begin + part.range.end}, true});
+    }
+    previous = part;
+  }
+}
+
+void apply(const SplitStep& step, Words& all) {
+  std::vector<Words::Word> out;
+  for (const Words::Word& word : all.words) {
+    if (word.valid) {
+      cut_word(step, word.range, all.text, out);
+    } else {
+      out.push_back(word);
+    }
+  }
+  all.words = std::move(out);
+}
+
+// What follows bytes that are not UTF-8 continues a word that was torn there, and gets no space.
+void apply(const PrefixSpaceStep&, Words& all) {
+  Words out;
+  out.text.reserve(all.text.size());
+  bool after_invalid = false;
+  for (size_t i = 0; i < all.words.size(); ++i) {
+    const size_t begin = out.text.size();
+    const bool valid = all.words[i].valid;
+    if (valid && !after_invalid && all[i][0] != ' ') out.text += ' ';
+    out.text += all[i];
+    out.words.push_back({{begin, out.text.size()}, valid});
+    after_invalid = !valid;
+  }
+  all = std::move(out);
+}
+
+Words valid_and_invalid(std::string text) {
+  Words all;
+  for (size_t at = 0; at < text.size();) {
+    const size_t valid = valid_run(text, at);
+    if (valid > 0) all.words.push_back({{at, at + valid}, true});
+    at += valid;
+    const size_t invalid = invalid_run(text, at);
+    if (invalid > 0) all.words.push_back({{at, at + invalid}, false});
+    at += invalid;
+  }
+  all.text = std::move(text);
+  return all;
+}
+
+}  // namespace
+
+Words Pretokenizer::cut(std::string text) const {
+  Words words = valid_and_invalid(std::move(text));
+  for (const Step& step : steps_) {
+    std::visit([&](const auto& kind) { apply(kind, words); }, step);
+  }
+  return words;
+}
+
+std::string_view gpt2_pattern() {
+  return R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+}
+
+}  // namespace kvasir

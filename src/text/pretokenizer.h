@@ -1,0 +1,70 @@
+// Cuts text into the words that BPE works on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "text/regex.h"
+#include "text/text_range.h"
+
+namespace kvasir {
+
+// What happens to a match of the pattern, named as in tokenizer.json.
+enum class SplitBehavior : std::uint8_t {
+  kRemoved,
+  kIsolated,
+  kMergedWithPrevious,
+  kMergedWithNext,
+  kContiguous
+};
+
+// Cuts every word at the matches of a pattern. Digits and the pattern of ByteLevel are of this kind too.
+struct SplitStep {
+  enum class Matches : std::uint8_t {
+    kPattern,
+    kRest
+  };  // kRest: "invert", the pattern describes what lies between
+
+  Regex pattern;
+  SplitBehavior behavior = SplitBehavior::kIsolated;
+  Matches matches = Matches::kPattern;
+};
+
+// Puts a space before every word that has none.
+struct PrefixSpaceStep {};
+
+// Words of a text, in order: ranges of `text`, which may differ from the text that was given by spaces put
+// in.
+struct Words {
+  struct Word {
+    TextRange range;
+    bool valid = true;  // UTF-8; the others are never cut
+  };
+  std::string text;
+  std::vector<Word> words;
+
+  std::string_view operator[](size_t i) const {
+    return std::string_view(text).substr(words[i].range.begin, words[i].range.size());
+  }
+};
+
+class Pretokenizer {
+ public:
+  using Step = std::variant<SplitStep, PrefixSpaceStep>;
+
+  explicit Pretokenizer(std::vector<Step> steps) : steps_(std::move(steps)) {}
+
+  // None of the words is empty. Runs of bytes that are not UTF-8 are words of their own.
+  Words cut(std::string text) const;
+
+ private:
+  std::vector<Step> steps_;
+};
+
+// The pattern that ByteLevel uses unless told otherwise: GPT-2's.
+std::string_view gpt2_pattern();
+
+}  // namespace kvasir

@@ -1,0 +1,81 @@
+// Text <-> tokens, as a Hugging Face tokenizer.json of the byte-level BPE family describes it.
+//
+// A Tokenizer is a value: copies share one immutable vocabulary, every method is const, and all of them may
+// be called from several threads at once. Text is bytes: valid UTF-8 is split and merged exactly as the
+// Hugging Face library does it, and bytes that are not UTF-8 become tokens of their own, so that no input is
+// refused or lost.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace kvasir {
+
+struct TokenizerData;  // tokenizer_data.h: constant after loading
+
+class Tokenizer {
+ public:
+  // Whether the text of a special token ("<|im_end|>") in the input becomes that token. kPlain is for what a
+  // user typed; added tokens that are not special are found either way.
+  enum class Specials { kParse, kPlain };
+  enum class SkipSpecials { kSkip, kKeep };
+
+  struct TextPiece {
+    std::string_view text;
+    Specials specials = Specials::kPlain;
+  };
+
+  // Reads tokenizer.json, or the tokenizer.json of a folder, and what lies beside it: tokenizer_config.json
+  // (bos_token, eos_token, chat_template) and chat_template.jinja, which wins. Throws Error when a file is
+  // missing, damaged or of a kind not supported here.
+  static Tokenizer load(const std::filesystem::path& model_dir_or_file);
+
+  // The same from the text of a tokenizer.json alone. `where` names it in errors.
+  static Tokenizer from_json(std::string_view json, const std::string& where);
+
+  // The tokens of the text itself: nothing is added before or after. Throws Error only for a text of 1 GiB or
+  // more, or when the tokenizer's own pattern exceeds its matching limits.
+  std::vector<TokenId> encode(std::string_view text, Specials specials) const;
+
+  // The pieces as one text: merges cross their borders, but a special token is only found where every byte of
+  // it belongs to kParse pieces.
+  std::vector<TokenId> encode(std::span<const TextPiece> pieces) const;
+
+  // encode() between what the post-processor puts before (bos) and after a text.
+  std::vector<TokenId> encode_document(std::string_view text, Specials specials) const;
+  std::vector<TokenId> as_document(std::vector<TokenId> tokens) const;
+
+  // The bytes a token stands for, which may be a part of a UTF-8 character. Empty for ids without a token.
+  std::string_view bytes_of(TokenId id) const;
+
+  // The bytes of all tokens, one after the other: the inverse of encode() where the tokenizer has no
+  // normalizer. It may not be valid UTF-8; Detokenizer makes text of it. Ids without a token are left out.
+  std::string decode(std::span<const TokenId> tokens, SkipSpecials specials) const;
+
+  // By the text of an added token, or by a vocabulary entry as tokenizer.json spells it ("Ġthe").
+  std::optional<TokenId> id_of(std::string_view token_text) const;
+
+  bool is_special(TokenId id) const;
+  int vocab_size() const;  // the largest id + 1; ids below it may be without a token
+
+  // What tokenizer_config.json says; nullopt when it does not. The chat template is source text, not yet
+  // parsed.
+  const std::optional<std::string>& bos_token() const;
+  const std::optional<std::string>& eos_token() const;
+  const std::optional<std::string>& chat_template() const;
+  const std::string& chat_template_where() const;  // the file it came from, for errors
+
+ private:
+  explicit Tokenizer(std::shared_ptr<const TokenizerData> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const TokenizerData> data_;
+};
+
+}  // namespace kvasir

@@ -1,0 +1,243 @@
+#include "kv/world.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+namespace kvasir {
+namespace {
+
+constexpr std::uint64_t kScribble = 0xdeadbeef;
+
+std::uint64_t next_row(std::uint32_t tenant, std::span<const std::uint64_t> before, TokenId token) {
+  return mix(before.empty() ? 0 : before.back(), tenant + 1U, static_cast<std::uint64_t>(token) + 1U);
+}
+
+}  // namespace
+
+Tenant tenant_of(std::uint32_t id) {
+  Tenant tenant{id, {}};
+  if (id > 0) tenant.secret.bytes.fill(static_cast<std::uint8_t>(id));
+  return tenant;
+}
+
+World::World(const WorldConfig& config) : config_(config) {
+  CacheConfig cache;
+  cache.block_tokens = config.block_tokens;
+  cache.eviction = config.eviction;
+  cache.recompute = {1, 1};
+  for (const WorldConfig::Group& group : config.groups) {
+    std::vector<BlockId> order = blocks_in_order(group.blocks);
+    std::mt19937_64 random(config.shuffle);
+    if (config.shuffle != 0) std::ranges::shuffle(order, random);
+    cache.groups.push_back({group.retention, order, 1024});
+    memory_.emplace_back(static_cast<size_t>(group.blocks * config.block_tokens), kScribble);
+  }
+  names_.resize(config.groups.size());
+  cache_.emplace(std::move(cache));
+  cache_->listen();
+}
+
+// --- the verbs ------------------------------------------------------------------------------------------------------
+
+ReuseReport World::open(const Text& prompt, std::uint32_t tenant) {
+  const Expected expected = expected_reuse(prompt, tenant);
+  KvCache::Opened opened = cache_->open(prompt, tenant_of(tenant));
+  const ReuseReport report = opened.report;
+  Held held{std::move(opened.lease), tenant, {}, {}, 0};
+  for (std::int64_t i = 0; i < report.reused_tokens; ++i) {
+    held.text.push_back(prompt[static_cast<size_t>(i)]);
+    held.rows.push_back(next_row(tenant, held.rows, held.text.back()));
+  }
+  const std::int64_t reused = report.reused_tokens;
+  if (reused < expected.tokens || (expected.exact && reused != expected.tokens)) {
+    fail(fmt::format("{} tokens reused where {} are cached", reused, expected.tokens));
+  }
+  if (reused >= std::ssize(prompt)) fail("no token is left to compute");
+  if (report.prompt_tokens != std::ssize(prompt)) fail("the report is of another prompt");
+  if ((report.stop == ReuseStop::kWholePrompt) != (reused == std::ssize(prompt) - 1)) fail("kWholePrompt is wrong");
+  if (report.stopped_at != reused) fail("stopped_at is not where reuse stopped");
+  held_.push_back(std::move(held));
+  check();
+  return report;
+}
+
+bool World::reserve(size_t lease, std::int64_t tokens) {
+  Held& held = held_[lease];
+  const bool room = has_room(held, tokens);
+  const std::string before = observable();
+  const bool done = cache_->reserve(held.lease, tokens);
+  if (done != room) fail(fmt::format("reserve is {} where room is {}", done, room));
+  if (!done && observable() != before) fail("a refused reserve changed something");
+  const std::vector<BlockCopy> copies = cache_->take_copies();
+  if (!done && !copies.empty()) fail("a refused reserve asked for copies");
+  pending_.insert(pending_.end(), copies.begin(), copies.end());
+  if (done) held.reserved = std::max(held.reserved, tokens);
+  hear(nullptr, {});
+  check();
+  return done;
+}
+
+void World::commit(size_t lease, const Text& tokens) {
+  Held& held = held_[lease];
+  move_bytes();
+  for (const TokenId token : tokens) {
+    const auto position = static_cast<Position>(held.text.size());
+    held.rows.push_back(next_row(held.tenant, held.rows, token));
+    held.text.push_back(token);
+    for (size_t g = 0; g < memory_.size(); ++g) {
+      *row(g, held.lease.table(g).at(position / config_.block_tokens), position) = held.rows.back();
+    }
+  }
+  std::vector<BlockTable> tables;
+  for (size_t g = 0; g < memory_.size(); ++g) tables.push_back(held.lease.table(g));
+  cache_->commit(held.lease, tokens);
+  held.reserved -= std::ssize(tokens);
+  hear(&held, tables);
+  check();
+}
+
+bool World::write(size_t lease, const Text& tokens) {
+  if (!reserve(lease, std::ssize(tokens))) return false;
+  commit(lease, tokens);
+  return true;
+}
+
+// A window that has slid past a block cannot come back to where it is needed.
+bool World::may_truncate(size_t i, Position length) const {
+  const std::int64_t size = config_.block_tokens;
+  for (size_t g = 0; g < config_.groups.size(); ++g) {
+    const BlockTable& table = held_[i].lease.table(g);
+    for (std::int64_t slot = 0; slot * size < length; ++slot) {
+      if (!table.hole(slot)) continue;
+      if (config_.groups[g].retention.needed(slot * size, slot * size + size - 1, length)) return false;
+    }
+  }
+  return true;
+}
+
+void World::truncate(size_t lease, Position length) {
+  Held& held = held_[lease];
+  cache_->truncate(held.lease, length);
+  held.text.resize(static_cast<size_t>(length));
+  held.rows.resize(static_cast<size_t>(length));
+  held.reserved = 0;
+  check();
+}
+
+void World::fork(size_t lease) {
+  Held twin{cache_->fork(held_[lease].lease), held_[lease].tenant, held_[lease].text, held_[lease].rows, 0};
+  held_.push_back(std::move(twin));
+  check();
+}
+
+void World::release(size_t lease) {
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(lease));
+  check();
+}
+
+void World::release_all() {
+  while (!held_.empty()) release(held_.size() - 1);
+  for (size_t g = 0; g < names_.size(); ++g) {
+    const BlockPool& pool = cache_->pool(g);
+    if (pool.held() != 0) fail(fmt::format("group {} leaks {} blocks", g, pool.held()));
+    if (pool.free_blocks() + published(g) != pool.size()) fail(fmt::format("group {} lost blocks", g));
+  }
+}
+
+// --- bytes ----------------------------------------------------------------------------------------------------------
+
+World::Row* World::row(size_t group, BlockId block, Position position) {
+  const std::int64_t size = config_.block_tokens;
+  return &memory_[group][static_cast<size_t>(block * size + position % size)];
+}
+
+// Runs the copies, then spoils every row that somebody has the right to write.
+void World::move_bytes() {
+  const auto size = static_cast<std::ptrdiff_t>(config_.block_tokens);
+  for (const BlockCopy& copy : std::exchange(pending_, {})) {
+    std::copy_n(memory_[copy.group].begin() + copy.from * size, size, memory_[copy.group].begin() + copy.to * size);
+    ++copies_made_;
+  }
+  for (const Held& held : held_) scribble(held);
+}
+
+void World::scribble(const Held& held) {
+  const auto length = static_cast<Position>(held.text.size());
+  for (size_t g = 0; g < memory_.size(); ++g) {
+    for (Position p = length; p < length + held.reserved; ++p) {
+      *row(g, held.lease.table(g).at(p / config_.block_tokens), p) = kScribble;
+    }
+  }
+}
+
+// --- what must hold after every verb --------------------------------------------------------------------------------
+
+void World::check() {
+  if (const auto problem = cache_->problem()) fail(*problem);
+  if (config_.copies == WorldConfig::Copies::kEager) move_bytes();
+  for (const Held& held : held_) check_lease(held);
+  check_pools();
+}
+
+void World::check_lease(const Held& held) {
+  const std::int64_t size = config_.block_tokens;
+  const auto length = static_cast<Position>(held.text.size());
+  if (!std::ranges::equal(held.lease.tokens(), held.text)) return fail("a lease has another's tokens");
+  for (size_t g = 0; g < memory_.size(); ++g) {
+    const BlockTable& table = held.lease.table(g);
+    const Retention& retention = config_.groups[g].retention;
+    for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
+      const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
+      if (table.hole(slot) == needed) return fail(needed ? "a needed block is a hole" : "an unneeded block is kept");
+    }
+    if (!pending_.empty()) continue;  // the bytes are still on their way
+    for (Position p = 0; p < length; ++p) {
+      if (!retention.needed(p, p, length)) continue;
+      if (*row(g, table.at(p / size), p) != held.rows[static_cast<size_t>(p)]) {
+        return fail(fmt::format("group {}: position {} of {} reads another text's bytes", g, p, length));
+      }
+    }
+  }
+}
+
+void World::check_pools() {
+  for (size_t g = 0; g < memory_.size(); ++g) {
+    std::set<BlockId> held;
+    for (const Held& one : held_) {
+      for (std::int64_t slot = 0; slot < one.lease.table(g).slots(); ++slot) held.insert(one.lease.table(g).at(slot));
+    }
+    held.erase(kNoBlock);
+    const BlockPool& pool = cache_->pool(g);
+    if (pool.held() != std::ssize(held)) fail(fmt::format("{} blocks are held, and {} counted", held.size(), pool.held()));
+    for (const auto& [block, name] : names_[g]) {
+      if (pool.state(block) == BlockPool::State::kFree) fail(fmt::format("block {} is named and free", block));
+    }
+  }
+}
+
+// Everything a caller can see, as text.
+std::string World::observable() const {
+  std::string out = fmt::format("{} {} {}|", cache_->stats().copied_blocks, cache_->stats().evicted_blocks,
+                                cache_->problem().value_or("well"));
+  for (size_t g = 0; g < memory_.size(); ++g) {
+    const BlockPool& pool = cache_->pool(g);
+    out += fmt::format("{} {}:", pool.held(), pool.free_blocks());
+    for (BlockId b = 0; b < pool.size(); ++b) out += fmt::format("{},{} ", pool.refs(b), static_cast<int>(pool.state(b)));
+    for (const Held& held : held_) {
+      const BlockTable& table = held.lease.table(g);
+      out += fmt::format("[{}]", fmt::join(std::span(table.data(), static_cast<size_t>(table.slots())), " "));
+    }
+  }
+  for (const Held& held : held_) out += fmt::format("({})", held.lease.length());
+  return out;
+}
+
+void World::fail(const std::string& what) {
+  if (wrong_.empty()) wrong_ = what;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,408 @@
+#include "model/config.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace kvasir {
+namespace {
+
+constexpr const char* kLlama = R"("model_type":"llama","num_hidden_layers":16,"hidden_size":2048,
+  "intermediate_size":8192,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":128256,
+  "max_position_embeddings":131072,"torch_dtype":"bfloat16")";
+
+constexpr const char* kQwen2 = R"("model_type":"qwen2","num_hidden_layers":4,"hidden_size":896,
+  "intermediate_size":4864,"num_attention_heads":14,"num_key_value_heads":2,"vocab_size":151936,
+  "max_position_embeddings":32768)";
+
+constexpr const char* kMistral = R"("model_type":"mistral","num_hidden_layers":2,"hidden_size":4096,
+  "intermediate_size":14336,"num_attention_heads":32,"num_key_value_heads":8,"vocab_size":32000,
+  "max_position_embeddings":32768)";
+
+constexpr const char* kGpt2 = R"("model_type":"gpt2","n_layer":12,"n_head":12,"n_embd":768,"n_positions":1024,
+  "vocab_size":50257)";
+
+// The sizes of one family and more keys. simdjson takes the first of two equal keys, so `more` comes first
+// and wins.
+ModelConfig parsed(const std::string& more, const char* sizes = kLlama) {
+  return parse_config(fmt::format("{{{}{}{}}}", more, more.empty() ? "" : ",", sizes), "config.json");
+}
+
+std::string error_of(const std::string& json) {
+  try {
+    parse_config(json, "config.json");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<std::int64_t> windows_of(const std::string& more, const char* sizes) {
+  return parsed(more, sizes).windows;
+}
+
+using Windows = std::vector<std::int64_t>;
+
+TEST(Config, ReadsSizesAndDefaults) {
+  const ModelConfig config = parsed("");
+  EXPECT_EQ(config.architecture, Architecture::kLlama);
+  EXPECT_EQ(config.layers, 16);
+  EXPECT_EQ(config.hidden, 2048);
+  EXPECT_EQ(config.ffn, 8192);
+  EXPECT_EQ(config.heads, 32);
+  EXPECT_EQ(config.kv_heads, 8);
+  EXPECT_EQ(config.head_dim, 64);
+  EXPECT_EQ(config.vocab, 128256);
+  EXPECT_EQ(config.context, 131072);
+  EXPECT_DOUBLE_EQ(config.norm_eps, 1e-6);
+  EXPECT_FALSE(config.tied_embeddings || config.attention_bias || config.mlp_bias);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  EXPECT_EQ(config.rope.scaling, RopeConfig::Scaling::kNone);
+  EXPECT_DOUBLE_EQ(config.rope.theta, 10000);
+  EXPECT_TRUE(config.windows.empty() && config.eos.empty() && config.quantization.empty());
+  EXPECT_EQ(config.bos, -1);
+}
+
+TEST(Config, KvHeadsAndHeadDimMayBeNullOrOwn) {
+  EXPECT_EQ(parsed(R"("num_key_value_heads":null)").kv_heads, 32);
+  EXPECT_EQ(parsed(R"("head_dim":null)").head_dim, 64);
+  EXPECT_EQ(parsed(R"("head_dim":128)").head_dim, 128);
+  const char* nemo = R"("head_dim":128,"hidden_size":5120)";
+  EXPECT_EQ(parsed(nemo, kMistral).head_dim, 128);
+}
+
+TEST(Config, Flags) {
+  EXPECT_TRUE(parsed(R"("tie_word_embeddings":true)").tied_embeddings);
+  EXPECT_TRUE(parsed(R"("attention_bias":true)").attention_bias);
+  EXPECT_TRUE(parsed(R"("mlp_bias":true)").mlp_bias);
+  EXPECT_TRUE(parsed("", kQwen2).attention_bias);
+  EXPECT_TRUE(parsed("", kGpt2).tied_embeddings);
+  EXPECT_TRUE(parsed("", kGpt2).mlp_bias);
+}
+
+TEST(Config, DtypeOldAndNewKeyAndNone) {
+  EXPECT_EQ(parsed(R"("torch_dtype":"float16")").dtype, DType::kF16);
+  EXPECT_EQ(parsed(R"("dtype":"float32")").dtype, DType::kF32);
+  EXPECT_EQ(parsed("", kGpt2).dtype, DType::kF32);
+}
+
+TEST(Config, EndAndBeginTokens) {
+  EXPECT_EQ(parsed(R"("eos_token_id":2,"bos_token_id":1)").eos, std::vector<TokenId>{2});
+  EXPECT_EQ(parsed(R"("eos_token_id":2,"bos_token_id":1)").bos, 1);
+  EXPECT_EQ(parsed(R"("eos_token_id":[128001,128008,128009,128001])").eos,
+            (std::vector<TokenId>{128001, 128008, 128009}));
+  EXPECT_TRUE(parsed(R"("eos_token_id":null,"bos_token_id":null)").eos.empty());
+}
+
+TEST(Config, RopeOldStyle) {
+  const RopeConfig linear =
+      parsed(R"("rope_theta":500000.0,"rope_scaling":{"type":"linear","factor":4})").rope;
+  EXPECT_EQ(linear.scaling, RopeConfig::Scaling::kLinear);
+  EXPECT_DOUBLE_EQ(linear.theta, 500000);
+  EXPECT_DOUBLE_EQ(linear.factor, 4);
+  const RopeConfig llama3 = parsed(R"("rope_theta":500000,"rope_scaling":{"rope_type":"llama3","factor":32.0,
+    "low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":8192})")
+                                .rope;
+  EXPECT_EQ(llama3.scaling, RopeConfig::Scaling::kLlama3);
+  EXPECT_DOUBLE_EQ(llama3.factor, 32);
+  EXPECT_EQ(llama3.original_context, 8192);
+  EXPECT_EQ(parsed(R"("rope_scaling":null)").rope.scaling, RopeConfig::Scaling::kNone);
+}
+
+TEST(Config, RopeNewStyle) {
+  const RopeConfig plain = parsed(R"("rope_parameters":{"rope_theta":250000.0,"rope_type":"default"})").rope;
+  EXPECT_EQ(plain.scaling, RopeConfig::Scaling::kNone);
+  EXPECT_DOUBLE_EQ(plain.theta, 250000);
+  const RopeConfig keyed = parsed(R"("rope_parameters":{"full_attention":{"rope_type":"linear","factor":8.0,
+    "rope_theta":1000000.0},"sliding_attention":{"rope_type":"default","rope_theta":10000.0}})")
+                               .rope;
+  EXPECT_EQ(keyed.scaling, RopeConfig::Scaling::kLinear);
+  EXPECT_DOUBLE_EQ(keyed.theta, 1e6);
+  EXPECT_DOUBLE_EQ(keyed.factor, 8);
+}
+
+TEST(Config, OtherRopesLoadButDoNotRun) {
+  for (const char* type : {"yarn", "longrope", "dynamic", "su"}) {
+    const ModelConfig config = parsed(fmt::format(R"("rope_scaling":{{"type":"{}","factor":4.0}})", type));
+    EXPECT_EQ(config.rope.scaling, RopeConfig::Scaling::kOther);
+    EXPECT_EQ(config.rope.other, type);
+    try {
+      check_runnable(config, "config.json");
+      ADD_FAILURE() << type;
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(type), std::string::npos) << message;
+      EXPECT_NE(message.find("supported: default, linear, llama3"), std::string::npos) << message;
+    }
+  }
+}
+
+TEST(Config, WhatRunsToday) {
+  EXPECT_NO_THROW(check_runnable(parsed(""), ""));
+  EXPECT_THROW(check_runnable(parsed("", kMistral), ""), Error);
+  EXPECT_THROW(check_runnable(parsed("", kQwen2), ""), Error);
+  EXPECT_THROW(check_runnable(parsed("", kGpt2), ""), Error);
+  EXPECT_THROW(check_runnable(parsed(R"("partial_rotary_factor":0.5)"), ""), Error);
+  const ModelConfig quantized = parsed(R"("quantization_config":{"quant_method":"fp8"})");
+  EXPECT_EQ(quantized.quantization, "fp8");
+  EXPECT_THROW(check_runnable(quantized, ""), Error);
+}
+
+TEST(Config, MistralWindow) {
+  EXPECT_EQ(windows_of(R"("sliding_window":4096)", kMistral), (Windows{4096, 4096}));
+  EXPECT_TRUE(windows_of(R"("sliding_window":null)", kMistral).empty());
+  EXPECT_TRUE(
+      windows_of(R"("sliding_window":4096)", kLlama).empty());  // llama has none, whatever the file says
+}
+
+TEST(Config, QwenWindow) {
+  EXPECT_TRUE(windows_of(R"("sliding_window":131072,"max_window_layers":2)", kQwen2).empty());
+  EXPECT_TRUE(windows_of(R"("use_sliding_window":false,"sliding_window":131072)", kQwen2).empty());
+  EXPECT_EQ(windows_of(R"("use_sliding_window":true,"sliding_window":1024,"max_window_layers":2)", kQwen2),
+            (Windows{0, 0, 1024, 1024}));
+  EXPECT_EQ(windows_of(R"("use_sliding_window":true,"sliding_window":1024,"max_window_layers":0)", kQwen2),
+            (Windows{1024, 1024, 1024, 1024}));
+}
+
+constexpr const char* kGemma2 = R"("model_type":"gemma2","num_hidden_layers":4,"hidden_size":2304,
+  "intermediate_size":9216,"num_attention_heads":8,"num_key_value_heads":4,"head_dim":256,"vocab_size":256000,
+  "max_position_embeddings":8192,"hidden_act":"gelu_pytorch_tanh","sliding_window":4096)";
+
+TEST(Config, Gemma2AlternatesAndStartsLocal) {
+  const ModelConfig config = parsed("", kGemma2);
+  EXPECT_EQ(config.windows, (Windows{4096, 0, 4096, 0}));
+  EXPECT_TRUE(config.tied_embeddings);
+  const std::vector<KvGroup> groups = kv_groups(config, KvFormat::kF16, KvFormat::kBF16);
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].layers, (std::vector<int>{0, 2}));
+  EXPECT_EQ(groups[0].retention, (Retention{4096, 0}));
+  EXPECT_EQ(groups[1].layers, (std::vector<int>{1, 3}));
+  EXPECT_TRUE(groups[1].retention.full());
+  EXPECT_EQ(groups[1].shape, (KvShape{4, 256, 256}));
+  EXPECT_EQ(groups[1].k_format, KvFormat::kF16);
+  EXPECT_EQ(groups[1].v_format, KvFormat::kBF16);
+}
+
+TEST(Config, LayerTypesDecide) {
+  EXPECT_EQ(
+      windows_of(R"("layer_types":["full_attention","sliding_attention","full_attention","full_attention"])",
+                 kGemma2),
+      (Windows{0, 4096, 0, 0}));
+}
+
+TEST(Config, Gemma3IsNestedAndOmitsDefaults) {
+  const ModelConfig config =
+      parse_config(R"({"model_type":"gemma3","torch_dtype":"bfloat16","eos_token_id":[1,106],
+    "bos_token_id":2,"text_config":{"model_type":"gemma3_text","hidden_size":2560,"intermediate_size":10240,
+    "num_hidden_layers":34,"rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024},
+    "vision_config":{"hidden_size":1152}})",
+                   "config.json");
+  EXPECT_EQ(config.architecture, Architecture::kGemma3);
+  EXPECT_EQ(config.heads, 8);
+  EXPECT_EQ(config.kv_heads, 4);
+  EXPECT_EQ(config.head_dim, 256);
+  EXPECT_EQ(config.vocab, 262208);
+  EXPECT_EQ(config.context, 131072);
+  EXPECT_DOUBLE_EQ(config.rope.theta, 1e6);
+  EXPECT_EQ(config.dtype, DType::kBF16);
+  EXPECT_EQ(config.eos, (std::vector<TokenId>{1, 106}));
+  EXPECT_EQ(config.bos, 2);
+  EXPECT_TRUE(config.tied_embeddings);
+  EXPECT_EQ(parameter_count(config), 3'880'263'168U);
+  ASSERT_EQ(config.windows.size(), 34U);
+  for (int layer = 0; layer < 34; ++layer) {
+    EXPECT_EQ(config.windows[static_cast<size_t>(layer)], layer % 6 == 5 ? 0 : 1024) << layer;
+  }
+}
+
+TEST(Config, Gpt2Keys) {
+  const ModelConfig config = parsed("", kGpt2);
+  EXPECT_EQ(config.ffn, 3072);
+  EXPECT_EQ(config.kv_heads, 12);
+  EXPECT_EQ(config.head_dim, 64);
+  EXPECT_EQ(config.context, 1024);
+  EXPECT_DOUBLE_EQ(config.norm_eps, 1e-5);
+  EXPECT_EQ(parameter_count(config), 124'439'808U);
+  EXPECT_EQ(parsed(R"("n_inner":null)", kGpt2).ffn, 3072);
+  EXPECT_EQ(parsed(R"("n_inner":1000)", kGpt2).ffn, 1000);
+}
+
+TEST(Config, OneGroupWithoutWindows) {
+  const std::vector<KvGroup> groups = kv_groups(parsed(""), KvFormat::kF32, KvFormat::kF32);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].layers.size(), 16U);
+  EXPECT_EQ(bytes_per_token(groups[0]), 16 * 8 * 64 * 2 * 4);
+}
+
+TEST(Config, BiasesAreCounted) {
+  const std::uint64_t plain = parameter_count(parsed(""));
+  EXPECT_EQ(parameter_count(parsed(R"("attention_bias":true)")) - plain, 16U * (2048 + 2 * 512 + 2048));
+  EXPECT_EQ(parameter_count(parsed(R"("mlp_bias":true)")) - plain, 16U * (2 * 8192 + 2048));
+}
+
+struct Malformed {
+  const char* more;  // put before the sizes of a llama, where it wins
+  const char* expected;
+};
+
+TEST(Config, MalformedValuesAreNamed) {
+  for (const Malformed& bad : std::vector<Malformed>{
+           {R"("num_hidden_layers":0)", "num_hidden_layers is 0, outside 1..4096"},
+           {R"("num_hidden_layers":-1)", "num_hidden_layers is -1, outside"},
+           {R"("num_hidden_layers":4097)", "num_hidden_layers is 4097, outside"},
+           {R"("num_hidden_layers":16.5)", "num_hidden_layers is not an integer"},
+           {R"("num_hidden_layers":"16")", "num_hidden_layers is not an integer"},
+           {R"("num_hidden_layers":[16])", "num_hidden_layers is not an integer"},
+           {R"("num_hidden_layers":null)", "num_hidden_layers is missing"},
+           {R"("num_hidden_layers":18446744073709551615)", "num_hidden_layers is not an integer"},
+           {R"("hidden_size":1048577)", "hidden_size is 1048577, outside"},
+           {R"("hidden_size":9223372036854775807)", "hidden_size is 9223372036854775807, outside"},
+           {R"("intermediate_size":0)", "intermediate_size is 0"},
+           {R"("vocab_size":16777217)", "vocab_size is 16777217, outside"},
+           {R"("num_attention_heads":65537)", "num_attention_heads is 65537, outside"},
+           {R"("num_attention_heads":48)", "48 heads do not divide the hidden size 2048"},
+           {R"("num_key_value_heads":5)", "5 KV heads do not divide 32 heads"},
+           {R"("num_key_value_heads":64)", "64 KV heads do not divide 32 heads"},
+           {R"("head_dim":63)", "the head size 63 is odd"},
+           {R"("head_dim":0)", "head_dim is 0, outside"},
+           {R"("num_attention_heads":65536,"head_dim":16384,"num_key_value_heads":1)",
+            "heads times head size is"},
+           {R"("max_position_embeddings":0)", "max_position_embeddings is 0"},
+           {R"("rms_norm_eps":0)", "rms_norm_eps is 0, and must be positive"},
+           {R"("rms_norm_eps":-1e-5)", "must be positive"},
+           {R"("rms_norm_eps":"1e-5")", "rms_norm_eps is not a number"},
+           {R"("rope_theta":0)", "rope_theta is 0, and must be positive"},
+           {R"("rope_scaling":"linear")", "rope_scaling is not an object"},
+           {R"("rope_scaling":{"type":7})", "type is not a string"},
+           {R"("rope_scaling":{"type":"linear"})", "config.json, rope_scaling: factor is missing"},
+           {R"("rope_scaling":{"type":"linear","factor":0})", "factor is 0, and must be positive"},
+           {R"("rope_scaling":{"type":"linear","factor":1e999})", "not valid JSON"},
+           {R"("rope_scaling":{"rope_type":"llama3","factor":8})", "low_freq_factor is missing"},
+           {R"("rope_scaling":{"rope_type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4,
+               "original_max_position_embeddings":8192})",
+            "high_freq_factor is not above low_freq_factor"},
+           {R"("rope_parameters":[])", "rope_parameters is not an object"},
+           {R"("rope_parameters":{"full_attention":3})", "full_attention is not an object"},
+           {R"("partial_rotary_factor":1.5)", "partial_rotary_factor is 1.5, above 1"},
+           {R"("hidden_act":"gelu")",
+            "hidden_act 'gelu' is not supported; llama models are supported with silu"},
+           {R"("hidden_act":3)", "hidden_act is not a string"},
+           {R"("tie_word_embeddings":1)", "tie_word_embeddings is not true or false"},
+           {R"("attention_bias":"no")", "attention_bias is not true or false"},
+           {R"("dtype":"float8_e4m3fn")", "dtype 'float8_e4m3fn' is not supported; supported: bfloat16"},
+           {R"("dtype":16)", "dtype is not a string"},
+           {R"("eos_token_id":128256)", "eos_token_id is 128256, outside 0..128255"},
+           {R"("eos_token_id":[-1])", "eos_token_id is -1, outside"},
+           {R"("eos_token_id":["</s>"])", "eos_token_id is not an integer"},
+           {R"("bos_token_id":true)", "bos_token_id is not an integer"},
+           {R"("quantization_config":7)", "quantization_config is not an object"},
+           {R"("text_config":[])", "text_config is not an object"},
+           {R"("model_type":"mamba")", "model_type 'mamba' is not known; known are llama, mistral"},
+           {R"("model_type":null)", "model_type is missing"},
+           {R"("model_type":42)", "model_type is not a string"}}) {
+    const std::string message = error_of(fmt::format("{{{},{}}}", bad.more, kLlama));
+    EXPECT_NE(message.find(bad.expected), std::string::npos) << bad.more << "\n  gave: " << message;
+    EXPECT_EQ(message.rfind("config.json", 0), 0U) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+TEST(Config, MalformedWindowsAreNamed) {
+  const auto message = [](const std::string& more, const char* sizes) {
+    return error_of(fmt::format("{{{},{}}}", more, sizes));
+  };
+  EXPECT_NE(message(R"("sliding_window":0)", kMistral).find("sliding_window is 0"), std::string::npos);
+  EXPECT_NE(message(R"("layer_types":["full_attention"])", kGemma2).find("1 entries for 4 layers"),
+            std::string::npos);
+  EXPECT_NE(message(R"("layer_types":[1,2,3,4])", kGemma2).find("not a string"), std::string::npos);
+  EXPECT_NE(message(R"("layer_types":"full")", kGemma2).find("not a list"), std::string::npos);
+  EXPECT_NE(message(R"("layer_types":["a","b","c","d"])", kGemma2).find("'a'; known are full"),
+            std::string::npos);
+}
+
+TEST(Config, HostileJson) {
+  for (const char* json :
+       {"", " ", "{", "}", "[]", "null", "7", "\"x\"", "{\"model_type\":", "{]", "\xff\xfe",
+        "{\"model_type\":\"llama\"}", "{\"model_type\":\"\\u0000\\ud800\"}", "{}{}"}) {
+    EXPECT_NE(error_of(json), "no error") << json;
+  }
+  EXPECT_NE(error_of(std::string(100000, '[')).find("not valid JSON"), std::string::npos);
+  std::string deep;
+  for (int i = 0; i < 5000; ++i) deep += "{\"text_config\":";
+  EXPECT_NE(error_of(deep).find("not valid JSON"), std::string::npos);
+  EXPECT_NE(error_of(std::string((16 << 20) + 1, ' ')).find("too many"), std::string::npos);
+  EXPECT_EQ(error_of("{\"model_type\":\"a\\nb\"}").find('\n'), std::string::npos);
+}
+
+TEST(Config, TheLargestSizesDoNotWrap) {
+  const std::string huge = R"({"model_type":"llama","num_hidden_layers":4096,"hidden_size":1048576,
+    "intermediate_size":4194304,"num_attention_heads":1024,"head_dim":16384,"vocab_size":16777216,
+    "max_position_embeddings":1099511627776})";
+  // The largest that is believed: nothing wraps.
+  const ModelConfig config = parse_config(huge, "config.json");
+  EXPECT_GT(parameter_count(config), std::uint64_t{1} << 50);
+  EXPECT_LT(parameter_count(config), std::uint64_t{1} << 62);
+}
+
+class ConfigFiles : public testing::Test {
+ protected:
+  ConfigFiles() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "kvasir-config-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+  }
+  ~ConfigFiles() override { std::filesystem::remove_all(folder_); }
+
+  void write(const char* name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+
+  std::string load_error() const {
+    try {
+      load_config(folder_);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "no error";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ConfigFiles, FolderOrFileAndGenerationConfig) {
+  write("config.json", fmt::format(R"({{"eos_token_id":2,{}}})", kLlama));
+  EXPECT_EQ(load_config(folder_).eos, std::vector<TokenId>{2});
+  write("generation_config.json", R"({"eos_token_id":[2,7]})");
+  EXPECT_EQ(load_config(folder_).eos, (std::vector<TokenId>{2, 7}));
+  EXPECT_EQ(load_config(folder_ / "config.json").layers, 16);
+}
+
+TEST_F(ConfigFiles, ErrorsNameTheFile) {
+  EXPECT_NE(load_error().find("no config.json"), std::string::npos);
+  write("config.json", fmt::format("{{{}}}", kLlama));
+  EXPECT_EQ(load_error(), "no error");
+  write("generation_config.json", R"({"eos_token_id":"x"})");
+  EXPECT_NE(load_error().find("generation_config.json: eos_token_id is not an integer"), std::string::npos);
+  write("config.json", "");
+  EXPECT_NE(load_error().find("empty"), std::string::npos);
+  EXPECT_THROW(load_config(folder_ / "nothing.json"), Error);
+}
+
+TEST(Config, TheModelsThatShip) {
+  const std::filesystem::path models = std::filesystem::path(KVASIR_SOURCE_DIR) / "models";
+  const ModelConfig tales = load_config(models / "tales");
+  EXPECT_EQ(parameter_count(tales), 18'882'432U);
+  EXPECT_EQ(tales.eos, (std::vector<TokenId>{0, 3}));
+  EXPECT_EQ(tales.bos, 0);
+  EXPECT_TRUE(tales.tied_embeddings);
+  EXPECT_EQ(tales.dtype, DType::kBF16);
+  EXPECT_NO_THROW(check_runnable(tales, "tales"));
+  EXPECT_EQ(parameter_count(load_config(models / "tales-draft")), 2'360'256U);
+}
+
+}  // namespace
+}  // namespace kvasir

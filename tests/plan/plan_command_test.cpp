@@ -1,0 +1,137 @@
+#include "cli/plan_command.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace kvasir {
+namespace {
+
+PlanOptions options_of(const char* model, std::int64_t context, const char* memory) {
+  PlanOptions options;
+  options.model = model;
+  options.context = context;
+  options.memory = memory;
+  return options;
+}
+
+nlohmann::json json_of(const PlanOptions& options) {
+  return nlohmann::json::parse(plan_as_json(make_plan_report(options)));
+}
+
+TEST(PlanCommand, JsonHasTheNumbersOfTheExample) {
+  const nlohmann::json plan = json_of(options_of("llama-3.1-8b", 65536, "24GB"));
+  EXPECT_EQ(plan["model"], "llama-3.1-8b");
+  EXPECT_EQ(plan["parameters"], 8'030'261'248);
+  EXPECT_EQ(plan["weights_bytes"], 16'060'522'496);
+  EXPECT_EQ(plan["context"], 65536);
+  EXPECT_EQ(plan["users"], 1);
+  EXPECT_EQ(plan["kv"]["k_format"], "f16");
+  EXPECT_EQ(plan["kv"]["v_format"], "f16");
+  EXPECT_EQ(plan["kv"]["bytes_per_token"], 131072);
+  EXPECT_EQ(plan["kv"]["bytes_per_block"], 2097152);
+  EXPECT_EQ(plan["kv"]["bytes_per_request"], 8'589'934'592);
+  EXPECT_EQ(plan["kv"]["bytes_total"], 8'589'934'592);
+  EXPECT_EQ(plan["kv"]["groups"].size(), 1U);
+  EXPECT_EQ(plan["total_bytes"], 24'650'457'088);
+  EXPECT_EQ(plan["memory_bytes"], 24'000'000'000);
+  EXPECT_EQ(plan["fits"], false);
+  EXPECT_EQ(plan["max_context"], 60560);
+  EXPECT_EQ(plan["max_users"], 0);
+  for (const nlohmann::json& way : plan["ways_out"]) {
+    EXPECT_TRUE(way.contains("what") && way.contains("saves_bytes") && way.contains("then_total_bytes") &&
+                way.contains("fits"));
+  }
+  EXPECT_EQ(json_of(options_of("llama-3.1-8b", 32768, "24GB"))["fits"], true);
+}
+
+TEST(PlanCommand, WithoutMemoryTheVerdictIsNull) {
+  const nlohmann::json plan = json_of(options_of("tales", 0, ""));
+  EXPECT_EQ(plan["context"], 2048);  // the model's own
+  for (const char* key : {"memory_bytes", "fits", "max_context", "max_users"})
+    EXPECT_TRUE(plan[key].is_null()) << key;
+  EXPECT_TRUE(plan["ways_out"].empty());
+}
+
+TEST(PlanCommand, TheFirstLineIsTheVerdict) {
+  const auto first_line = [](const PlanOptions& options) {
+    const std::string text = plan_as_text(make_plan_report(options));
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(first_line(options_of("llama-3.1-8b", 65536, "24GB")),
+            "llama-3.1-8b does not fit in 24.00 GB: needs 24.65 GB, 650 MB too much");
+  EXPECT_EQ(first_line(options_of("llama-3.1-8b", 32768, "24GB")),
+            "llama-3.1-8b fits in 24.00 GB, barely: needs 20.36 GB, 3.64 GB to spare");
+  EXPECT_EQ(first_line(options_of("tales", 2048, "")), "tales needs 48.3 MB");
+}
+
+TEST(PlanCommand, WeightsDtypeGpuAndReserve) {
+  PlanOptions options = options_of("llama-3.2-1b", 1024, "");
+  options.gpu = "h100";
+  options.weights_dtype = "f32";
+  options.reserve = "2GB";
+  const nlohmann::json plan = json_of(options);
+  EXPECT_EQ(plan["weights_bytes"], 4 * 1'235'814'400LL);
+  EXPECT_EQ(plan["memory_bytes"], 80'000'000'000);
+  EXPECT_EQ(plan["total_bytes"], 4 * 1'235'814'400LL + 1024 * 32768 + 2'000'000'000);
+}
+
+TEST(PlanCommand, NotesWhatAReaderShouldKnow) {
+  const PlanReport report = make_plan_report(options_of("tales", 100000, "1GB"));
+  ASSERT_EQ(report.notes.size(), 2U);
+  EXPECT_NE(report.notes[0].find("2,048"), std::string::npos);
+  EXPECT_NE(report.notes[1].find("--reserve"), std::string::npos);
+}
+
+TEST(PlanCommand, BadInputIsAnError) {
+  for (const auto& [field, value] : std::initializer_list<std::pair<std::string PlanOptions::*, const char*>>{
+           {&PlanOptions::model, "no-such-model"},
+           {&PlanOptions::kv_dtype, "f17"},
+           {&PlanOptions::weights_dtype, "int3"},
+           {&PlanOptions::memory, "much"},
+           {&PlanOptions::gpu, "voodoo"},
+           {&PlanOptions::reserve, "-1GB"}}) {
+    PlanOptions options = options_of("tales", 16, "");
+    options.*field = value;
+    EXPECT_THROW(make_plan_report(options), Error) << value;
+  }
+}
+
+TEST(PlanCommand, CommandLine) {
+  const auto output_of = [](std::vector<std::string> arguments) {
+    CLI::App app;
+    add_plan_command(app);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants a vector
+    testing::internal::CaptureStdout();
+    try {
+      app.parse(arguments);
+    } catch (...) {
+      testing::internal::GetCapturedStdout();
+      throw;
+    }
+    std::fflush(stdout);
+    return testing::internal::GetCapturedStdout();
+  };
+  const std::string text =
+      output_of({"plan", "-m", "llama-3.1-8b", "-c", "65536", "--memory", "24GB", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(text)["fits"], false);
+  EXPECT_NE(output_of({"plan", "-m", "tales", "-u", "4", "--block-size", "32"}).find("4 users"),
+            std::string::npos);
+  EXPECT_THROW(output_of({"plan"}), CLI::ParseError);
+  EXPECT_THROW(output_of({"plan", "-m", "tales", "-c", "0"}), CLI::ParseError);
+  EXPECT_THROW(output_of({"plan", "-m", "tales", "-u", "-3"}), CLI::ParseError);
+  EXPECT_THROW(output_of({"plan", "-m", "tales", "--block-size", "0"}), CLI::ParseError);
+  EXPECT_THROW(output_of({"plan", "-m", "tales", "--memory", "1GB", "--gpu", "h100"}), CLI::ParseError);
+  EXPECT_THROW(output_of({"plan", "-m", "nonesuch"}), Error);
+}
+
+}  // namespace
+}  // namespace kvasir

@@ -1,0 +1,116 @@
+#include "plan/ways_out.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "model/shapes.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::uint64_t kGB = 1'000'000'000;
+
+PlanInput input_of(const char* model, std::int64_t context, KvFormat format, std::uint64_t memory) {
+  const ModelConfig config = shape_named(model);
+  PlanInput input;
+  input.weights_bytes = parameter_count(config) * bytes_of(config.dtype);
+  input.groups = kv_groups(config, format, format);
+  input.context = context;
+  input.memory_bytes = memory;
+  return input;
+}
+
+const WayOut* way_with(const MemoryPlan& plan, const std::string& words) {
+  const auto has = [&](const WayOut& way) { return way.what.find(words) != std::string::npos; };
+  const auto found = std::find_if(plan.ways_out.begin(), plan.ways_out.end(), has);
+  return found == plan.ways_out.end() ? nullptr : &*found;
+}
+
+TEST(WaysOut, EachSaysWhatItSavesAndTheOrderIsByEffect) {
+  PlanInput input = input_of("llama-3.1-8b", 32768, KvFormat::kF32, 80 * kGB);
+  input.users = 8;
+  const MemoryPlan plan = plan_memory(input);
+  ASSERT_FALSE(*plan.fits);
+  ASSERT_GE(plan.ways_out.size(), 5U);
+  for (size_t i = 0; i < plan.ways_out.size(); ++i) {
+    const WayOut& way = plan.ways_out[i];
+    EXPECT_EQ(way.saves_bytes + way.then_total_bytes, plan.total_bytes) << way.what;
+    if (way.saves_bytes > 0) {
+      EXPECT_EQ(way.fits, way.then_total_bytes <= *input.memory_bytes) << way.what;
+    }
+    if (i == 0) continue;
+    const WayOut& before = plan.ways_out[i - 1];
+    EXPECT_TRUE(before.fits >= way.fits) << way.what;
+    if (before.fits == way.fits) {
+      EXPECT_GE(before.saves_bytes, way.saves_bytes) << way.what;
+    }
+  }
+}
+
+TEST(WaysOut, FormatsAreThoseTheProjectHas) {
+  const MemoryPlan wide = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF32, 30 * kGB));
+  const WayOut* half = way_with(wide, "f16 or bf16");
+  ASSERT_NE(half, nullptr);
+  EXPECT_EQ(half->saves_bytes, 8'589'934'592U);
+  EXPECT_TRUE(half->fits);
+  // Nothing smaller than f16 exists yet.
+  const MemoryPlan narrow = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF16, 24 * kGB));
+  EXPECT_EQ(way_with(narrow, "K and V in"), nullptr);
+}
+
+TEST(WaysOut, ContextIsTheLongestThatFits) {
+  const PlanInput input = input_of("llama-3.1-8b", 65536, KvFormat::kF16, 24 * kGB);
+  const MemoryPlan plan = plan_memory(input);
+  const WayOut* shorter = way_with(plan, "a context of 60,560 tokens");
+  ASSERT_NE(shorter, nullptr);
+  EXPECT_EQ(shorter->then_total_bytes, input.weights_bytes + 60560ULL * 131072);
+  EXPECT_TRUE(shorter->fits);
+}
+
+TEST(WaysOut, FewerUsersOnlyWhenThereAreSome) {
+  PlanInput input = input_of("llama-3.1-8b", 32768, KvFormat::kF16, 24 * kGB);
+  input.users = 4;
+  EXPECT_NE(way_with(plan_memory(input), "1 user at a time"), nullptr);
+  input.context = 65536;
+  EXPECT_EQ(way_with(plan_memory(input), "at a time"), nullptr);
+}
+
+TEST(WaysOut, TheSharedPrefixIsTheShortestThatIsEnough) {
+  PlanInput input = input_of("llama-3.1-8b", 8192, KvFormat::kF16, 24 * kGB);
+  input.users = 8;
+  const MemoryPlan plan = plan_memory(input);
+  const WayOut* shared = way_with(plan, "share");
+  ASSERT_NE(shared, nullptr);
+  EXPECT_TRUE(shared->fits);
+  const std::uint64_t one_block_less = 7 * 16 * 131072ULL;
+  EXPECT_GT(shared->then_total_bytes + one_block_less, *input.memory_bytes);
+  input.users = 1;
+  input.memory_bytes = 16 * kGB + 100'000'000;
+  EXPECT_EQ(way_with(plan_memory(input), "share"), nullptr);
+}
+
+TEST(WaysOut, TheWindowIsTheWidestThatFits) {
+  PlanInput input = input_of("llama-3.1-8b", 65536, KvFormat::kF16, 24 * kGB);
+  const MemoryPlan plan = plan_memory(input);
+  ASSERT_NE(way_with(plan, "the last 60,529 tokens and the first 4"), nullptr);
+  input.groups[0].retention = {60529, 4};
+  EXPECT_TRUE(*plan_memory(input).fits);
+  input.groups[0].retention = {60530, 4};
+  EXPECT_FALSE(*plan_memory(input).fits);
+}
+
+TEST(WaysOut, MemoryIsNamedToTheByteWithTheSmallestCard) {
+  const MemoryPlan plan = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF16, 24 * kGB));
+  const WayOut* more = way_with(plan, "650,457,088 bytes more memory");
+  ASSERT_NE(more, nullptr);
+  EXPECT_NE(more->what.find("RTX 5090"), std::string::npos);
+  EXPECT_EQ(more, &plan.ways_out.back());
+  const MemoryPlan huge = plan_memory(input_of("llama-3.1-405b", 8192, KvFormat::kF16, 24 * kGB));
+  ASSERT_EQ(huge.ways_out.size(), 1U);  // the weights alone do not fit
+  EXPECT_NE(huge.ways_out[0].what.find("more than any one known GPU"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kvasir

@@ -1,0 +1,219 @@
+// What a tokenizer.json may hold, and what is refused.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "text/regex.h"
+#include "text_test_util.h"
+
+namespace kvasir {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Ids = std::vector<TokenId>;
+
+constexpr auto kParse = Tokenizer::Specials::kParse;
+
+// The message of the Error that loading throws; empty when it does not.
+std::string refusal(const std::string& json) {
+  try {
+    Tokenizer::from_json(json, "test.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Error::Kind::kBadInput);
+    return error.what();
+  }
+  return "";
+}
+
+std::string refusal(const Json& json) { return refusal(json.dump()); }
+
+// The small tokenizer with one value replaced.
+Json with(const std::string& pointer, const Json& value) {
+  Json json = small_tokenizer_json();
+  json[Json::json_pointer(pointer)] = value;
+  return json;
+}
+
+std::vector<std::string> words(const Json& pretokenizer, const std::string& text) {
+  Json json = with("/pre_tokenizer", {{"type", "Sequence"},
+                                      {"pretokenizers",
+                                       {pretokenizer,
+                                        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}});
+  // Every pair of small letters and signs merges into nothing, so words are seen through a vocabulary of whole words.
+  json["model"]["merges"] = Json::array();
+  json["model"]["ignore_merges"] = true;
+  TokenId next = 300;
+  for (size_t begin = 0; begin < text.size(); ++begin) {
+    for (size_t size = 2; begin + size <= text.size(); ++size) {
+      const std::string spelled = spell_bytes(text.substr(begin, size));
+      if (!json["model"]["vocab"].contains(spelled)) json["model"]["vocab"][spelled] = next++;
+    }
+  }
+  const Tokenizer tokenizer = make(json);
+  std::vector<std::string> out;
+  for (const TokenId id : tokenizer.encode(text, kParse)) out.emplace_back(tokenizer.bytes_of(id));
+  return out;
+}
+
+Json split(const std::string& behavior, bool invert = false) {
+  return {{"type", "Split"}, {"pattern", {{"Regex", "-"}}}, {"behavior", behavior}, {"invert", invert}};
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(TokenizerJson, SplitsInEveryWay) {
+  EXPECT_EQ(words(split("Isolated"), "ab--cd-"), (Texts{"ab", "-", "-", "cd", "-"}));
+  EXPECT_EQ(words(split("Removed"), "ab--cd-"), (Texts{"ab", "cd"}));
+  EXPECT_EQ(words(split("MergedWithPrevious"), "ab--cd-"), (Texts{"ab-", "-", "cd-"}));
+  EXPECT_EQ(words(split("MergedWithNext"), "ab--cd-"), (Texts{"ab", "-", "-cd", "-"}));
+  EXPECT_EQ(words(split("Contiguous"), "ab--cd-"), (Texts{"ab", "--", "cd", "-"}));
+  EXPECT_EQ(words(split("Removed", true), "ab--cd-"), (Texts{"-", "-", "-"}));
+  EXPECT_EQ(words({{"type", "Split"}, {"pattern", {{"String", "a.b"}}}, {"behavior", "Isolated"}}, "xa.bxacb"),
+            (Texts{"x", "a.b", "xacb"}));
+  EXPECT_EQ(words({{"type", "Digits"}, {"individual_digits", true}}, "a12b"), (Texts{"a", "1", "2", "b"}));
+  EXPECT_EQ(words({{"type", "Digits"}, {"individual_digits", false}}, "a12b"), (Texts{"a", "12", "b"}));
+}
+
+TEST(TokenizerJson, SpacesAreThoseOfUnicode) {
+  const auto runs = [](const std::string& text) {
+    return words({{"type", "Split"}, {"pattern", {{"Regex", "\\s+"}}}, {"behavior", "Isolated"}}, text);
+  };
+  for (const std::string space : {" ", "\t", "\x0B", "\xC2\x85", "\xC2\xA0", "\xE1\x9A\x80", "\xE2\x80\xA8", "\xE3\x80\x80"}) {
+    EXPECT_EQ(runs("a" + space + "b"), (Texts{"a", space, "b"})) << spell_bytes(space);
+  }
+  // U+180E is a space to PCRE2, but not to Unicode since 6.3; U+200B never was; neither is U+001C.
+  for (const std::string none : {"\xE1\xA0\x8E", "\xE2\x80\x8B", "\x1C"}) {
+    EXPECT_EQ(runs("a" + none + "b"), (Texts{"a" + none + "b"})) << spell_bytes(none);
+  }
+}
+
+TEST(TokenizerJson, ReadsMergesInBothForms) {
+  const Json pairs = Json::array({Json::array({"h", "e"}), Json::array({"l", "l"})});
+  EXPECT_EQ(make(with("/model/merges", pairs)).encode("hell", kParse), (Ids{256, 257}));
+  EXPECT_EQ(make(with("/model/merges", {"h e", "l l"})).encode("hell", kParse), (Ids{256, 257}));
+}
+
+TEST(TokenizerJson, IgnoreMergesTakesWholeWords) {
+  Json json = with("/model/ignore_merges", true);
+  json["model"]["merges"] = Json::array();
+  EXPECT_EQ(make(json).encode("hell hello", kParse), (Ids{258, ' ', 'h', 'e', 'l', 'l', 'o'}));
+}
+
+TEST(TokenizerJson, PostProcessorsSurroundDocuments) {
+  const Json inner{{"type", "TemplateProcessing"},
+                   {"single",
+                    {{{"SpecialToken", {{"id", "<s>"}}}}, {{"Sequence", {{"id", "A"}}}}, {{"SpecialToken", {{"id", "E"}}}}}},
+                   {"special_tokens", {{"<s>", {{"ids", {261}}}}, {"E", {{"ids", {262}}}}}}};
+  const Json sequence{{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, inner}}};
+  for (const Json& processor : {inner, sequence}) {
+    const Tokenizer tokenizer = make(with("/post_processor", processor));
+    EXPECT_EQ(tokenizer.encode_document("hell", kParse), (Ids{261, 258, 262}));
+    EXPECT_EQ(tokenizer.encode("hell", kParse), Ids{258});
+    EXPECT_EQ(tokenizer.as_document({}), (Ids{261, 262}));
+  }
+}
+
+TEST(TokenizerJson, BytesWithoutATokenAreDroppedOrUnknown) {
+  Json json = small_tokenizer_json();
+  json["model"]["vocab"].erase("z");
+  EXPECT_EQ(make(json).encode("azzb", kParse), (Ids{'a', 'b'}));
+  json["model"]["unk_token"] = "he";
+  EXPECT_EQ(make(json).encode("azzb", kParse), (Ids{'a', 256, 256, 'b'}));
+  json["model"]["fuse_unk"] = true;
+  EXPECT_EQ(make(json).encode("azzb", kParse), (Ids{'a', 256, 'b'}));
+}
+
+TEST(TokenizerJson, RefusesWhatIsNotSupported) {
+  EXPECT_NE(refusal(with("/model/type", "Unigram")).find("only BPE"), std::string::npos);
+  EXPECT_NE(refusal(with("/model/type", "WordPiece")), "");
+  EXPECT_NE(refusal(with("/model/byte_fallback", true)), "");
+  EXPECT_NE(refusal(with("/model/dropout", 0.1)), "");
+  EXPECT_NE(refusal(with("/model/continuing_subword_prefix", "##")), "");
+  EXPECT_NE(refusal(with("/model/end_of_word_suffix", "</w>")), "");
+  EXPECT_NE(refusal(with("/pre_tokenizer", nullptr)), "");
+  EXPECT_NE(refusal(with("/pre_tokenizer", {{"type", "Metaspace"}})).find("Metaspace"), std::string::npos);
+  EXPECT_NE(refusal(with("/pre_tokenizer", {{"type", "Digits"}})).find("ByteLevel"), std::string::npos);
+  EXPECT_NE(refusal(with("/pre_tokenizer", {{"type", "Sequence"},
+                                            {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "Digits"}}}}})),
+            "");
+  EXPECT_NE(refusal(with("/normalizer", {{"type", "Lowercase"}})), "");
+  EXPECT_NE(refusal(with("/decoder", {{"type", "WordPiece"}})), "");
+  EXPECT_NE(refusal(with("/post_processor", {{"type", "BertProcessing"}})), "");
+}
+
+TEST(TokenizerJson, RefusesContradictions) {
+  EXPECT_NE(refusal(with("/model/vocab/he", 257)).find("257"), std::string::npos);
+  EXPECT_NE(refusal(with("/model/vocab/he", -1)), "");
+  EXPECT_NE(refusal(with("/model/vocab/he", 1LL << 40)), "");
+  EXPECT_NE(refusal(with("/model/vocab/he", 4'000'000)).find("far beyond"), std::string::npos);
+  EXPECT_NE(refusal(with("/model/vocab/he", 1.5)), "");
+  EXPECT_NE(refusal(with("/model/vocab/he", "x")), "");
+  EXPECT_NE(refusal(with("/model/merges", {"q x"})).find("qx"), std::string::npos);
+  EXPECT_NE(refusal(with("/model/merges", {"h e l"})), "");
+  EXPECT_NE(refusal(with("/model/merges", {"he"})), "");
+  EXPECT_NE(refusal(with("/model/merges", {Json::array({"h"})})), "");
+  EXPECT_NE(refusal(with("/model/merges", {1, 2})), "");
+  EXPECT_NE(refusal(with("/added_tokens/0/id", 256)).find("taken"), std::string::npos);
+  EXPECT_NE(refusal(with("/added_tokens/0/id", 262)), "");
+  EXPECT_NE(refusal(with("/added_tokens/1/content", "<s>")), "");
+  EXPECT_NE(refusal(with("/added_tokens/0/content", std::string(5000, 'x'))), "");
+  const std::string twice = small_tokenizer_json().dump();
+  std::string same_key = twice;
+  same_key.insert(same_key.find("\"he\":"), "\"he\":299,");
+  EXPECT_NE(refusal(same_key).find("twice"), std::string::npos);
+}
+
+TEST(TokenizerJson, RefusesDamagedFiles) {
+  const std::string whole = small_tokenizer_json().dump();
+  for (size_t size = 0; size < whole.size(); size += 1 + size / 8) EXPECT_NE(refusal(whole.substr(0, size)), "") << size;
+  EXPECT_NE(refusal(std::string(100'000, '[')), "");
+  EXPECT_NE(refusal(std::string("[]")), "");
+  EXPECT_NE(refusal(std::string("null")), "");
+  EXPECT_NE(refusal(std::string("{\"model\": \"\xff\"}")), "");
+  Json nested{{"type", "ByteLevel"}};
+  for (int i = 0; i < 100; ++i) nested = {{"type", "Sequence"}, {"pretokenizers", {nested}}};
+  EXPECT_NE(refusal(with("/pre_tokenizer", nested)), "");
+}
+
+TEST(TokenizerJson, RefusesPatternsThatTheEnginesReadDifferently) {
+  for (const std::string pattern :
+       {"[a[bc]]", "[a&&b]", "\\w+", "\\h", "\\bx", "(?R)", "(*LIMIT_MATCH=1)a", "a{1,3}+", "(?m:a)", "\\p{Nope}", "(", "[",
+        "\\", "\\Kx", "[]a]", "\\C", "\\x{110000}", "(?C1)a"}) {
+    EXPECT_THROW(Regex(pattern, "test"), Error) << pattern;
+  }
+  for (const std::string pattern : {"\\p{Han}+", "\\p{Letter}", "\\p{^Lu}", "[^\\s\\p{L}]+", "\\u4e00", "a|b*?", "(?<=a)b", "[\\]\\-]"}) {
+    EXPECT_NO_THROW(Regex(pattern, "test")) << pattern;
+  }
+}
+
+TEST(TokenizerJson, HostilePatternsEndInAnError) {
+  EXPECT_THROW(Regex("(a+)+b", "test").matches(std::string(5000, 'a')), Error);
+  EXPECT_THROW(Regex("(a|aa)+c", "test").matches(std::string(5000, 'a')), Error);
+  EXPECT_EQ(Regex("a*?", "test").matches("aaa").size(), 0U);  // empty matches are none
+  EXPECT_EQ(Regex("(?=a)", "test").matches("aaa").size(), 0U);
+}
+
+TEST(TokenizerJson, ReadsTheConfigBesideIt) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "kvasir_tokenizer_config";
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
+  write("tokenizer.json", small_tokenizer_json().dump());
+  EXPECT_EQ(Tokenizer::load(folder).bos_token(), std::nullopt);
+  write("tokenizer_config.json",
+        R"({"bos_token": {"content": "<s>"}, "eos_token": null, "chat_template": [{"name": "tool_use", "template": "t"},
+            {"name": "default", "template": "d"}]})");
+  EXPECT_EQ(Tokenizer::load(folder).bos_token(), "<s>");
+  EXPECT_EQ(Tokenizer::load(folder).eos_token(), std::nullopt);
+  EXPECT_EQ(Tokenizer::load(folder / "tokenizer.json").chat_template(), "d");
+  write("chat_template.jinja", "j");
+  EXPECT_EQ(Tokenizer::load(folder).chat_template(), "j");
+  write("tokenizer_config.json", "{");
+  EXPECT_THROW(Tokenizer::load(folder), Error);
+  EXPECT_THROW(Tokenizer::load(folder / "missing"), Error);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace kvasir
