@@ -211,7 +211,9 @@ void Engine::advance(Sequence& sequence, int rows) {
 
 void Engine::choose(Sequence& sequence, std::span<float> logits) {
   if (sequence.finish != FinishReason::kNone) return;  // cancelled while it ran
-  const TokenId token = sequence.sampler.sample(logits, static_cast<Position>(sequence.tokens.size()));
+  const auto position = static_cast<Position>(sequence.tokens.size());
+  if (observer_) observer_(sequence.id, position, logits);
+  const TokenId token = sequence.sampler.sample(logits, position);
   if (std::ranges::find(sequence.request.stop_tokens, token) != sequence.request.stop_tokens.end()) {
     sequence.finish = FinishReason::kStop;
     return;

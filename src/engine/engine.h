@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +50,10 @@ class Engine {
   // A running request continued a second time from where it is: shares all its blocks, draws with its own seed.
   RequestId fork(RequestId id, std::uint64_t seed, OnUpdate on_update);
 
+  // Sees every row of logits before it is sampled from: for evaluation, and for the tests of the laws.
+  using OnLogits = std::function<void(RequestId id, Position position, std::span<const float> logits)>;
+  void observe(OnLogits observer) { observer_ = std::move(observer); }
+
   std::int64_t context() const { return config_.context; }
   const KvCache& cache() const { return cache_; }
   const KvStorage& storage() const { return storage_; }
@@ -70,6 +76,7 @@ class Engine {
   RequestId next_id_ = 1;
   Batch batch_;
   std::vector<float> logits_;  // [logit rows][vocab] on the host
+  OnLogits observer_;
 };
 
 // The name of everything that decides what a block's bytes are, but its tokens: weights, formats, retention, kernels.

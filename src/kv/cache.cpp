@@ -107,7 +107,11 @@ void KvCache::find_slots(std::span<const TokenId> tokens, const LeaseState& stat
     return true;
   };
   while (found.slots > 0 && !all_serve(found.slots)) --found.slots;
-  if (found.slots < longest) found.stop = ReuseStop::kWindowDropped;
+  // Something is cached further on, and a window is why it is of no use. Nothing is: it is not the window's fault.
+  const auto cached_further_on = [&](const std::vector<BlockId>& blocks) {
+    return std::any_of(blocks.begin() + found.slots, blocks.begin() + longest, [](BlockId b) { return b != kNoBlock; });
+  };
+  if (std::ranges::any_of(found.blocks, cached_further_on)) found.stop = ReuseStop::kWindowDropped;
   found.keys.resize(static_cast<size_t>(found.slots));
   for (std::vector<BlockId>& blocks : found.blocks) blocks.resize(static_cast<size_t>(found.slots));
 }
@@ -138,7 +142,11 @@ void KvCache::find_tail(std::span<const TokenId> tokens, const LeaseState& state
   std::vector<BlockId> blocks;
   for (const Group& group : groups_) {
     const std::optional<BlockId> block = group.index.block_of(key);
-    if (!block) return;
+    if (!block) {  // every group had it once
+      found.stop = ReuseStop::kEvicted;
+      found.evicted_tick = group.index.evicted_at(key).value_or(0);
+      return;
+    }
     blocks.push_back(*block);
   }
   for (size_t g = 0; g < groups_.size(); ++g) found.blocks[g].push_back(blocks[g]);
@@ -152,7 +160,7 @@ void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& st
     found.stop = ReuseStop::kWholePrompt;
     return;
   }
-  if (found.stop == ReuseStop::kWindowDropped) return;
+  if (found.stop != ReuseStop::kNeverSeen) return;  // known already
   const Key256& parent = found.slots == 0 ? state.root : found.keys.back();
   if (left + found.tail >= config_.block_tokens) {
     const Key256 next = chain_hash(state.tenant.secret, parent, slot_tokens(tokens, found.slots));

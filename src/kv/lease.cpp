@@ -7,8 +7,9 @@
 namespace kvasir {
 
 KvLease& KvLease::operator=(KvLease&& other) noexcept {
-  std::swap(cache_, other.cache_);
-  std::swap(state_, other.state_);
+  KvLease taken(std::move(other));  // then lets go at once of what this one held
+  std::swap(cache_, taken.cache_);
+  std::swap(state_, taken.state_);
   return *this;
 }
 

@@ -71,10 +71,12 @@ void PrefixIndex::unlink(BlockId block) {
 }
 
 void PrefixIndex::remember(const Key256& key, std::uint64_t tick) {
-  if (!ghosts_.insert_or_assign(key, tick).second) return;
-  ghost_order_.push_back(key);
+  ghosts_.insert_or_assign(key, tick);
+  ghost_order_.emplace_back(key, tick);
   while (ghost_order_.size() > slots_.size()) {
-    ghosts_.erase(ghost_order_.front());
+    const auto ghost = ghosts_.find(ghost_order_.front().first);
+    // One that came back and went again is remembered from then on.
+    if (ghost != ghosts_.end() && ghost->second == ghost_order_.front().second) ghosts_.erase(ghost);
     ghost_order_.pop_front();
   }
 }

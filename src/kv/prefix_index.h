@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -78,7 +79,7 @@ class PrefixIndex {
   std::unordered_map<Key256, BlockId, Key256Hash> by_key_;
   std::unordered_map<Key256, BlockId, Key256Hash> children_;  // parent key -> first child
   std::unordered_map<Key256, std::uint64_t, Key256Hash> ghosts_;  // evicted key -> tick
-  std::deque<Key256> ghost_order_;                                // oldest first; as many as there are blocks
+  std::deque<std::pair<Key256, std::uint64_t>> ghost_order_;      // oldest first; as many as there are blocks
 };
 
 }  // namespace kvasir

@@ -89,14 +89,12 @@ void AddedTokenFinder::visit_at(std::string_view text, size_t at, Visit visit) c
       ++low;
     }
     if (at + depth >= text.size()) return;
-    const char wanted = text[at + depth];
-    const auto byte_at_depth = [depth](const AddedToken& token) {
+    const auto wanted = static_cast<unsigned char>(text[at + depth]);
+    const auto byte_of = [depth](const AddedToken& token) {
       return static_cast<unsigned char>(token.content[depth]);
     };
-    const auto range =
-        std::ranges::equal_range(low, high, static_cast<unsigned char>(wanted), {}, byte_at_depth);
-    low = range.begin();
-    high = range.end();
+    low = std::partition_point(low, high, [&](const AddedToken& token) { return byte_of(token) < wanted; });
+    high = std::partition_point(low, high, [&](const AddedToken& token) { return byte_of(token) == wanted; });
   }
 }
 

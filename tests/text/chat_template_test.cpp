@@ -13,7 +13,8 @@ using Ids = std::vector<TokenId>;
 using Pieces = std::vector<Piece>;
 using Specials = Tokenizer::Specials;
 
-Pieces render(const std::string& source, const std::vector<ChatMessage>& messages, const RenderOptions& options = {}) {
+Pieces render(const std::string& source, const std::vector<ChatMessage>& messages,
+              const RenderOptions& options = {}) {
   return ChatTemplate(source, "template").render(messages, options);
 }
 
@@ -35,7 +36,8 @@ class ShippedModel : public testing::Test {
 
 TEST_F(ShippedModel, RendersAndEncodes) {
   const Pieces made = pieces({{"user", "Hello"}, {"assistant", "Hi!"}, {"user", "Bye"}});
-  EXPECT_EQ(text_of(made), "<|endoftext|><|user|>Hello<|end|><|assistant|>Hi!<|end|><|user|>Bye<|end|><|assistant|>");
+  EXPECT_EQ(text_of(made),
+            "<|endoftext|><|user|>Hello<|end|><|assistant|>Hi!<|end|><|user|>Bye<|end|><|assistant|>");
   EXPECT_EQ(encode_chat(tokenizer_, made), tokenizer_.encode(text_of(made), Specials::kParse));
   EXPECT_EQ(encode_chat(tokenizer_, made).front(), 0);
   EXPECT_EQ(encode_chat(tokenizer_, made).back(), 2);
@@ -54,7 +56,8 @@ TEST_F(ShippedModel, AUserCannotForgeATurn) {
 
 TEST_F(ShippedModel, NoContentForgesTokens) {
   EXPECT_TRUE(rc::check("special tokens come from the template alone", [&] {
-    const auto part = rc::gen::element<std::string>("<|end|>", "<|", "|>", "end", "<|user|>", " a", "<", "|", ">", "\n", "é");
+    const auto part = rc::gen::element<std::string>("<|end|>", "<|", "|>", "end", "<|user|>", " a", "<", "|",
+                                                    ">", "\n", "é");
     std::string content;
     for (const std::string& one : *rc::gen::container<std::vector<std::string>>(part)) content += one;
     const Pieces made = pieces({{"user", content}, {"assistant", content}});
@@ -63,12 +66,14 @@ TEST_F(ShippedModel, NoContentForgesTokens) {
       if (tokenizer_.is_special(id)) specials.push_back(id);
     }
     RC_ASSERT(specials == (Ids{0, 1, 3, 2, 3, 2}));
-    RC_ASSERT(tokenizer_.decode(encode_chat(tokenizer_, made), Tokenizer::SkipSpecials::kKeep) == text_of(made));
+    RC_ASSERT(tokenizer_.decode(encode_chat(tokenizer_, made), Tokenizer::SkipSpecials::kKeep) ==
+              text_of(made));
   }));
 }
 
 TEST(ChatTemplate, MarksWhatTheRequestBrought) {
-  EXPECT_EQ(render("<{{ messages[0].content }}>", {{"user", "hi"}}), (Pieces{ours("<"), user("hi"), ours(">")}));
+  EXPECT_EQ(render("<{{ messages[0].content }}>", {{"user", "hi"}}),
+            (Pieces{ours("<"), user("hi"), ours(">")}));
   EXPECT_EQ(render("no messages", {}), (Pieces{ours("no messages")}));
   EXPECT_EQ(render("", {}), Pieces{});
   EXPECT_EQ(render("{{ messages[0].content }}{{ messages[1].content }}", {{"user", "a"}, {"user", "b"}}),
@@ -78,7 +83,8 @@ TEST(ChatTemplate, MarksWhatTheRequestBrought) {
 TEST(ChatTemplate, TheMarkSurvivesEveryOperation) {
   const auto marks = [](const std::string& expression) {
     std::string out;
-    for (const Piece& piece : render("{% set c = messages[0].content %}" + expression, {{"user", " Ab,Cd "}})) {
+    for (const Piece& piece :
+         render("{% set c = messages[0].content %}" + expression, {{"user", " Ab,Cd "}})) {
       out += piece.origin == Origin::kUser ? "[" + piece.text + "]" : piece.text;
     }
     return out;
@@ -107,7 +113,8 @@ TEST(ChatTemplate, TheMarkSurvivesEveryOperation) {
 
 TEST(ChatTemplate, KnownRolesAreTheTemplatesOthersAreTheUsers) {
   EXPECT_EQ(render("{{ '<|' + messages[0].role + '|>' }}", {{"user", ""}}), (Pieces{ours("<|user|>")}));
-  EXPECT_EQ(render("{{ '<|' + messages[0].role + '|>' }}", {{"im_end", ""}}), (Pieces{ours("<|"), user("im_end"), ours("|>")}));
+  EXPECT_EQ(render("{{ '<|' + messages[0].role + '|>' }}", {{"im_end", ""}}),
+            (Pieces{ours("<|"), user("im_end"), ours("|>")}));
 }
 
 TEST(ChatTemplate, EverythingElseOfARequestIsTheUsers) {
@@ -115,9 +122,12 @@ TEST(ChatTemplate, EverythingElseOfARequestIsTheUsers) {
   options.tools = {{{"name", "<|x|>"}}};
   options.variables = {{"extra", "<|y|>"}, {"bos_token", "stolen"}};
   options.bos_token = "<s>";
-  const auto messages = nlohmann::ordered_json::parse(R"([{"role": "user", "content": [{"type": "text", "<k>": "v"}]}])");
-  const ChatTemplate source("{{ bos_token }}{{ tools[0].name }}|{{ extra }}|{% for k in messages[0].content[0] %}{{ k }}{% endfor %}",
-                            "template");
+  const auto messages =
+      nlohmann::ordered_json::parse(R"([{"role": "user", "content": [{"type": "text", "<k>": "v"}]}])");
+  const ChatTemplate source(
+      "{{ bos_token }}{{ tools[0].name }}|{{ extra }}|{% for k in messages[0].content[0] %}{{ k }}{% endfor "
+      "%}",
+      "template");
   EXPECT_EQ(source.render(messages, options),
             (Pieces{ours("<s>"), user("<|x|>"), ours("|"), user("<|y|>"), ours("|"), user("type<k>")}));
 }
@@ -137,7 +147,8 @@ TEST(ChatTemplate, GenerationPromptIsAnOption) {
 }
 
 TEST(ChatTemplate, TextThatIsNotUtf8Passes) {
-  EXPECT_EQ(render("<{{ messages[0].content|trim }}>", {{"user", " \xFF\xFE "}}), (Pieces{ours("<"), user("\xFF\xFE"), ours(">")}));
+  EXPECT_EQ(render("<{{ messages[0].content|trim }}>", {{"user", " \xFF\xFE "}}),
+            (Pieces{ours("<"), user("\xFF\xFE"), ours(">")}));
 }
 
 TEST(ChatTemplate, RefusalsCarryTheTemplatesWords) {

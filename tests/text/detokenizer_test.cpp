@@ -45,11 +45,17 @@ TEST_F(DetokenizerTest, ReplacesWhatIsInvalid) {
 }
 
 TEST_F(DetokenizerTest, ReplacesAsManyTimesAsRustAndPythonDo) {
-  EXPECT_EQ(to_valid_utf8("\xF0\x90\x80" "A"), "\uFFFD" "A");
+  EXPECT_EQ(to_valid_utf8("\xF0\x90\x80"
+                          "A"),
+            "\uFFFD"
+            "A");
   EXPECT_EQ(to_valid_utf8("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate
   EXPECT_EQ(to_valid_utf8("\xC0\x80"), "\uFFFD\uFFFD");            // an overlong form
   EXPECT_EQ(to_valid_utf8("\xF4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");
-  EXPECT_EQ(to_valid_utf8("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF" "A"), "\uFFFD\uFFFD\uFFFD\uFFFD" "A");
+  EXPECT_EQ(to_valid_utf8("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF"
+                          "A"),
+            "\uFFFD\uFFFD\uFFFD\uFFFD"
+            "A");
   EXPECT_EQ(to_valid_utf8("é"), "é");
 }
 
@@ -67,8 +73,9 @@ TEST_F(DetokenizerTest, SkipsOrKeepsSpecialTokens) {
 
 TEST_F(DetokenizerTest, StreamingGivesWhatAllAtOnceGives) {
   EXPECT_TRUE(rc::check("pushed chunks are valid and add up", [&] {
-    const auto token = rc::gen::oneOf(rc::gen::inRange<TokenId>(0, 264), rc::gen::inRange<TokenId>(0x80, 0xFF),
-                                      rc::gen::element<TokenId>(0xE4, 0xB8, 0xAD, 0xF0, 0x9F, 0x98, 0x80, 0xC3, 0xA9));
+    const auto token =
+        rc::gen::oneOf(rc::gen::inRange<TokenId>(0, 264), rc::gen::inRange<TokenId>(0x80, 0xFF),
+                       rc::gen::element<TokenId>(0xE4, 0xB8, 0xAD, 0xF0, 0x9F, 0x98, 0x80, 0xC3, 0xA9));
     const Ids ids = *rc::gen::container<Ids>(token);
     for (const SkipSpecials specials : {SkipSpecials::kSkip, SkipSpecials::kKeep}) {
       Detokenizer detokenizer(tokenizer_, specials);

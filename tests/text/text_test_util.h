@@ -14,7 +14,9 @@
 
 namespace kvasir {
 
-inline std::filesystem::path fixtures() { return std::filesystem::path(KVASIR_SOURCE_DIR) / "tests/text/fixtures"; }
+inline std::filesystem::path fixtures() {
+  return std::filesystem::path(KVASIR_SOURCE_DIR) / "tests/text/fixtures";
+}
 inline std::filesystem::path tales() { return std::filesystem::path(KVASIR_SOURCE_DIR) / "models/tales"; }
 
 inline nlohmann::ordered_json read_json(const std::filesystem::path& path) {
@@ -22,8 +24,8 @@ inline nlohmann::ordered_json read_json(const std::filesystem::path& path) {
   return nlohmann::ordered_json::parse(file);
 }
 
-// Byte-level BPE with all 256 bytes (ids 0…255, by byte), the merges "h e", "l l", "he ll", "Ġ hell" and "a a", and the
-// special tokens <s> and <end>.
+// Byte-level BPE with all 256 bytes (ids 0…255, by byte), the merges "h e", "l l", "he ll", "Ġ hell" and "a
+// a", and the special tokens <s> and <end>.
 inline nlohmann::ordered_json small_tokenizer_json() {
   nlohmann::ordered_json vocab;
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -38,7 +40,8 @@ inline nlohmann::ordered_json small_tokenizer_json() {
   vocab["aa"] = 260;
   return {{"version", "1.0"},
           {"added_tokens",
-           {{{"id", 261}, {"content", "<s>"}, {"special", true}}, {{"id", 262}, {"content", "<end>"}, {"special", true}}}},
+           {{{"id", 261}, {"content", "<s>"}, {"special", true}},
+            {{"id", 262}, {"content", "<end>"}, {"special", true}}}},
           {"normalizer", nullptr},
           {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
           {"post_processor", nullptr},
@@ -50,7 +53,9 @@ inline nlohmann::ordered_json small_tokenizer_json() {
             {"unk_token", nullptr}}}};
 }
 
-inline Tokenizer make(const nlohmann::ordered_json& json) { return Tokenizer::from_json(json.dump(), "test.json"); }
+inline Tokenizer make(const nlohmann::ordered_json& json) {
+  return Tokenizer::from_json(json.dump(), "test.json");
+}
 
 inline bool is_valid_utf8(std::string_view text) { return valid_run(text, 0) == text.size(); }
 

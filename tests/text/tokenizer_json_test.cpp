@@ -37,11 +37,13 @@ Json with(const std::string& pointer, const Json& value) {
 }
 
 std::vector<std::string> words(const Json& pretokenizer, const std::string& text) {
-  Json json = with("/pre_tokenizer", {{"type", "Sequence"},
-                                      {"pretokenizers",
-                                       {pretokenizer,
-                                        {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}});
-  // Every pair of small letters and signs merges into nothing, so words are seen through a vocabulary of whole words.
+  Json json =
+      with("/pre_tokenizer",
+           {{"type", "Sequence"},
+            {"pretokenizers",
+             {pretokenizer, {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}});
+  // Every pair of small letters and signs merges into nothing, so words are seen through a vocabulary of
+  // whole words.
   json["model"]["merges"] = Json::array();
   json["model"]["ignore_merges"] = true;
   TokenId next = 300;
@@ -70,8 +72,9 @@ TEST(TokenizerJson, SplitsInEveryWay) {
   EXPECT_EQ(words(split("MergedWithNext"), "ab--cd-"), (Texts{"ab", "-", "-cd", "-"}));
   EXPECT_EQ(words(split("Contiguous"), "ab--cd-"), (Texts{"ab", "--", "cd", "-"}));
   EXPECT_EQ(words(split("Removed", true), "ab--cd-"), (Texts{"-", "-", "-"}));
-  EXPECT_EQ(words({{"type", "Split"}, {"pattern", {{"String", "a.b"}}}, {"behavior", "Isolated"}}, "xa.bxacb"),
-            (Texts{"x", "a.b", "xacb"}));
+  EXPECT_EQ(
+      words({{"type", "Split"}, {"pattern", {{"String", "a.b"}}}, {"behavior", "Isolated"}}, "xa.bxacb"),
+      (Texts{"x", "a.b", "xacb"}));
   EXPECT_EQ(words({{"type", "Digits"}, {"individual_digits", true}}, "a12b"), (Texts{"a", "1", "2", "b"}));
   EXPECT_EQ(words({{"type", "Digits"}, {"individual_digits", false}}, "a12b"), (Texts{"a", "12", "b"}));
 }
@@ -80,7 +83,8 @@ TEST(TokenizerJson, SpacesAreThoseOfUnicode) {
   const auto runs = [](const std::string& text) {
     return words({{"type", "Split"}, {"pattern", {{"Regex", "\\s+"}}}, {"behavior", "Isolated"}}, text);
   };
-  for (const std::string space : {" ", "\t", "\x0B", "\xC2\x85", "\xC2\xA0", "\xE1\x9A\x80", "\xE2\x80\xA8", "\xE3\x80\x80"}) {
+  for (const std::string space :
+       {" ", "\t", "\x0B", "\xC2\x85", "\xC2\xA0", "\xE1\x9A\x80", "\xE2\x80\xA8", "\xE3\x80\x80"}) {
     EXPECT_EQ(runs("a" + space + "b"), (Texts{"a", space, "b"})) << spell_bytes(space);
   }
   // U+180E is a space to PCRE2, but not to Unicode since 6.3; U+200B never was; neither is U+001C.
@@ -104,7 +108,9 @@ TEST(TokenizerJson, IgnoreMergesTakesWholeWords) {
 TEST(TokenizerJson, PostProcessorsSurroundDocuments) {
   const Json inner{{"type", "TemplateProcessing"},
                    {"single",
-                    {{{"SpecialToken", {{"id", "<s>"}}}}, {{"Sequence", {{"id", "A"}}}}, {{"SpecialToken", {{"id", "E"}}}}}},
+                    {{{"SpecialToken", {{"id", "<s>"}}}},
+                     {{"Sequence", {{"id", "A"}}}},
+                     {{"SpecialToken", {{"id", "E"}}}}}},
                    {"special_tokens", {{"<s>", {{"ids", {261}}}}, {"E", {{"ids", {262}}}}}}};
   const Json sequence{{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, inner}}};
   for (const Json& processor : {inner, sequence}) {
@@ -135,9 +141,10 @@ TEST(TokenizerJson, RefusesWhatIsNotSupported) {
   EXPECT_NE(refusal(with("/pre_tokenizer", nullptr)), "");
   EXPECT_NE(refusal(with("/pre_tokenizer", {{"type", "Metaspace"}})).find("Metaspace"), std::string::npos);
   EXPECT_NE(refusal(with("/pre_tokenizer", {{"type", "Digits"}})).find("ByteLevel"), std::string::npos);
-  EXPECT_NE(refusal(with("/pre_tokenizer", {{"type", "Sequence"},
-                                            {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "Digits"}}}}})),
-            "");
+  EXPECT_NE(
+      refusal(with("/pre_tokenizer", {{"type", "Sequence"},
+                                      {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "Digits"}}}}})),
+      "");
   EXPECT_NE(refusal(with("/normalizer", {{"type", "Lowercase"}})), "");
   EXPECT_NE(refusal(with("/decoder", {{"type", "WordPiece"}})), "");
   EXPECT_NE(refusal(with("/post_processor", {{"type", "BertProcessing"}})), "");
@@ -167,7 +174,8 @@ TEST(TokenizerJson, RefusesContradictions) {
 
 TEST(TokenizerJson, RefusesDamagedFiles) {
   const std::string whole = small_tokenizer_json().dump();
-  for (size_t size = 0; size < whole.size(); size += 1 + size / 8) EXPECT_NE(refusal(whole.substr(0, size)), "") << size;
+  for (size_t size = 0; size < whole.size(); size += 1 + size / 8)
+    EXPECT_NE(refusal(whole.substr(0, size)), "") << size;
   EXPECT_NE(refusal(std::string(100'000, '[')), "");
   EXPECT_NE(refusal(std::string("[]")), "");
   EXPECT_NE(refusal(std::string("null")), "");
@@ -179,18 +187,19 @@ TEST(TokenizerJson, RefusesDamagedFiles) {
 
 TEST(TokenizerJson, RefusesPatternsThatTheEnginesReadDifferently) {
   for (const std::string pattern :
-       {"[a[bc]]", "[a&&b]", "\\w+", "\\h", "\\bx", "(?R)", "(*LIMIT_MATCH=1)a", "a{1,3}+", "(?m:a)", "\\p{Nope}", "(", "[",
-        "\\", "\\Kx", "[]a]", "\\C", "\\x{110000}", "(?C1)a"}) {
+       {"[a[bc]]", "[a&&b]", "\\w+", "\\h", "\\bx", "(?R)", "(*LIMIT_MATCH=1)a", "a{1,3}+", "(?m:a)",
+        "\\p{Nope}", "(", "[", "\\", "\\Kx", "[]a]", "\\C", "\\x{110000}", "(?C1)a"}) {
     EXPECT_THROW(Regex(pattern, "test"), Error) << pattern;
   }
-  for (const std::string pattern : {"\\p{Han}+", "\\p{Letter}", "\\p{^Lu}", "[^\\s\\p{L}]+", "\\u4e00", "a|b*?", "(?<=a)b", "[\\]\\-]"}) {
+  for (const std::string pattern :
+       {"\\p{Han}+", "\\p{Letter}", "\\p{^Lu}", "[^\\s\\p{L}]+", "\\u4e00", "a|b*?", "(?<=a)b", "[\\]\\-]"}) {
     EXPECT_NO_THROW(Regex(pattern, "test")) << pattern;
   }
 }
 
 TEST(TokenizerJson, HostilePatternsEndInAnError) {
-  EXPECT_THROW(Regex("(a+)+b", "test").matches(std::string(5000, 'a')), Error);
-  EXPECT_THROW(Regex("(a|aa)+c", "test").matches(std::string(5000, 'a')), Error);
+  EXPECT_THROW(Regex("(a+)+[bc]", "test").matches(std::string(5000, 'a')), Error);
+  EXPECT_THROW(Regex("(a|aa)+[bc]", "test").matches(std::string(5000, 'a')), Error);
   EXPECT_EQ(Regex("a*?", "test").matches("aaa").size(), 0U);  // empty matches are none
   EXPECT_EQ(Regex("(?=a)", "test").matches("aaa").size(), 0U);
 }
@@ -201,8 +210,9 @@ TEST(TokenizerJson, ReadsTheConfigBesideIt) {
   const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder / name) << text; };
   write("tokenizer.json", small_tokenizer_json().dump());
   EXPECT_EQ(Tokenizer::load(folder).bos_token(), std::nullopt);
-  write("tokenizer_config.json",
-        R"({"bos_token": {"content": "<s>"}, "eos_token": null, "chat_template": [{"name": "tool_use", "template": "t"},
+  write(
+      "tokenizer_config.json",
+      R"({"bos_token": {"content": "<s>"}, "eos_token": null, "chat_template": [{"name": "tool_use", "template": "t"},
             {"name": "default", "template": "d"}]})");
   EXPECT_EQ(Tokenizer::load(folder).bos_token(), "<s>");
   EXPECT_EQ(Tokenizer::load(folder).eos_token(), std::nullopt);

@@ -15,34 +15,57 @@ namespace {
   runtime.fail(fmt::format("'{}' is not defined for a {} and a {}", op, left.type_name(), right.type_name()));
 }
 
-Value integer_result(Runtime& runtime, bool overflow, std::int64_t result) {
-  if (overflow) runtime.fail("a whole number grows beyond 64 bits");
-  return Value::integer(result);
+// The result of an operation that __builtin_…_overflow made.
+struct Checked {
+  std::int64_t value = 0;
+  bool overflow = false;
+};
+
+Checked plus(std::int64_t a, std::int64_t b) {
+  Checked result;
+  result.overflow = __builtin_add_overflow(a, b, &result.value);
+  return result;
+}
+
+Checked minus(std::int64_t a, std::int64_t b) {
+  Checked result;
+  result.overflow = __builtin_sub_overflow(a, b, &result.value);
+  return result;
+}
+
+Checked times(std::int64_t a, std::int64_t b) {
+  Checked result;
+  result.overflow = __builtin_mul_overflow(a, b, &result.value);
+  return result;
+}
+
+Value integer(Runtime& runtime, Checked result) {
+  if (result.overflow) runtime.fail("a whole number grows beyond 64 bits");
+  return Value::integer(result.value);
 }
 
 Value integer_power(Runtime& runtime, std::int64_t base, std::int64_t exponent) {
   if (exponent < 0) return Value::real(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
-  std::int64_t result = 1;
-  bool overflow = false;
-  while (exponent > 0 && !overflow) {
-    if ((exponent & 1) != 0) overflow = __builtin_mul_overflow(result, base, &result);
-    exponent >>= 1;
-    if (exponent > 0 && !overflow) overflow = __builtin_mul_overflow(base, base, &base);
+  Checked result{1, false};
+  Checked square{base, false};
+  for (; exponent > 0; exponent >>= 1) {
+    if ((exponent & 1) != 0) {
+      result = square.overflow ? square : times(result.value, square.value);
+      if (result.overflow) break;
+    }
+    if (!square.overflow) square = times(square.value, square.value);
   }
-  return integer_result(runtime, overflow, result);
+  return integer(runtime, result);
 }
 
 Value integer_operation(Runtime& runtime, std::string_view op, std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  if (op == "+") return integer_result(runtime, __builtin_add_overflow(a, b, &result), result);
-  if (op == "-") return integer_result(runtime, __builtin_sub_overflow(a, b, &result), result);
-  if (op == "*") return integer_result(runtime, __builtin_mul_overflow(a, b, &result), result);
+  if (op == "+") return integer(runtime, plus(a, b));
+  if (op == "-") return integer(runtime, minus(a, b));
+  if (op == "*") return integer(runtime, times(a, b));
   if (op == "**") return integer_power(runtime, a, b);
   if (b == 0) runtime.fail("division by zero");
   if (op == "/") return Value::real(static_cast<double>(a) / static_cast<double>(b));
-  if (b == -1)
-    return op == "//" ? integer_result(runtime, __builtin_sub_overflow(0, a, &result), result)
-                      : Value::integer(0);
+  if (b == -1) return op == "//" ? integer(runtime, minus(0, a)) : Value::integer(0);
   // Python rounds towards minus infinity, C++ towards zero.
   const bool adjust = a % b != 0 && (a < 0) != (b < 0);
   return Value::integer(op == "//" ? a / b - (adjust ? 1 : 0) : a % b + (adjust ? b : 0));

@@ -1,0 +1,80 @@
+// Two questions in one input, parted by its first NUL: does a damaged tokenizer.json end in an Error and
+// nothing worse, and does any text come back from encode and decode unchanged?
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "text/byte_level.h"
+#include "text/detokenizer.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
+
+namespace kvasir {
+namespace {
+
+// All bytes, a few merges, NUL-free: valid on its own, so that the text is tried even when the JSON is
+// damaged.
+std::string plain_tokenizer_json() {
+  std::string vocab;
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    std::string spelled;
+    append_utf8(spelled, byte_to_char(static_cast<unsigned char>(byte)));
+    if (spelled == "\"" || spelled == "\\") spelled.insert(0, "\\");
+    vocab += "\"" + spelled + "\":" + std::to_string(byte) + ",";
+  }
+  return R"({"added_tokens":[{"id":260,"content":"<s>","special":true},{"id":261,"content":"<b> ","rstrip":true}],
+    "pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":
+    "(?i:'s|'ll)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+    "behavior":"Isolated"},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]},
+    "decoder":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{)" +
+         vocab + R"("th":256,"he":257,"Ġt":258,"Ġthe":259},"merges":["t h","h e","Ġ t","Ġt he"]}})";
+}
+
+void use(const Tokenizer& tokenizer, std::string_view text) {
+  for (const auto specials : {Tokenizer::Specials::kParse, Tokenizer::Specials::kPlain}) {
+    Detokenizer detokenizer(tokenizer, Tokenizer::SkipSpecials::kKeep);
+    std::string streamed;
+    const std::vector<TokenId> ids = tokenizer.encode(text, specials);
+    for (const TokenId id : ids) {
+      CHECK(id >= 0 && id < tokenizer.vocab_size());
+      const std::string chunk = detokenizer.push(id);
+      CHECK(valid_run(chunk, 0) == chunk.size());
+      streamed += chunk;
+    }
+    streamed += detokenizer.finish();
+    CHECK(streamed == detokenize(tokenizer, ids, Tokenizer::SkipSpecials::kKeep));
+  }
+}
+
+void run(std::string_view json, std::string_view text) {
+  try {
+    use(Tokenizer::from_json(json, "fuzz"), text);
+  } catch (const Error&) {
+    // The right answer to a damaged file.
+  }
+}
+
+void run_plain(std::string_view text) {
+  static const Tokenizer tokenizer = Tokenizer::from_json(plain_tokenizer_json(), "plain");
+  use(tokenizer, text);
+  const std::vector<TokenId> ids = tokenizer.encode(text, Tokenizer::Specials::kPlain);
+  if (text.find("<b> ") == std::string_view::npos) {
+    CHECK(tokenizer.decode(ids, Tokenizer::SkipSpecials::kKeep) == text);
+  }
+  for (const TokenId id : ids) CHECK(!tokenizer.is_special(id));
+}
+
+}  // namespace
+}  // namespace kvasir
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view all(reinterpret_cast<const char*>(data), size);
+  const std::size_t nul = all.find('\0');
+  const std::string_view text = nul == std::string_view::npos ? all : all.substr(nul + 1);
+  if (nul != std::string_view::npos) kvasir::run(all.substr(0, nul), text);
+  kvasir::run_plain(text);
+  return 0;
+}

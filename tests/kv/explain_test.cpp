@@ -1,0 +1,179 @@
+// Each reason why a prompt was not reused further, and the exact token where that was.
+#include "kv/explain.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kv/world.h"
+
+namespace kvasir {
+namespace {
+
+using Text = World::Text;
+
+constexpr int kBlock = 4;
+
+// first, first + 1, …: `count` tokens.
+Text run(TokenId first, int count) {
+  Text out(static_cast<size_t>(count));
+  std::iota(out.begin(), out.end(), first);
+  return out;
+}
+
+Text operator+(Text a, const Text& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+World world_of(std::vector<WorldConfig::Group> groups) {
+  WorldConfig config;
+  config.block_tokens = kBlock;
+  config.groups = std::move(groups);
+  return World(config);
+}
+
+void cache_text(World& world, const Text& text) {
+  world.open(text, 0);
+  const size_t last = world.leases() - 1;
+  const auto reused = static_cast<std::ptrdiff_t>(world.text(last).size());
+  ASSERT_TRUE(world.write(last, {text.begin() + reused, text.end()}));
+  world.release(last);
+}
+
+void expect_stop(World& world, const Text& prompt, ReuseStop stop, std::int64_t at) {
+  const ReuseReport report = world.open(prompt, 0);
+  EXPECT_EQ(name_of(report.stop), name_of(stop));
+  EXPECT_EQ(report.reused_tokens, at);
+  EXPECT_EQ(report.stopped_at, at);
+  EXPECT_EQ(report.prompt_tokens, std::ssize(prompt));
+  EXPECT_EQ(report.evicted_tick > 0, stop == ReuseStop::kEvicted);
+  world.release(world.leases() - 1);
+  EXPECT_EQ(world.wrong(), "");
+}
+
+TEST(Explain, AnEmptyCacheHasNeverSeenThePrompt) {
+  World world = world_of({{{}, 8}});
+  expect_stop(world, run(0, 9), ReuseStop::kNeverSeen, 0);
+}
+
+TEST(Explain, WhatFollowsACachedTextWasNeverSeen) {
+  World world = world_of({{{}, 8}});
+  cache_text(world, run(0, 8));
+  expect_stop(world, run(0, 8) + run(100, 5), ReuseStop::kNeverSeen, 8);
+}
+
+TEST(Explain, ARestThatFillsNoBlockIsAShortTail) {
+  World world = world_of({{{}, 8}});
+  cache_text(world, run(0, 8));
+  expect_stop(world, run(0, 8) + run(100, 3), ReuseStop::kShortTail, 8);
+  expect_stop(world, run(0, 8) + run(100, 2), ReuseStop::kShortTail, 8);
+}
+
+TEST(Explain, TheWholePromptIsAllButItsLastToken) {
+  World world = world_of({{{}, 8}});
+  cache_text(world, run(0, 12));
+  for (int tokens = 1; tokens <= 12; ++tokens) {
+    expect_stop(world, run(0, tokens), ReuseStop::kWholePrompt, tokens - 1);
+  }
+  expect_stop(world, run(0, 12) + run(100, 1), ReuseStop::kWholePrompt, 12);
+}
+
+TEST(Explain, DivergenceIsFoundToTheToken) {
+  for (int same = 0; same < 12; ++same) {
+    World world = world_of({{{}, 8}});
+    cache_text(world, run(0, 12));
+    expect_stop(world, run(0, same) + run(100, 8), ReuseStop::kDiverged, same);
+  }
+}
+
+TEST(Explain, DivergenceIsFromTheNearestOfManyTexts) {
+  World world = world_of({{{}, 8}});
+  cache_text(world, run(0, 4) + run(100, 4));
+  cache_text(world, run(0, 6) + run(200, 2));
+  cache_text(world, run(0, 5) + run(300, 3));
+  expect_stop(world, run(0, 12), ReuseStop::kDiverged, 6);
+}
+
+TEST(Explain, AnEvictedBlockIsNamedWithItsTime) {
+  World world = world_of({{{}, 3}});
+  cache_text(world, run(0, 12));
+  cache_text(world, run(100, 4));  // takes the end of the first
+  expect_stop(world, run(0, 13), ReuseStop::kEvicted, 8);
+  cache_text(world, run(200, 8));  // and then its middle
+  expect_stop(world, run(0, 13), ReuseStop::kEvicted, 4);
+}
+
+TEST(Explain, ABlockThatOneGroupEvictedIsEvicted) {
+  World world = world_of({{{}, 8}, {{}, 3}});
+  cache_text(world, run(0, 12));
+  cache_text(world, run(100, 4));  // the second group gives up the end of the first text, the first group nothing
+  expect_stop(world, run(0, 13), ReuseStop::kEvicted, 8);
+  expect_stop(world, run(0, 9) + run(200, 4), ReuseStop::kEvicted, 8);  // as far as they agree
+}
+
+TEST(Explain, AWindowThatLostItsBlocksDroppedTheHit) {
+  World world = world_of({{{}, 16}, {{kBlock, 0}, 3}});
+  cache_text(world, run(0, 16));
+  expect_stop(world, run(0, 17), ReuseStop::kWholePrompt, 16);
+  cache_text(world, run(100, 16));  // the first group has room for both; the windows of the first text are gone
+  expect_stop(world, run(0, 17), ReuseStop::kWindowDropped, 0);
+}
+
+TEST(Explain, AWindowAloneDoesNotBlameItselfForWhatWasNeverSeen) {
+  World world = world_of({{{kBlock, 0}, 8}});
+  expect_stop(world, run(0, 17), ReuseStop::kNeverSeen, 0);
+  cache_text(world, run(0, 8));
+  expect_stop(world, run(0, 8) + run(100, 9), ReuseStop::kNeverSeen, 8);
+  expect_stop(world, run(0, 6) + run(100, 9), ReuseStop::kDiverged, 6);
+}
+
+TEST(Explain, AWindowNeedsOnlyItsLastBlocksToHit) {
+  World world = world_of({{{kBlock, 0}, 3}});
+  const Text text = run(0, 24);
+  world.open(text, 0);
+  for (const TokenId token : text) ASSERT_TRUE(world.write(0, {token}));
+  world.release(0);
+  expect_stop(world, run(0, 25), ReuseStop::kWholePrompt, 24);  // the start is long gone, and nobody misses it
+}
+
+TEST(Explain, ACacheSwitchedOffSaysSo) {
+  CacheConfig config;
+  config.block_tokens = kBlock;
+  config.groups.push_back({{}, blocks_in_order(8), 1});
+  config.reuse = CacheConfig::Reuse::kOff;
+  KvCache cache(config);
+  for (int i = 0; i < 2; ++i) {
+    KvCache::Opened opened = cache.open(run(0, 9), {});
+    EXPECT_EQ(opened.report.stop, ReuseStop::kOff);
+    EXPECT_EQ(opened.report.stopped_at, 0);
+    EXPECT_EQ(opened.report.reused_tokens, 0);
+    ASSERT_TRUE(cache.reserve(opened.lease, 9));
+    cache.commit(opened.lease, run(0, 9));
+  }
+  EXPECT_EQ(cache.stats().published_blocks, 0);
+  EXPECT_EQ(cache.pool(0).free_blocks(), 8);
+}
+
+TEST(Explain, DescribeIsOneSentence) {
+  EXPECT_EQ(describe({61, 48, ReuseStop::kDiverged, 48, 0}),
+            "48 of 61 prompt tokens reused; stopped at token 48: the nearest cached text differs there");
+  EXPECT_EQ(describe({9, 0, ReuseStop::kNeverSeen, 0, 0}),
+            "0 of 9 prompt tokens reused; stopped at token 0: what follows was never cached");
+}
+
+TEST(Explain, EveryReasonHasANameAndASentenceOfItsOwn) {
+  const std::vector<std::string> names{"whole_prompt", "short_tail", "diverged", "evicted",
+                                       "window_dropped", "never_seen", "off"};
+  std::vector<std::string> sentences;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto stop = static_cast<ReuseStop>(i);
+    EXPECT_EQ(name_of(stop), names[i]);
+    sentences.push_back(describe({1, 0, stop, 0, 0}));
+  }
+  std::ranges::sort(sentences);
+  EXPECT_EQ(std::ranges::adjacent_find(sentences), sentences.end());
+}
+
+}  // namespace
+}  // namespace kvasir

@@ -1,0 +1,157 @@
+// What the laws compare: the hash of every row of logits a request was answered from, and the tokens.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "backend/cpu/isa.h"
+#include "backend/make_backend.h"
+#include "base/hash.h"
+#include "engine/engine.h"
+#include "support/fixtures.h"
+
+namespace kvasir::testing {
+
+// One cell of the matrix: backend x KV format x model (its retention included).
+struct Cell {
+  std::string device;
+  std::string isa;
+  int threads = 1;
+  KvFormat format = KvFormat::kF32;
+  std::string model;
+  std::vector<std::int64_t> windows;
+
+  std::string name() const {
+    std::string out = device == "ref" ? "ref" : isa + "_t" + std::to_string(threads);
+    out += "_" + std::string(format == KvFormat::kF32 ? "f32" : format == KvFormat::kF16 ? "f16" : "bf16") + "_" + model;
+    for (const std::int64_t window : windows) out += "_w" + std::to_string(window);
+    return out;
+  }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.name(); }
+
+// Every backend of this machine x every KV format x full attention, odd head sizes, and a hybrid of window and full.
+inline std::vector<Cell> all_cells() {
+  std::vector<Cell> backends{{"ref", "auto", 1, {}, {}, {}}};
+  for (const Isa isa : available_isas()) {
+    for (const int threads : {1, 2}) backends.push_back({"cpu", std::string(name_of(isa)), threads, {}, {}, {}});
+  }
+  const std::vector<std::pair<std::string, std::vector<std::int64_t>>> models{{"gqa", {}}, {"odd_head_dim", {}}, {"gqa", {24, 0}}};
+  std::vector<Cell> cells;
+  for (Cell cell : backends) {
+    for (const KvFormat format : kAllKvFormats) {
+      for (const auto& [model, windows] : models) {
+        cell.format = format;
+        cell.model = model;
+        cell.windows = windows;
+        cells.push_back(cell);
+      }
+    }
+  }
+  return cells;
+}
+
+// What became of one request.
+struct Trace {
+  std::vector<std::array<std::uint8_t, 16>> logits;  // a hash of the bits of each row it was answered from
+  std::vector<TokenId> tokens;
+  RequestRecord record;
+
+  friend bool operator==(const Trace& a, const Trace& b) { return a.logits == b.logits && a.tokens == b.tokens; }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Trace& trace) {
+  return out << trace.tokens.size() << " tokens from " << trace.logits.size() << " rows of logits";
+}
+
+// A backend and a model, and engines of any kind on them.
+class World {
+ public:
+  explicit World(const Cell& cell)
+      : cell_(cell),
+        backend_(make_backend({cell.device, cell.threads, cell.isa})),
+        model_(load_golden(cell.model, *backend_, 512, cell.windows)) {}
+
+  EngineConfig config() const {
+    EngineConfig config;
+    config.k_format = config.v_format = cell_.format;
+    return config;
+  }
+
+  // Memory for so many blocks of every group.
+  std::uint64_t bytes_for(std::int64_t blocks, int block_tokens = 16) const {
+    std::uint64_t bytes = 0;
+    for (const KvGroup& group : kv_groups(model_->config(), cell_.format, cell_.format)) {
+      bytes += static_cast<std::uint64_t>(blocks * make_layout(group, block_tokens).block_bytes());
+    }
+    return bytes;
+  }
+
+  Engine engine(const EngineConfig& config) { return Engine(*backend_, *model_, config); }
+  const Model& model() const { return *model_; }
+
+ private:
+  Cell cell_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Model> model_;
+};
+
+// Collects the traces of an engine's requests.
+class Recorder {
+ public:
+  explicit Recorder(Engine& engine) : engine_(engine) {
+    engine.observe([this](RequestId id, Position, std::span<const float> row) {
+      traces_[id].logits.push_back(content_hash(std::as_bytes(row)));
+    });
+  }
+
+  OnUpdate listener() {
+    return [this](const Update& update) {
+      if (update.token >= 0) traces_[update.id].tokens.push_back(update.token);
+      traces_[update.id].record = *update.record;
+      ASSERT_EQ(engine_.cache().problem(), std::nullopt);
+    };
+  }
+
+  RequestId submit(const Request& request) { return engine_.submit(request, listener()); }
+  const Trace& of(RequestId id) { return traces_[id]; }
+
+ private:
+  Engine& engine_;
+  std::map<RequestId, Trace> traces_;
+};
+
+inline std::vector<TokenId> some_tokens(std::int64_t count, std::uint64_t seed, int vocab = 101) {
+  std::vector<TokenId> out;
+  for (std::int64_t i = 0; i < count; ++i) {
+    out.push_back(static_cast<TokenId>(mix(seed, static_cast<std::uint64_t>(i), 0) % static_cast<std::uint64_t>(vocab)));
+  }
+  return out;
+}
+
+// Sampled, not greedy: a draw that differs shows a logit that differs.
+inline Request request_of(std::vector<TokenId> prompt, std::int64_t answer, std::uint64_t seed = 5) {
+  Request request;
+  request.prompt = std::move(prompt);
+  request.max_tokens = answer;
+  request.sampling.temperature = 1.0F;
+  request.sampling.seed = seed;
+  return request;
+}
+
+inline Trace run_alone(World& world, const EngineConfig& config, const Request& request) {
+  Engine engine = world.engine(config);
+  Recorder recorder(engine);
+  const RequestId id = recorder.submit(request);
+  engine.run();
+  return recorder.of(id);
+}
+
+}  // namespace kvasir::testing

@@ -1,0 +1,130 @@
+// The laws of shared blocks: found, forked, half found, evicted and computed again, all the same bits.
+#include "laws/harness.h"
+
+namespace kvasir::testing {
+namespace {
+
+class SharingLaw : public ::testing::TestWithParam<Cell> {
+ protected:
+  // The request in an engine that has already answered `before`.
+  Trace after(const std::vector<Request>& before, const Request& request) {
+    Engine engine = world_.engine(config_);
+    Recorder recorder(engine);
+    for (const Request& earlier : before) {
+      recorder.submit(earlier);
+      engine.run();
+    }
+    const RequestId id = recorder.submit(request);
+    engine.run();
+    return recorder.of(id);
+  }
+
+  World world_{GetParam()};
+  EngineConfig config_ = world_.config();
+};
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, SharingLaw, ::testing::ValuesIn(all_cells()),
+                         [](const auto& cell) { return cell.param.name(); });
+
+TEST_P(SharingLaw, APrefixHitEqualsCold) {
+  const Request request = request_of(some_tokens(100, 1), 14);
+  const Trace warm = after({request}, request);
+  EXPECT_EQ(warm, run_alone(world_, config_, request));
+  if (GetParam().windows.empty()) {
+    // 96 tokens in whole blocks, and three of the fourth: the first answer made a block of the rest.
+    EXPECT_EQ(warm.record.reuse.reused_tokens, 99);
+    EXPECT_EQ(warm.record.reuse.stop, ReuseStop::kWholePrompt);
+  }
+}
+
+TEST_P(SharingLaw, AHitInTheMiddleOfABlockEqualsCold) {
+  std::vector<TokenId> other = some_tokens(100, 1);
+  std::vector<TokenId> tokens = other;
+  for (size_t i = 57; i < tokens.size(); ++i) tokens[i] = (tokens[i] + 1) % 101;
+  const Request request = request_of(tokens, 10);
+  const Trace warm = after({request_of(other, 10)}, request);
+  EXPECT_EQ(warm, run_alone(world_, config_, request));
+  if (GetParam().windows.empty()) {
+    EXPECT_EQ(warm.record.reuse.reused_tokens, 57);
+    EXPECT_EQ(warm.record.reuse.stop, ReuseStop::kDiverged);
+  }
+}
+
+TEST_P(SharingLaw, AConversationThatGrowsEqualsCold) {
+  const Request first = request_of(some_tokens(45, 3), 12);
+  std::vector<TokenId> longer = first.prompt;
+  const Trace answer = run_alone(world_, config_, first);
+  longer.insert(longer.end(), answer.tokens.begin(), answer.tokens.end());
+  const std::vector<TokenId> more = some_tokens(20, 4);
+  longer.insert(longer.end(), more.begin(), more.end());
+  const Request second = request_of(longer, 12);
+  const Trace warm = after({first}, second);
+  EXPECT_EQ(warm, run_alone(world_, config_, second));
+  if (GetParam().windows.empty()) {
+    EXPECT_GE(warm.record.reuse.reused_tokens, 48);
+  }
+}
+
+TEST_P(SharingLaw, EvictedAndComputedAgainEqualsCold) {
+  const Request request = request_of(some_tokens(60, 5), 10);
+  config_.kv_bytes = world_.bytes_for(8);  // room for one such request, and little more
+  const Trace again = after({request, request_of(some_tokens(90, 6), 10)}, request);
+  EXPECT_EQ(again, run_alone(world_, world_.config(), request));
+  if (GetParam().windows.empty()) {
+    EXPECT_LT(again.record.reuse.reused_tokens, 59);
+  }
+}
+
+TEST_P(SharingLaw, APoolWithNoBlockToSpareStillReusesAndEqualsCold) {
+  const Request request = request_of(some_tokens(60, 7), 4);
+  config_.kv_bytes = world_.bytes_for(4);  // exactly what the request needs: no room for a copy of a half-found block
+  std::vector<TokenId> tokens = request.prompt;
+  tokens.back() = (tokens.back() + 1) % 101;
+  const Request other = request_of(tokens, 4);
+  EXPECT_EQ(after({request}, other), run_alone(world_, world_.config(), other));
+}
+
+TEST_P(SharingLaw, AForkEqualsTheSameTokensComputedAnew) {
+  Engine engine = world_.engine(config_);
+  Recorder recorder(engine);
+  const Request request = request_of(some_tokens(40, 8), 20);
+  const RequestId parent = recorder.submit(request);
+  for (int i = 0; i < 6; ++i) engine.step();  // in the middle of a block, in the middle of an answer
+  const std::vector<TokenId> so_far = recorder.of(parent).tokens;
+  const RequestId child = engine.fork(parent, 99, recorder.listener());
+  engine.run();
+
+  EXPECT_EQ(recorder.of(parent), run_alone(world_, config_, request));
+  Request anew = request_of(request.prompt, 20 - static_cast<std::int64_t>(so_far.size()), 99);
+  anew.prompt.insert(anew.prompt.end(), so_far.begin(), so_far.end());
+  EXPECT_EQ(recorder.of(child), run_alone(world_, config_, anew));
+  EXPECT_NE(recorder.of(child).tokens, recorder.of(parent).tokens);
+  EXPECT_GE(engine.cache().stats().copied_blocks, 1);
+}
+
+TEST_P(SharingLaw, TwoThatComputeTheSamePrefixAtOnceShareItAndAgree) {
+  config_.scheduler.max_batch_tokens = 64;
+  Engine engine = world_.engine(config_);
+  Recorder recorder(engine);
+  const Request one = request_of(some_tokens(50, 9), 12, 1);
+  const Request two = request_of(some_tokens(50, 9), 12, 2);
+  const RequestId first = recorder.submit(one);
+  const RequestId second = recorder.submit(two);
+  engine.run();
+  EXPECT_EQ(recorder.of(first), run_alone(world_, world_.config(), one));
+  EXPECT_EQ(recorder.of(second), run_alone(world_, world_.config(), two));
+  EXPECT_GT(engine.cache().stats().deduplicated_blocks, 0);
+}
+
+TEST_P(SharingLaw, EveryEvictionPolicyGivesTheSameAnswer) {
+  const Request request = request_of(some_tokens(60, 10), 8);
+  const Trace expected = run_alone(world_, config_, request);
+  config_.kv_bytes = world_.bytes_for(9);
+  for (const char* policy : {"lru", "fifo", "cost"}) {
+    config_.eviction = policy;
+    EXPECT_EQ(after({request, request_of(some_tokens(70, 11), 8)}, request), expected) << policy;
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::testing

@@ -1,0 +1,27 @@
+// Models for tests: the committed goldens, with a window laid over them where a test wants one.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/llama.h"
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace kvasir::testing {
+
+inline std::filesystem::path source_dir() { return KVASIR_SOURCE_DIR; }
+inline std::filesystem::path golden_dir(const std::string& name) { return source_dir() / "tests/model/fixtures" / name; }
+
+// A golden model; `windows` (per layer, 0 = none) makes a hybrid of it, with one cache group a window.
+inline std::unique_ptr<Model> load_golden(const std::string& name, Backend& backend, int max_rows = 512,
+                                          const std::vector<std::int64_t>& windows = {}) {
+  ModelConfig config = load_config(golden_dir(name));
+  config.windows = windows;
+  return make_llama(config, Weights(golden_dir(name)), backend, {max_rows, {}});
+}
+
+}  // namespace kvasir::testing
