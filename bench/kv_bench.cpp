@@ -37,7 +37,8 @@ void cache_text(KvCache& cache, std::span<const TokenId> text) {
 void open_hit(benchmark::State& state) {
   const std::int64_t tokens = state.range(0);
   KvCache cache(config_of(tokens / kBlock + 2));
-  const std::vector<TokenId> text = unique_text(tokens + kBlock, 1);  // a little more: the last block is cached too
+  const std::vector<TokenId> text =
+      unique_text(tokens + kBlock, 1);  // a little more: the last block is cached too
   cache_text(cache, text);
   const auto prompt = std::span(text).first(static_cast<size_t>(tokens));
   for (auto _ : state) {
@@ -102,7 +103,8 @@ void fork_and_write(benchmark::State& state) {
     benchmark::DoNotOptimize(cache.take_copies());
     cache.commit(twin, token);
   }
-  state.counters["copies"] = static_cast<double>(cache.stats().copied_blocks) / static_cast<double>(state.iterations());
+  state.counters["copies"] =
+      static_cast<double>(cache.stats().copied_blocks) / static_cast<double>(state.iterations());
 }
 BENCHMARK(fork_and_write);
 

@@ -1,7 +1,8 @@
 // A trace of conversations, and what paging wastes on it.
 //
-// Lengths are log-normal, as those of public chat logs are: prompts have a median of 60 tokens and a mean near 160,
-// answers a median of 220 and a mean near 340, both with long tails, cut at 2,048. Every number follows from the seed.
+// Lengths are log-normal, as those of public chat logs are: prompts have a median of 60 tokens and a mean
+// near 160, answers a median of 220 and a mean near 340, both with long tails, cut at 2,048. Every number
+// follows from the seed.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +53,9 @@ struct Waste {
   double percent() const { return 100 * unused / slots; }
 };
 
-// Runs the trace `concurrent` conversations at a time, each prompt at once, each answer a token a step, and looks at
-// every step at what is allocated and what is used. Nothing is shared: sharing would only hide waste.
+// Runs the trace `concurrent` conversations at a time, each prompt at once, each answer a token a step, and
+// looks at every step at what is allocated and what is used. Nothing is shared: sharing would only hide
+// waste.
 inline Waste measure_waste(const std::vector<Chat>& trace, size_t concurrent, int block_tokens) {
   struct Running {
     KvLease lease;

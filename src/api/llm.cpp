@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
 #include "backend/make_backend.h"
@@ -47,12 +48,15 @@ SamplingParams sampling_of(const GenerateOptions& options) {
   return params;
 }
 
-std::unique_ptr<Model> load(const LlmOptions& options, Backend& backend) {
+// What is wrong with the folder or an option is said before gigabytes are read.
+std::filesystem::path checked_folder(const LlmOptions& options) {
+  const ModelConfig config = load_config(options.model);
+  check_runnable(config, options.model);
+  parse_kv_format(options.kv_format);
   if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
     fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens", "use 1 to 65536");
   }
-  parse_kv_format(options.kv_format);  // a bad option is said before gigabytes are read
-  return load_model(options.model, backend, {options.max_batch_tokens, options.on_load});
+  return options.model;
 }
 
 }  // namespace
@@ -60,9 +64,9 @@ std::unique_ptr<Model> load(const LlmOptions& options, Backend& backend) {
 // Members in the order they depend on each other: the engine goes first, the backend last.
 struct Llm::Impl {
   explicit Impl(const LlmOptions& options)
-      : tokenizer(Tokenizer::load(options.model)),
+      : tokenizer(Tokenizer::load(checked_folder(options))),
         backend(make_backend({options.device, options.threads, options.isa})),
-        model(load(options, *backend)),
+        model(load_model(options.model, *backend, {options.max_batch_tokens, options.on_load})),
         engine(*backend, *model, engine_config(options)) {
     if (tokenizer.vocab_size() > model->config().vocab) {
       fail_input(fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),

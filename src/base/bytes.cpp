@@ -18,7 +18,7 @@ struct Unit {
 };
 
 constexpr double kKi = 1024;
-constexpr std::array<Unit, 17> kUnits{{{"", 1},
+constexpr std::array<Unit, 18> kUnits{{{"", 1},
                                        {"b", 1},
                                        {"kb", 1e3},
                                        {"mb", 1e6},
@@ -34,23 +34,28 @@ constexpr std::array<Unit, 17> kUnits{{{"", 1},
                                        {"t", kKi* kKi* kKi* kKi},
                                        {"ki", kKi},
                                        {"mi", kKi* kKi},
-                                       {"gi", kKi* kKi* kKi}}};
+                                       {"gi", kKi* kKi* kKi},
+                                       {"ti", kKi* kKi* kKi* kKi}}};
+
+std::string_view trim(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
 
 std::string lower(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c != ' ') out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  for (const char c : text) out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
 }  // namespace
 
 std::uint64_t parse_bytes(std::string_view text, std::string_view flag) {
-  const std::string clean = lower(text);
+  const std::string clean = lower(trim(text));
   double value = 0;
   const auto [end, status] = std::from_chars(clean.data(), clean.data() + clean.size(), value);
-  const std::string_view unit(end, static_cast<size_t>(clean.data() + clean.size() - end));
+  const std::string_view unit = trim({end, static_cast<size_t>(clean.data() + clean.size() - end)});
   for (const Unit& known : kUnits) {
     if (status != std::errc{} || known.name != unit) continue;
     const double bytes = value * known.bytes;

@@ -137,7 +137,7 @@ void Engine::check(const Request& request) const {
   if (request.max_tokens < 1) fail_input(fmt::format("{} tokens were asked for", request.max_tokens), "request", "ask for at least one");
   check_sampling(request.sampling, "request");
   const std::int64_t longest = std::min(prompt + request.max_tokens, config_.context);
-  if (!cache_.fits_alone(longest)) {
+  if (!cache_.fits_alone(longest - 1)) {  // the last token of an answer is never fed back
     throw Error(Error::Kind::kCapacity,
                 {fmt::format("{} tokens of prompt and answer need more blocks than the cache has ({} of {} tokens)", longest,
                              cache_.pool(0).size(), config_.block_tokens),

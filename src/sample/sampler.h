@@ -21,7 +21,7 @@ struct SamplingParams {
   float repetition_penalty = 1.0F;  // of tokens in prompt and answer: positive logits divided, negative multiplied
   float frequency_penalty = 0.0F;   // subtracted once for every time the token is in the answer
   float presence_penalty = 0.0F;    // subtracted once if the token is in the answer
-  std::vector<std::pair<TokenId, float>> logit_bias;
+  std::vector<std::pair<TokenId, float>> logit_bias{};
   std::uint64_t seed = 0;
 };
 

@@ -18,7 +18,7 @@ using jinja::Runtime;
 using jinja::Value;
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kLongestTemplate = size_t{4} << 20;
+constexpr size_t kLongestTemplate = size_t{1} << 20;
 
 // Templates build special tokens from these ("<|" + role + "|>"), and an API takes no others.
 bool is_known_role(std::string_view role) {
@@ -58,7 +58,7 @@ Value from_json(Runtime& runtime, const Json& json, int nesting = 0) {
       for (const auto& [key, item] : json.items()) {
         items.emplace_back(user_text(runtime, key), from_json(runtime, item, nesting + 1));
       }
-      return runtime.dict(std::move(items));
+      return runtime.dict(items);
     }
     default:
       runtime.fail("the request holds a value that is no JSON");
@@ -73,14 +73,13 @@ Value from_message(Runtime& runtime, const Json& message) {
     items.emplace_back(user_text(runtime, key), role ? Value::literal(item.get_ref<const std::string&>())
                                                      : from_json(runtime, item, 2));
   }
-  return runtime.dict(std::move(items));
+  return runtime.dict(items);
 }
 
-std::vector<std::pair<std::string, Value>> variables_of(Runtime& runtime, const Json& messages,
-                                                        const RenderOptions& options) {
+jinja::Variables variables_of(Runtime& runtime, const Json& messages, const RenderOptions& options) {
   std::vector<Value> list;
   for (const Json& message : messages) list.push_back(from_message(runtime, message));
-  std::vector<std::pair<std::string, Value>> variables;
+  jinja::Variables variables{{"documents", Value::none()}};
   // Variables of the request come first, so that they cannot take the place of what follows.
   for (const auto& [name, value] : options.variables.items())
     variables.emplace_back(name, from_json(runtime, value));

@@ -51,10 +51,11 @@ class Builder {
       text += token.content.size();
     }
     const size_t entries = spec_.vocab.size() + spec_.added.size();
-    if (static_cast<size_t>(last + 1) > 4 * entries + 65536) {
+    const auto size = static_cast<size_t>(last) + 1;  // 0 when there are no tokens
+    if (size > 4 * entries + 65536) {
       fail(fmt::format("the id {} is far beyond the {} tokens there are", last, entries));
     }
-    data_->tokens.resize(static_cast<size_t>(last + 1));
+    data_->tokens.resize(size);
     data_->text_of_tokens.reserve(text);  // never grows again: views into it stay valid
     data_->by_spelling.reserve(spec_.vocab.size());
     if (spec_.ignore_merges) data_->by_bytes.reserve(spec_.vocab.size());

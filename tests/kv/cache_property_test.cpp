@@ -22,8 +22,10 @@ std::ostream& operator<<(std::ostream& os, const Step& s) {
 }
 
 std::ostream& operator<<(std::ostream& os, const WorldConfig& c) {
-  os << "block_tokens " << c.block_tokens << ", " << c.eviction << ", late " << int(c.copies) << ", shuffle " << c.shuffle;
-  for (const auto& g : c.groups) os << ", {" << g.retention.window << ", " << g.retention.sinks << ": " << g.blocks << "}";
+  os << "block_tokens " << c.block_tokens << ", " << c.eviction << ", late " << int(c.copies) << ", shuffle "
+     << c.shuffle;
+  for (const auto& g : c.groups)
+    os << ", {" << g.retention.window << ", " << g.retention.sinks << ": " << g.blocks << "}";
   return os;
 }
 
@@ -53,7 +55,8 @@ using Program = std::vector<Step>;
 
 constexpr size_t kMostLeases = 6;
 
-// The reader of a program. Texts are made of few token ids, and begin as texts before them did, so that they collide.
+// The reader of a program. Texts are made of few token ids, and begin as texts before them did, so that they
+// collide.
 class Player {
  public:
   Player(const WorldConfig& config, int vocabulary, std::uint32_t tenants)
@@ -62,14 +65,13 @@ class Player {
   void play(const Step& step) {
     const size_t who = world.leases() == 0 ? 0 : step.who % world.leases();
     if (world.leases() == 0 || (step.verb < 4 && world.leases() < kMostLeases)) return open(step);
-    switch (step.verb) {
-      case 4: case 5: case 6: case 7: case 8: write(who, suffix(step, 2 * block_ + 1)); break;
-      case 9: world.reserve(who, step.amount % unsigned(3 * block_ + 2)); break;
-      case 10: commit_reserved(who, step); break;
-      case 11: case 12: truncate(who, step); break;
-      case 13: case 14: if (world.leases() < kMostLeases) world.fork(who); break;
-      default: release(who); break;
-    }
+    if (step.verb < 4) return release(who);
+    if (step.verb < 9) return write(who, suffix(step, 2 * block_ + 1));
+    if (step.verb < 10) return void(world.reserve(who, step.amount % static_cast<unsigned>(3 * block_ + 2)));
+    if (step.verb < 11) return commit_reserved(who, step);
+    if (step.verb < 13) return truncate(who, step);
+    if (step.verb < 15 && world.leases() < kMostLeases) return world.fork(who);
+    release(who);
   }
 
   Text prompt(const Step& step) const {
@@ -171,7 +173,8 @@ TEST(Cache, AnyProgramKeepsEveryTextAndLosesNoBlock) {
   });
 }
 
-// Also that a hit is exactly what brute force over all named blocks finds: the oracle is exact for one full group.
+// Also that a hit is exactly what brute force over all named blocks finds: the oracle is exact for one full
+// group.
 TEST(Cache, AFullGroupFindsExactlyWhatIsCached) {
   law(2000, [](const Program& program) {
     Player player = any_player(Groups::kOneFull);

@@ -14,7 +14,8 @@ constexpr int kBlock = 2;
 
 class Shelf {
  public:
-  Shelf(const std::string& policy, std::int64_t blocks, RecomputeCost cost = {1, 0}) : cache(config(policy, blocks, cost)) {}
+  Shelf(const std::string& policy, std::int64_t blocks, RecomputeCost cost = {1, 0})
+      : cache(config(policy, blocks, cost)) {}
 
   // Opens a text and writes what is missing; its blocks stay when it goes.
   void use(const Text& text) { hold(text); }

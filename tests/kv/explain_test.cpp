@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "kv/world.h"
@@ -36,8 +37,7 @@ World world_of(std::vector<WorldConfig::Group> groups) {
 void cache_text(World& world, const Text& text) {
   world.open(text, 0);
   const size_t last = world.leases() - 1;
-  const auto reused = static_cast<std::ptrdiff_t>(world.text(last).size());
-  ASSERT_TRUE(world.write(last, {text.begin() + reused, text.end()}));
+  for (size_t i = world.text(last).size(); i < text.size(); ++i) ASSERT_TRUE(world.write(last, {text[i]}));
   world.release(last);
 }
 
@@ -107,7 +107,8 @@ TEST(Explain, AnEvictedBlockIsNamedWithItsTime) {
 TEST(Explain, ABlockThatOneGroupEvictedIsEvicted) {
   World world = world_of({{{}, 8}, {{}, 3}});
   cache_text(world, run(0, 12));
-  cache_text(world, run(100, 4));  // the second group gives up the end of the first text, the first group nothing
+  cache_text(world,
+             run(100, 4));  // the second group gives up the end of the first text, the first group nothing
   expect_stop(world, run(0, 13), ReuseStop::kEvicted, 8);
   expect_stop(world, run(0, 9) + run(200, 4), ReuseStop::kEvicted, 8);  // as far as they agree
 }
@@ -116,7 +117,8 @@ TEST(Explain, AWindowThatLostItsBlocksDroppedTheHit) {
   World world = world_of({{{}, 16}, {{kBlock, 0}, 3}});
   cache_text(world, run(0, 16));
   expect_stop(world, run(0, 17), ReuseStop::kWholePrompt, 16);
-  cache_text(world, run(100, 16));  // the first group has room for both; the windows of the first text are gone
+  cache_text(world,
+             run(100, 16));  // the first group has room for both; the windows of the first text are gone
   expect_stop(world, run(0, 17), ReuseStop::kWindowDropped, 0);
 }
 
@@ -130,11 +132,9 @@ TEST(Explain, AWindowAloneDoesNotBlameItselfForWhatWasNeverSeen) {
 
 TEST(Explain, AWindowNeedsOnlyItsLastBlocksToHit) {
   World world = world_of({{{kBlock, 0}, 3}});
-  const Text text = run(0, 24);
-  world.open(text, 0);
-  for (const TokenId token : text) ASSERT_TRUE(world.write(0, {token}));
-  world.release(0);
-  expect_stop(world, run(0, 25), ReuseStop::kWholePrompt, 24);  // the start is long gone, and nobody misses it
+  cache_text(world, run(0, 24));
+  expect_stop(world, run(0, 25), ReuseStop::kWholePrompt,
+              24);  // the start is long gone, and nobody misses it
 }
 
 TEST(Explain, ACacheSwitchedOffSaysSo) {
@@ -163,7 +163,7 @@ TEST(Explain, DescribeIsOneSentence) {
 }
 
 TEST(Explain, EveryReasonHasANameAndASentenceOfItsOwn) {
-  const std::vector<std::string> names{"whole_prompt", "short_tail", "diverged", "evicted",
+  const std::vector<std::string> names{"whole_prompt",   "short_tail", "diverged", "evicted",
                                        "window_dropped", "never_seen", "off"};
   std::vector<std::string> sentences;
   for (size_t i = 0; i < names.size(); ++i) {

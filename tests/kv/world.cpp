@@ -41,7 +41,8 @@ World::World(const WorldConfig& config) : config_(config) {
   cache_->listen();
 }
 
-// --- the verbs ------------------------------------------------------------------------------------------------------
+// --- the verbs
+// ------------------------------------------------------------------------------------------------------
 
 ReuseReport World::open(const Text& prompt, std::uint32_t tenant) {
   const Expected expected = expected_reuse(prompt, tenant);
@@ -58,7 +59,8 @@ ReuseReport World::open(const Text& prompt, std::uint32_t tenant) {
   }
   if (reused >= std::ssize(prompt)) fail("no token is left to compute");
   if (report.prompt_tokens != std::ssize(prompt)) fail("the report is of another prompt");
-  if ((report.stop == ReuseStop::kWholePrompt) != (reused == std::ssize(prompt) - 1)) fail("kWholePrompt is wrong");
+  if ((report.stop == ReuseStop::kWholePrompt) != (reused == std::ssize(prompt) - 1))
+    fail("kWholePrompt is wrong");
   if (report.stopped_at != reused) fail("stopped_at is not where reuse stopped");
   held_.push_back(std::move(held));
   check();
@@ -148,7 +150,8 @@ void World::release_all() {
   }
 }
 
-// --- bytes ----------------------------------------------------------------------------------------------------------
+// --- bytes
+// ----------------------------------------------------------------------------------------------------------
 
 World::Row* World::row(size_t group, BlockId block, Position position) {
   const std::int64_t size = config_.block_tokens;
@@ -159,7 +162,8 @@ World::Row* World::row(size_t group, BlockId block, Position position) {
 void World::move_bytes() {
   const auto size = static_cast<std::ptrdiff_t>(config_.block_tokens);
   for (const BlockCopy& copy : std::exchange(pending_, {})) {
-    std::copy_n(memory_[copy.group].begin() + copy.from * size, size, memory_[copy.group].begin() + copy.to * size);
+    std::copy_n(memory_[copy.group].begin() + copy.from * size, size,
+                memory_[copy.group].begin() + copy.to * size);
     ++copies_made_;
   }
   for (const Held& held : held_) scribble(held);
@@ -174,7 +178,8 @@ void World::scribble(const Held& held) {
   }
 }
 
-// --- what must hold after every verb --------------------------------------------------------------------------------
+// --- what must hold after every verb
+// --------------------------------------------------------------------------------
 
 void World::check() {
   if (const auto problem = cache_->problem()) fail(*problem);
@@ -192,7 +197,8 @@ void World::check_lease(const Held& held) {
     const Retention& retention = config_.groups[g].retention;
     for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
       const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
-      if (table.hole(slot) == needed) return fail(needed ? "a needed block is a hole" : "an unneeded block is kept");
+      if (table.hole(slot) == needed)
+        return fail(needed ? "a needed block is a hole" : "an unneeded block is kept");
     }
     if (!pending_.empty()) continue;  // the bytes are still on their way
     for (Position p = 0; p < length; ++p) {
@@ -208,13 +214,16 @@ void World::check_pools() {
   for (size_t g = 0; g < memory_.size(); ++g) {
     std::set<BlockId> held;
     for (const Held& one : held_) {
-      for (std::int64_t slot = 0; slot < one.lease.table(g).slots(); ++slot) held.insert(one.lease.table(g).at(slot));
+      for (std::int64_t slot = 0; slot < one.lease.table(g).slots(); ++slot)
+        held.insert(one.lease.table(g).at(slot));
     }
     held.erase(kNoBlock);
     const BlockPool& pool = cache_->pool(g);
-    if (pool.held() != std::ssize(held)) fail(fmt::format("{} blocks are held, and {} counted", held.size(), pool.held()));
+    if (pool.held() != std::ssize(held))
+      fail(fmt::format("{} blocks are held, and {} counted", held.size(), pool.held()));
     for (const auto& [block, name] : names_[g]) {
-      if (pool.state(block) == BlockPool::State::kFree) fail(fmt::format("block {} is named and free", block));
+      if (pool.state(block) == BlockPool::State::kFree)
+        fail(fmt::format("block {} is named and free", block));
     }
   }
 }
@@ -226,7 +235,8 @@ std::string World::observable() const {
   for (size_t g = 0; g < memory_.size(); ++g) {
     const BlockPool& pool = cache_->pool(g);
     out += fmt::format("{} {}:", pool.held(), pool.free_blocks());
-    for (BlockId b = 0; b < pool.size(); ++b) out += fmt::format("{},{} ", pool.refs(b), static_cast<int>(pool.state(b)));
+    for (BlockId b = 0; b < pool.size(); ++b)
+      out += fmt::format("{},{} ", pool.refs(b), static_cast<int>(pool.state(b)));
     for (const Held& held : held_) {
       const BlockTable& table = held.lease.table(g);
       out += fmt::format("[{}]", fmt::join(std::span(table.data(), static_cast<size_t>(table.slots())), " "));

@@ -1,9 +1,10 @@
-// A KvCache and everything that can be known of it from outside: whose text each lease holds, what the bytes of each
-// block are, which blocks have a name. Every verb is carried out on the cache and on this model, and both compared.
+// A KvCache and everything that can be known of it from outside: whose text each lease holds, what the bytes
+// of each block are, which blocks have a name. Every verb is carried out on the cache and on this model, and
+// both compared.
 //
-// The bytes are shadows: one number a (group, block, row), a hash of the tenant and of all tokens up to that row. They
-// are written where a kernel would write them and copied where take_copies() says so. A lease whose rows do not read
-// back as its own text has met a bug in sharing, copying, stealing or evicting.
+// The bytes are shadows: one number a (group, block, row), a hash of the tenant and of all tokens up to that
+// row. They are written where a kernel would write them and copied where take_copies() says so. A lease whose
+// rows do not read back as its own text has met a bug in sharing, copying, stealing or evicting.
 #pragma once
 
 #include <map>
@@ -62,8 +63,8 @@ class World {
   std::int64_t published(size_t group) const { return std::ssize(names_[group]); }
   std::int64_t copies_made() const { return copies_made_; }
 
-  // What a prompt must find, by looking at every named block: exact for one group that keeps everything, else the
-  // whole blocks that are certainly there.
+  // What a prompt must find, by looking at every named block: exact for one group that keeps everything, else
+  // the whole blocks that are certainly there.
   struct Expected {
     std::int64_t tokens = 0;
     bool exact = false;
@@ -98,9 +99,9 @@ class World {
 
   WorldConfig config_;
   std::optional<KvCache> cache_;
-  std::vector<Held> held_;                       // declared after the cache: leases go first
-  std::vector<std::vector<Row>> memory_;         // [group][block * block_tokens + row]
-  std::vector<std::map<BlockId, Name>> names_;   // [group]
+  std::vector<Held> held_;                      // declared after the cache: leases go first
+  std::vector<std::vector<Row>> memory_;        // [group][block * block_tokens + row]
+  std::vector<std::map<BlockId, Name>> names_;  // [group]
   std::vector<BlockCopy> pending_;
   std::int64_t copies_made_ = 0;
   std::string wrong_;

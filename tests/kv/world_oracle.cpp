@@ -59,8 +59,8 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant) 
   return {slots * size + tail, exact};
 }
 
-// Room for new blocks, and for a copy of an open block that somebody else holds too. An open block that has a name but
-// no other holder needs no room: at worst it loses its name.
+// Room for new blocks, and for a copy of an open block that somebody else holds too. An open block that has a
+// name but no other holder needs no room: at worst it loses its name.
 bool World::has_room(const Held& held, std::int64_t tokens) const {
   const std::int64_t size = config_.block_tokens;
   const auto length = static_cast<Position>(held.text.size());
@@ -71,7 +71,8 @@ bool World::has_room(const Held& held, std::int64_t tokens) const {
       const BlockId open = table.at(length / size);
       const auto holders = std::ranges::count_if(held_, [&](const Held& other) {
         const BlockTable& theirs = other.lease.table(g);
-        return std::find(theirs.data(), theirs.data() + theirs.slots(), open) != theirs.data() + theirs.slots();
+        return std::find(theirs.data(), theirs.data() + theirs.slots(), open) !=
+               theirs.data() + theirs.slots();
       });
       need += holders > 1;
     }

@@ -14,8 +14,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string rendered(const std::string& source, Json context = Json::object(), std::time_t now = 0) {
+std::string rendered(const std::string& source, Json context = Json::object(), std::time_t now = 0,
+                     RenderLimits limits = {}) {
   RenderOptions options;
+  options.limits = limits;
   options.now = now;
   const auto take = [&](const char* name) {
     Json value = context.contains(name) ? context[name] : Json();
@@ -81,6 +83,7 @@ TEST_F(JinjaOracle, UnsupportedTagsAreErrors) {
 
 // Templates that would run or grow without end stop with an Error, soon.
 TEST_F(JinjaOracle, LimitsHold) {
+  const RenderLimits limits{.steps = 1'000'000, .bytes = 64 << 20, .output_bytes = 8 << 20};
   const std::string deep_value =
       "{% set ns = namespace(x=[]) %}{% for i in range(500) %}{% set ns.x = [ns.x] %}{% endfor %}";
   const std::string wide_value =
@@ -95,12 +98,11 @@ TEST_F(JinjaOracle, LimitsHold) {
         std::string("{% for i in range(100000) %}{{ 'x' * 1000 }}{% endfor %}"), deep_value,
         wide_value + "{{ ns.x }}", wide_value + "{{ ns.x|tojson }}",
         wide_value + "{% set y = ns.x %}{{ ns.x == y }}", std::string("{{ 9223372036854775807 + 1 }}"),
-        std::string("{{ 2 ** 100 }}"), std::string("{{ 99999999999999999999 }}"), std::string(100'000, '('),
+        std::string("{{ 2 ** 100 }}"), std::string("{{ 99999999999999999999 }}"),
         "{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}",
         "{{ " + std::string(5000, '-') + "1 }}", "{{ 1" + std::string(5000, '+') + "1 }}",
         "{{ x" + std::string(5000, '[') + " }}"}) {
-    if (source.find("{{") == std::string::npos && source.find("{%") == std::string::npos) continue;
-    EXPECT_THROW(rendered(source), Error) << source.substr(0, 80);
+    EXPECT_THROW(rendered(source, Json::object(), 0, limits), Error) << source.substr(0, 80);
   }
   std::string nested;
   for (int i = 0; i < 5000; ++i) nested += "{% if 1 %}";

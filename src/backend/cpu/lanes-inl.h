@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "backend/cpu/kernels.h"
+#include "layout/codec.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kvasir::cpu::HWY_NAMESPACE {
@@ -47,11 +48,21 @@ HWY_INLINE Lanes load(const float* from) {
   return out;
 }
 
+#if HWY_TARGET == HWY_SCALAR
+// Highway's scalar conversion makes numbers of binary16's infinities: ours does what the hardware does.
+HWY_INLINE FloatVec load_part(const hwy::float16_t* from) { return FloatVec(CodecF16::decode(from->bits)); }
+HWY_INLINE FloatVec load_part(const hwy::bfloat16_t* from) { return FloatVec(CodecBF16::decode(from->bits)); }
+#else
+template <class Half>  // hwy::float16_t, hwy::bfloat16_t
+HWY_INLINE FloatVec load_part(const Half* from) {
+  return hn::PromoteTo(FloatTag(), hn::LoadU(hn::Rebind<Half, FloatTag>(), from));
+}
+#endif
+
 template <class Half>
-HWY_INLINE Lanes load(const Half* from) {  // hwy::float16_t, hwy::bfloat16_t
-  const hn::Rebind<Half, FloatTag> half;
+HWY_INLINE Lanes load(const Half* from) {
   Lanes out;
-  for (int i = 0; i < kParts; ++i) out.part[i] = hn::PromoteTo(FloatTag(), hn::LoadU(half, from + i * kPart));
+  for (int i = 0; i < kParts; ++i) out.part[i] = load_part(from + i * kPart);
   return out;
 }
 

@@ -54,7 +54,7 @@ Value make_dict(Runtime& runtime, const Arguments& arguments) {
     items.insert(items.end(), dict->items.begin(), dict->items.end());
   }
   for (const auto& [name, value] : arguments.named) items.emplace_back(Value::literal(name), value);
-  return runtime.dict(std::move(items));
+  return runtime.dict(items);
 }
 
 Value raise_exception(Runtime& runtime, const Arguments& arguments) {

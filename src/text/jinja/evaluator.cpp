@@ -32,8 +32,8 @@ Interpreter::Inner::Inner(Interpreter& interpreter, std::shared_ptr<Scope> paren
 Interpreter::Interpreter(const Template& source, Runtime& runtime)
     : source_(source), runtime_(runtime), root_(std::make_shared<Scope>()), scope_(root_) {}
 
-MarkedString Interpreter::run(std::vector<std::pair<std::string, Value>> variables) {
-  for (auto& [name, value] : variables) root_->variables.insert_or_assign(std::move(name), std::move(value));
+MarkedString Interpreter::run(const Variables& variables) {
+  for (const auto& [name, value] : variables) root_->variables.insert_or_assign(name, value);
   return captured(source_.body);
 }
 
@@ -251,9 +251,8 @@ Value Interpreter::call_macro(const Function& macro, const Arguments& arguments)
   return runtime_.string(captured(macro.definition->bodies[0]));
 }
 
-MarkedString evaluate(const Template& source, Runtime& runtime,
-                      std::vector<std::pair<std::string, Value>> variables) {
-  return Interpreter(source, runtime).run(std::move(variables));
+MarkedString evaluate(const Template& source, Runtime& runtime, const Variables& variables) {
+  return Interpreter(source, runtime).run(variables);
 }
 
 }  // namespace kvasir::jinja

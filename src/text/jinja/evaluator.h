@@ -10,9 +10,11 @@
 
 namespace kvasir::jinja {
 
+// By name; of a name given twice, the later value.
+using Variables = std::vector<std::pair<std::string, Value>>;
+
 // The text of the template with these variables. Throws Error when the template fails or exceeds the
 // runtime's limits.
-MarkedString evaluate(const Template& source, Runtime& runtime,
-                      std::vector<std::pair<std::string, Value>> variables);
+MarkedString evaluate(const Template& source, Runtime& runtime, const Variables& variables);
 
 }  // namespace kvasir::jinja

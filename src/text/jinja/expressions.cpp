@@ -104,7 +104,7 @@ Value Interpreter::eval_dict(const Expr& expr) {
     Value key = eval(*expr.kids[i]);
     items.emplace_back(std::move(key), eval(*expr.kids[i + 1]));
   }
-  return runtime_.dict(std::move(items));
+  return runtime_.dict(items);
 }
 
 // a < b <= c: every neighbouring pair, up to the first that does not hold.

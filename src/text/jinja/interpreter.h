@@ -7,6 +7,7 @@
 #include <string>
 
 #include "text/jinja/ast.h"
+#include "text/jinja/evaluator.h"
 #include "text/jinja/function.h"
 #include "text/jinja/runtime.h"
 
@@ -22,7 +23,7 @@ class Interpreter {
  public:
   Interpreter(const Template& source, Runtime& runtime);
 
-  MarkedString run(std::vector<std::pair<std::string, Value>> variables);
+  MarkedString run(const Variables& variables);
 
  private:
   enum class Flow { kNext, kBreak, kContinue };

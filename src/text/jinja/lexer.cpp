@@ -75,18 +75,21 @@ class Lexer {
     return token;
   }
 
+  // How far the next tag is from here.
+  size_t distance_to_tag() const {
+    for (size_t open = source_.find('{', at_); open != kNone; open = source_.find('{', open + 1)) {
+      const char second = open + 1 < source_.size() ? source_[open + 1] : ' ';
+      if (second == '{' || second == '%' || second == '#') return open - at_;
+    }
+    return kNone;
+  }
+
   void text_until_tag() {
-    size_t open = 0;
-    while (true) {
-      open = source_.find('{', at_ + open) == kNone ? kNone : source_.find('{', at_ + open) - at_;
-      if (open == kNone || at_ + open + 1 >= source_.size()) {
-        add(Kind::kText, rest());
-        at_ = source_.size();
-        return;
-      }
-      const char second = source_[at_ + open + 1];
-      if (second == '{' || second == '%' || second == '#') break;
-      ++open;
+    const size_t open = distance_to_tag();
+    if (open == kNone) {
+      add(Kind::kText, rest());
+      at_ = source_.size();
+      return;
     }
     const char kind = source_[at_ + open + 1];
     const char sign = at_ + open + 2 < source_.size() ? source_[at_ + open + 2] : ' ';
@@ -163,34 +166,34 @@ class Lexer {
     const size_t before_spaces = at_;
     if (strip) skip_spaces();
     line_starting_ = at_ > before_spaces && source_[at_ - 1] == '\n';
-    for (size_t open = rest().find("{%"); open != kNone; open = rest().find("{%", open + 1)) {
-      if (try_endraw(open)) return true;
+    for (size_t open = rest().find("{%"); open != kNone; open = rest().find("{%", open + 2)) {
+      if (names_endraw(at_ + open + 2)) return end_raw(open);
     }
     fail("a raw block is not closed");
   }
 
-  bool try_endraw(size_t open) {
-    const size_t saved_at = at_;
-    const int saved_line = line_;
+  // Whether the tag whose inside begins at `at` is endraw, with nothing after it. Looks without moving: it is
+  // asked for every tag inside a raw block.
+  bool names_endraw(size_t at) const {
+    const std::string_view all = source_;
+    if (at < all.size() && (all[at] == '-' || all[at] == '+')) ++at;
+    at += stripped(all.substr(at), Side::kLeft).begin;
+    if (all.substr(at, 6) != "endraw") return false;
+    at += 6;
+    at += stripped(all.substr(at), Side::kLeft).begin;
+    if (at < all.size() && (all[at] == '-' || all[at] == '+')) ++at;
+    return all.substr(at, 2) == "%}";
+  }
+
+  bool end_raw(size_t open) {
     const std::string_view text = rest().substr(0, open);
-    advance(open + 2);
-    const char sign = at_ < source_.size() ? source_[at_] : ' ';
-    if (sign == '-' || sign == '+') advance(1);
+    const char sign = source_[at_ + open + 2];
+    add_text(text, sign, false);
+    advance(open + 2 + (sign == '-' || sign == '+' ? 1 : 0));
     skip_spaces();
-    if (next_is("endraw")) {
-      advance(6);
-      skip_spaces();
-      const bool line_starting = line_starting_;
-      if (end_of_tag("%}")) {
-        const bool after = std::exchange(line_starting_, line_starting);
-        add_text(text, sign, false);
-        line_starting_ = after;
-        return true;
-      }
-    }
-    at_ = saved_at;
-    line_ = saved_line;
-    return false;
+    advance(std::string_view("endraw").size());
+    skip_spaces();
+    return end_of_tag("%}");
   }
 
   void tag(Kind begin, Kind end, std::string_view close) {

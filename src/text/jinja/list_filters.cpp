@@ -56,6 +56,7 @@ std::vector<Value> sorted_by(Runtime& runtime, std::vector<std::pair<Value, Valu
     return down ? runtime.compare(b.first, a.first) < 0 : runtime.compare(a.first, b.first) < 0;
   });
   std::vector<Value> items;
+  items.reserve(keyed.size());
   for (auto& [key, item] : keyed) items.push_back(std::move(item));
   return items;
 }

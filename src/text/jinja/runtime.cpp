@@ -46,19 +46,19 @@ Value Runtime::list(std::vector<Value> items, List::Kind kind) {
   return Value::list(std::move(made));
 }
 
-Value Runtime::dict(std::vector<std::pair<Value, Value>> items) {
+Value Runtime::dict(const std::vector<std::pair<Value, Value>>& items) {
   build(sizeof(Dict) + items.size() * 4 * sizeof(Value));
   auto made = std::make_shared<Dict>();
-  for (auto& [key, value] : items) {
+  for (const auto& [key, value] : items) {
     std::optional<std::string> hash = hash_text(key);
     if (!hash) fail(fmt::format("a {} cannot be a key", key.type_name()));
     build(hash->size());
     made->nesting = std::max(made->nesting, 1 + nesting_of(value));
     const auto [slot, fresh] = made->index.emplace(std::move(*hash), made->items.size());
     if (fresh) {
-      made->items.emplace_back(std::move(key), std::move(value));
+      made->items.emplace_back(key, value);
     } else {
-      made->items[slot->second].second = std::move(value);
+      made->items[slot->second].second = value;
     }
   }
   if (made->nesting > kMaxNesting) fail("dicts nest too deeply");

@@ -34,7 +34,7 @@ class Runtime {
 
   // Containers, paid for and checked for their nesting.
   Value list(std::vector<Value> items, List::Kind kind = List::Kind::kList);
-  Value dict(std::vector<std::pair<Value, Value>> items);  // of keys given twice, the later value
+  Value dict(const std::vector<std::pair<Value, Value>>& items);  // of keys given twice, the later value
   Value string(MarkedString text);
 
   // The items a for loop sees. Throws Error for values that cannot be iterated.

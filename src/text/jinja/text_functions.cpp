@@ -174,6 +174,7 @@ std::vector<Value> split_from_right(Runtime& runtime, const MarkedString& text, 
     ranges.erase(ranges.begin(), ranges.begin() + static_cast<std::ptrdiff_t>(merged) - 1);
   }
   std::vector<Value> parts;
+  parts.reserve(ranges.size());
   for (const TextRange& range : ranges) parts.push_back(runtime.string(text.slice(range)));
   return parts;
 }

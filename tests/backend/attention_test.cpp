@@ -1,0 +1,148 @@
+// Paged attention and kv_write against ref: formats, groupings, block sizes, retentions, ragged batches.
+#include <numeric>
+
+#include "backend/backends.h"
+#include "backend/kv_storage.h"
+
+namespace kvasir::testing {
+namespace {
+
+struct Case {
+  int heads, kv_heads, k_dim, v_dim;
+  KvFormat format;
+  int block_tokens;
+  Retention retention;
+};
+
+struct Span {
+  Position start;
+  int rows;
+};
+
+// A cache whose earlier positions hold noise, and a ragged batch on top of it.
+class Scene {
+ public:
+  Scene(Backend& backend, const Case& c, const std::vector<Span>& spans) : backend_(backend), case_(c), spans_(spans) {
+    const KvGroup group{{0, 1}, {c.kv_heads, c.k_dim, c.v_dim}, c.format, c.format, c.retention};
+    std::int64_t blocks = 0;
+    for (const Span& span : spans) {
+      tables_.emplace_back();
+      for (Position p = 0; p < span.start + span.rows; p += c.block_tokens) tables_.back().push_back(static_cast<BlockId>(blocks++));
+    }
+    // Blocks lie backwards in memory: no kernel may count on their order.
+    for (auto& table : tables_) {
+      for (BlockId& block : table) block = static_cast<BlockId>(blocks) - 1 - block;
+    }
+    const std::vector<KvStorage::GroupSpec> specs{{group, blocks}};
+    storage_ = std::make_unique<KvStorage>(backend, specs, c.block_tokens);
+    fill();
+  }
+
+  std::vector<float> attend() {
+    const int rows = std::accumulate(spans_.begin(), spans_.end(), 0, [](int sum, const Span& s) { return sum + s.rows; });
+    const OwnedMatrix q(rows, case_.heads * case_.k_dim, 77);
+    OwnedMatrix out(rows, case_.heads * case_.v_dim);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
+    backend_.attention({q.view, storage_->view(1), views(true), case_.heads, scale}, out.view);
+    return out.values;
+  }
+
+ private:
+  // Either the batch itself, or all positions from 0: what has to be written first.
+  std::vector<SequenceView> views(bool batch) const {
+    std::vector<SequenceView> out;
+    int row = 0;
+    for (size_t i = 0; i < spans_.size(); ++i) {
+      const int rows = spans_[i].rows + (batch ? 0 : static_cast<int>(spans_[i].start));
+      out.push_back({tables_[i].data(), batch ? spans_[i].start : 0, row, rows});
+      row += rows;
+    }
+    return out;
+  }
+
+  void fill() {
+    const std::vector<SequenceView> all = views(false);
+    const int rows = all.back().first_row + all.back().rows;
+    const OwnedMatrix k(rows, case_.kv_heads * case_.k_dim, 55);
+    const OwnedMatrix v(rows, case_.kv_heads * case_.v_dim, 66);
+    backend_.kv_write(k.view, v.view, storage_->view(1), all);
+  }
+
+  Backend& backend_;
+  Case case_;
+  std::vector<Span> spans_;
+  std::vector<std::vector<BlockId>> tables_;
+  std::unique_ptr<KvStorage> storage_;
+};
+
+using AttentionTest = OpTest;
+INSTANTIATE_TEST_SUITE_P(Forms, AttentionTest, ::testing::ValuesIn(all_forms()), form_name);
+
+const std::vector<Span> kRagged{{0, 1}, {0, 19}, {40, 1}, {255, 3}, {300, 1}, {10, 50}};
+
+TEST_P(AttentionTest, EqualsRefOverFormatsGroupsAndHeads) {
+  for (const KvFormat format : kAllKvFormats) {
+    for (const Case& c : std::vector<Case>{{4, 4, 16, 16, format, 16, {}},
+                                           {6, 2, 64, 64, format, 16, {}},
+                                           {4, 1, 20, 20, format, 16, {}},
+                                           {3, 1, 6, 10, format, 16, {}},
+                                           {8, 1, 128, 128, format, 32, {}}}) {
+      const std::vector<float> expected = Scene(*ref_, c, kRagged).attend();
+      EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), expected), 5e-6) << c.heads << "/" << c.kv_heads << " x " << c.k_dim;
+    }
+  }
+}
+
+TEST_P(AttentionTest, EqualsRefOverBlockSizes) {
+  for (const int block_tokens : {1, 2, 5, 16, 24, 48, 512}) {
+    const Case c{4, 2, 20, 16, KvFormat::kBF16, block_tokens, {}};
+    EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), Scene(*ref_, c, kRagged).attend()), 5e-6) << block_tokens;
+  }
+}
+
+TEST_P(AttentionTest, EqualsRefOverWindowsAndSinks) {
+  for (const Retention& retention : std::vector<Retention>{{1, 0}, {7, 0}, {16, 4}, {33, 1}, {64, 20}, {257, 0}, {100, 300}, {1000, 2}}) {
+    const Case c{4, 2, 16, 16, KvFormat::kF16, 16, retention};
+    EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), Scene(*ref_, c, kRagged).attend()), 5e-6)
+        << retention.window << "+" << retention.sinks;
+  }
+}
+
+TEST_P(AttentionTest, ARowsBitsDoNotDependOnWhatIsBesideIt) {
+  for (const Retention& retention : std::vector<Retention>{{}, {40, 4}}) {
+    const Case c{6, 2, 64, 64, KvFormat::kF16, 16, retention};
+    const int width = c.heads * c.v_dim;
+    const std::vector<float> together = Scene(*cpu_, c, {{0, 300}}).attend();
+    // The same queries, one chunk after the other: row r of a chunk's q is row r of the noise, so compare row 0 of
+    // each chunk against a scene in which that row is alone.
+    const std::vector<float> alone = Scene(*cpu_, c, {{0, 1}}).attend();
+    EXPECT_EQ(std::vector(together.begin(), together.begin() + width), alone);
+    const std::vector<float> tile = Scene(*cpu_, c, {{290, 9}}).attend();
+    const std::vector<float> first = Scene(*cpu_, c, {{290, 1}}).attend();
+    EXPECT_EQ(std::vector(tile.begin(), tile.begin() + width), first);
+  }
+}
+
+TEST_P(AttentionTest, AnInfiniteValueStaysWithTheRowsThatSeeIt) {
+  // A value too large for f16 becomes infinite; rows before it must not become NaN for having shared its tile.
+  const std::vector<Span> spans{{0, 16}};
+  const KvGroup group{{0}, {1, 16, 16}, KvFormat::kF16, KvFormat::kF16, {}};
+  const std::vector<KvStorage::GroupSpec> specs{{group, 1}};
+  KvStorage storage(*cpu_, specs, 16);
+  const BlockId block = 0;
+  const std::vector<SequenceView> sequences{{&block, 0, 0, 16}};
+  const OwnedMatrix k(16, 16, 1);
+  OwnedMatrix v(16, 16, 2);
+  v.view.row(9)[3] = 1e9F;
+  cpu_->kv_write(k.view, v.view, storage.view(0), sequences);
+  const OwnedMatrix q(16, 16, 3);
+  OwnedMatrix out(16, 16);
+  cpu_->attention({q.view, storage.view(0), sequences, 1, 0.25F}, out.view);
+  for (int row = 0; row < 16; ++row) {
+    EXPECT_EQ(std::isfinite(out.view.row(row)[3]), row < 9) << row;
+    EXPECT_TRUE(std::isfinite(out.view.row(row)[4])) << row;
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::testing

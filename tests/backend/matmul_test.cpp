@@ -1,0 +1,79 @@
+#include "backend/backends.h"
+
+namespace kvasir::testing {
+namespace {
+
+using MatmulTest = OpTest;
+INSTANTIATE_TEST_SUITE_P(Forms, MatmulTest, ::testing::ValuesIn(all_forms()), form_name);
+
+TEST_P(MatmulTest, EqualsRefForOddShapesAndEveryType) {
+  struct Shape {
+    int rows, outputs, inputs;
+  };
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const Shape& shape : std::vector<Shape>{{1, 1, 1}, {1, 16, 16}, {1, 200, 33}, {3, 17, 64}, {5, 129, 300}, {13, 40, 257}, {40, 70, 513}, {64, 300, 90}}) {
+      const OwnedWeight weight(shape.outputs, shape.inputs, dtype, 1);
+      const OwnedMatrix x(shape.rows, shape.inputs, 2);
+      const std::vector<float> bias = noise_vector(static_cast<size_t>(shape.outputs), 3);
+      OwnedMatrix expected(shape.rows, shape.outputs);
+      OwnedMatrix got(shape.rows, shape.outputs);
+      const std::vector<HostWeight> stacked{weight.view};
+      ref_->matmul(*ref_->load(stacked), x.view, bias.data(), expected.view);
+      cpu_->matmul(*cpu_->load(stacked), x.view, bias.data(), got.view);
+      EXPECT_LT(relative_error(got.values, expected.values), 2e-6)
+          << name_of(dtype) << " " << shape.rows << "x" << shape.outputs << "x" << shape.inputs;
+    }
+  }
+}
+
+TEST_P(MatmulTest, ARowsBitsDoNotDependOnItsNeighbours) {
+  const int outputs = 75;
+  const int inputs = 530;  // more than one block of inputs
+  const OwnedWeight weight(outputs, inputs, DType::kBF16, 4);
+  const std::vector<HostWeight> stacked{weight.view};
+  const auto loaded = cpu_->load(stacked);
+  const OwnedMatrix x(50, inputs, 5);
+  OwnedMatrix all(50, outputs);
+  cpu_->matmul(*loaded, x.view, nullptr, all.view);
+  for (const int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 24, 25, 49}) {
+    OwnedMatrix some(rows, outputs);
+    cpu_->matmul(*loaded, x.view.first_rows(rows), nullptr, some.view);
+    EXPECT_EQ(std::vector(all.values.begin(), all.values.begin() + rows * outputs), some.values) << rows;
+  }
+}
+
+TEST_P(MatmulTest, StackedWeightsAreOneMatrix) {
+  const OwnedWeight a(20, 32, DType::kF16, 6);
+  const OwnedWeight b(7, 32, DType::kF16, 7);
+  const OwnedMatrix x(2, 32, 8);
+  OwnedMatrix both(2, 27);
+  OwnedMatrix first(2, 20);
+  OwnedMatrix second(2, 7);
+  cpu_->matmul(*cpu_->load(std::vector{a.view, b.view}), x.view, nullptr, both.view);
+  cpu_->matmul(*cpu_->load(std::vector{a.view}), x.view, nullptr, first.view);
+  cpu_->matmul(*cpu_->load(std::vector{b.view}), x.view, nullptr, second.view);
+  for (int r = 0; r < 2; ++r) {
+    for (int c = 0; c < 27; ++c) {
+      EXPECT_EQ(both.view.row(r)[c], c < 20 ? first.view.row(r)[c] : second.view.row(r)[c - 20]);
+    }
+  }
+}
+
+TEST_P(MatmulTest, WritesOnlyItsOwnColumns) {
+  const OwnedWeight weight(21, 16, DType::kF32, 9);
+  const auto loaded = cpu_->load(std::vector{weight.view});
+  for (const int rows : {1, 4, 30}) {
+    const OwnedMatrix x(rows, 16, 10);
+    OwnedMatrix wide(rows, 40);
+    for (float& value : wide.values) value = -7.0F;
+    cpu_->matmul(*loaded, x.view, nullptr, wide.view.columns(5, 21));
+    for (int r = 0; r < rows; ++r) {
+      for (int c = 0; c < 40; ++c) {
+        EXPECT_EQ(wide.view.row(r)[c] == -7.0F, c < 5 || c >= 26) << r << " " << c;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::testing

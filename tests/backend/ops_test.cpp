@@ -1,0 +1,117 @@
+// Every op but matmul and attention against ref.
+#include "backend/backends.h"
+#include "backend/rope.h"
+
+namespace kvasir::testing {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Forms, OpTest, ::testing::ValuesIn(all_forms()), form_name);
+
+constexpr int kWidths[] = {1, 6, 16, 20, 64, 384, 1000};
+
+TEST_P(OpTest, RmsNorm) {
+  for (const int width : kWidths) {
+    const OwnedMatrix x(11, width, 1);
+    const std::vector<float> weight = noise_vector(static_cast<size_t>(width), 2);
+    OwnedMatrix expected(11, width);
+    OwnedMatrix got(11, width);
+    ref_->rms_norm(x.view, weight.data(), 1e-5F, expected.view);
+    cpu_->rms_norm(x.view, weight.data(), 1e-5F, got.view);
+    EXPECT_LT(relative_error(got.values, expected.values), 2e-6) << width;
+  }
+}
+
+TEST_P(OpTest, LayerNormWithAndWithoutBias) {
+  for (const int width : kWidths) {
+    if (width == 1) continue;  // its variance is 0: nothing to compare but noise
+    const OwnedMatrix x(11, width, 3);
+    const std::vector<float> weight = noise_vector(static_cast<size_t>(width), 4);
+    const std::vector<float> bias = noise_vector(static_cast<size_t>(width), 5);
+    for (const float* b : {static_cast<const float*>(nullptr), bias.data()}) {
+      OwnedMatrix expected(11, width);
+      OwnedMatrix got(11, width);
+      ref_->layer_norm(x.view, weight.data(), b, 1e-5F, expected.view);
+      cpu_->layer_norm(x.view, weight.data(), b, 1e-5F, got.view);
+      EXPECT_LT(relative_error(got.values, expected.values), 5e-6) << width;
+    }
+  }
+}
+
+TEST_P(OpTest, SwiGluIncludingExtremeGates) {
+  for (const int width : kWidths) {
+    OwnedMatrix gate(9, width, 6);
+    for (size_t i = 0; i < gate.values.size(); i += 5) gate.values[i] *= 60.0F;  // e^-x overflows and underflows
+    const OwnedMatrix up(9, width, 7);
+    OwnedMatrix expected(9, width);
+    OwnedMatrix got(9, width);
+    ref_->swiglu(gate.view, up.view, expected.view);
+    cpu_->swiglu(gate.view, up.view, got.view);
+    EXPECT_LT(relative_error(got.values, expected.values), 2e-6) << width;
+  }
+}
+
+TEST_P(OpTest, Add) {
+  for (const int width : kWidths) {
+    OwnedMatrix a(9, width, 8);
+    OwnedMatrix b = OwnedMatrix(9, width, 8);
+    const OwnedMatrix y(9, width, 9);
+    ref_->add(a.view, y.view);
+    cpu_->add(b.view, y.view);
+    EXPECT_EQ(a.values, b.values) << width;
+  }
+}
+
+TEST_P(OpTest, RopeEqualsRefAndKeepsLengths) {
+  for (const int head_dim : {2, 6, 20, 64, 128}) {
+    const int heads = 3;
+    const std::vector<Position> positions{0, 1, 2, 77, 4096, 10'000'019, 5, 6, 7, 8};
+    std::vector<double> frequencies;
+    for (int i = 0; i < head_dim / 2; ++i) frequencies.push_back(std::pow(10000.0, -2.0 * i / head_dim));
+    std::vector<float> cos(positions.size() * frequencies.size());
+    std::vector<float> sin(cos.size());
+    rope_angles(positions, frequencies, cos.data(), sin.data());
+    const RopeTable table{cos.data(), sin.data(), head_dim / 2};
+    const int rows = static_cast<int>(positions.size());
+    OwnedMatrix expected(rows, heads * head_dim, 10);
+    OwnedMatrix got(rows, heads * head_dim, 10);
+    const OwnedMatrix before(rows, heads * head_dim, 10);
+    ref_->rope(expected.view, heads, table);
+    cpu_->rope(got.view, heads, table);
+    EXPECT_EQ(got.values, expected.values) << head_dim;
+    for (int r = 0; r < rows; ++r) {
+      double length_before = 0;
+      double length_after = 0;
+      for (int c = 0; c < heads * head_dim; ++c) {
+        length_before += std::pow(before.view.row(r)[c], 2);
+        length_after += std::pow(got.view.row(r)[c], 2);
+      }
+      EXPECT_NEAR(length_after / length_before, 1.0, 1e-6);
+    }
+  }
+}
+
+TEST(RopeAngles, AreExactFarOut) {
+  const std::vector<Position> positions{10'000'019};
+  const std::vector<double> frequencies{1.0};
+  float cos = 0;
+  float sin = 0;
+  rope_angles(positions, frequencies, &cos, &sin);
+  // float32 angles would be off by a whole radian here.
+  EXPECT_FLOAT_EQ(cos, static_cast<float>(std::cos(10'000'019.0L)));
+  EXPECT_FLOAT_EQ(sin, static_cast<float>(std::sin(10'000'019.0L)));
+}
+
+TEST_P(OpTest, EmbedReadsTheTokensRow) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const OwnedWeight table(37, 20, dtype, 11);
+    const std::vector<TokenId> tokens{0, 36, 5, 5, 16, 15, 31, 32, 1, 2};
+    OwnedMatrix expected(10, 20);
+    OwnedMatrix got(10, 20);
+    ref_->embed(*ref_->load(std::vector{table.view}), tokens, expected.view);
+    cpu_->embed(*cpu_->load(std::vector{table.view}), tokens, got.view);
+    EXPECT_EQ(got.values, expected.values);
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::testing

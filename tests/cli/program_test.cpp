@@ -1,0 +1,155 @@
+// The program as a user runs it: what it prints where, and its exit codes.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace kvasir::testing {
+namespace {
+
+struct Ran {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  ProgramTest() { std::filesystem::create_directories(folder_); }
+  ~ProgramTest() override { std::filesystem::remove_all(folder_); }
+
+  Ran run(const std::string& arguments, const std::string& input = "/dev/null") {
+    const std::string err = (folder_ / "err").string();
+    const std::string command = std::string(KVASIR_PROGRAM) + " " + arguments + " 2>" + err + " <" + input;
+    Ran ran;
+    FILE* pipe = ::popen(command.c_str(), "r");
+    std::array<char, 4096> chunk{};
+    for (size_t n = 0; (n = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) ran.out.append(chunk.data(), n);
+    const int status = ::pclose(pipe);
+    ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ran.err = read(err);
+    return ran;
+  }
+
+  static std::string read(const std::filesystem::path& path) {
+    std::ifstream stream(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  // A copy of the shipped model whose file `name` has been changed.
+  std::string damaged(const std::string& name, const std::function<std::string(std::string)>& change) {
+    const auto copy = folder_ / "model";
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(KVASIR_SOURCE_DIR "/models/tales-draft", copy);
+    const std::string before = read(copy / name);
+    std::ofstream(copy / name, std::ios::binary) << change(before);
+    return copy.string();
+  }
+
+  // One line on stderr, exit code as expected, nothing on stdout.
+  void expect_refused(const std::string& arguments, int code, const std::string& says) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, code) << arguments << "\n" << ran.err;
+    EXPECT_EQ(ran.out, "") << arguments;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+    EXPECT_NE(ran.err.find(says), std::string::npos) << ran.err;
+  }
+
+  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("kvasir_cli_" + std::to_string(::getpid()));
+};
+
+TEST_F(ProgramTest, TheSameTextForEveryIsaThreadCountAndWithoutTheCache) {
+  const std::string asked = "run -p 'Once upon a time' -n 100 --temp 0 ";
+  const Ran expected = run(asked);
+  EXPECT_EQ(expected.code, 0);
+  EXPECT_EQ(expected.out.substr(0, 37), ", there was a little boy named Timmy.");
+  EXPECT_NE(expected.err.find("prompt 5 tokens"), std::string::npos);
+  for (const char* how : {"--isa scalar", "--isa auto -t 1", "-t 2", "--no-cache", "--block-size 5", "--max-batch-tokens 2"}) {
+    EXPECT_EQ(run(asked + how).out, expected.out) << how;
+  }
+}
+
+TEST_F(ProgramTest, PipedInputIsThePrompt) {
+  std::ofstream(folder_ / "prompt") << "Once upon a time\n";
+  const Ran piped = run("run -n 10 --temp 0 -q", (folder_ / "prompt").string());
+  EXPECT_EQ(piped.out, run("run -p 'Once upon a time' -n 10 --temp 0").out);
+  EXPECT_EQ(piped.err, "");
+}
+
+TEST_F(ProgramTest, ASeedRepeatsADraw) {
+  const std::string asked = "run -p 'The fox' -n 30 --seed ";
+  EXPECT_EQ(run(asked + "7").out, run(asked + "7").out);
+  EXPECT_NE(run(asked + "7").out, run(asked + "8").out);
+}
+
+TEST_F(ProgramTest, UsageErrorsExitWith2) {
+  expect_refused("", 2, "subcommand is required");
+  expect_refused("fly", 2, "kvasir --help");
+  expect_refused("run -p", 2, "--prompt");
+  expect_refused("run -p x --no-such-flag", 2, "--no-such-flag");
+  expect_refused("run -p ''", 2, "the prompt is empty");
+  expect_refused("run", 2, "the prompt is empty");  // an empty pipe
+  expect_refused("run -p x -m no-such-model", 2, "tales");
+  expect_refused("run -p x --kv-dtype f12", 2, "use one of f32, f16, bf16");
+  expect_refused("run -p x --isa mmx", 2, "use auto, scalar");
+  expect_refused("run -p x --kv-memory lots", 2, "write it like 512MiB");
+  expect_refused("run -p x --kv-memory 10", 2, "do not hold one block");
+  expect_refused("run -p x -c 1000000", 2, "more than the 2048");
+  expect_refused("run -p x --temp -3", 2, "temperature is -3");
+  expect_refused("bench -n 0", 2, "positive");
+}
+
+TEST_F(ProgramTest, BadInputExitsWith1) {
+  std::string endless = "'";
+  for (int i = 0; i < 3000; ++i) endless += " word";
+  expect_refused("run -p " + endless + "'", 1, "the context holds 2048");
+  expect_refused("run -p x -m " + folder_.string(), 1, "config.json");
+  const auto cut = [](const std::string& text) { return text.substr(0, text.size() / 2); };
+  expect_refused("run -p x -m " + damaged("model.safetensors", cut), 1, "damaged or cut off");
+  expect_refused("run -p x -m " + damaged("config.json", cut), 1, "config.json");
+  expect_refused("run -p x -m " + damaged("tokenizer.json", cut), 1, "tokenizer.json");
+  expect_refused("run -p x -m " + damaged("model.safetensors", [](const std::string&) { return ""; }), 1, "the file is empty");
+  const auto flipped = [](std::string text) { return text.replace(4, 1, "\xff"); };
+  expect_refused("run -p x -m " + damaged("model.safetensors", flipped), 1, "header claims");
+  const auto other_dtype = [](std::string text) { return text.replace(text.find("BF16"), 4, "I16\""); };
+  EXPECT_EQ(run("run -p x -m " + damaged("model.safetensors", other_dtype)).code, 1);
+}
+
+TEST_F(ProgramTest, SynthWritesAModelThatRuns) {
+  const std::string out = (folder_ / "synthetic").string();
+  const Ran synth = run("synth --shape layers=2,hidden=64,ffn=96,heads=4,kv_heads=2,vocab=300 --out " + out);
+  EXPECT_EQ(synth.code, 0) << synth.err;
+  const Ran bench = run("bench -m " + out + " -p 16 -n 8 -d 0,32 -r 1 --json");
+  ASSERT_EQ(bench.code, 0) << bench.err;
+  const auto report = nlohmann::json::parse(bench.out);
+  EXPECT_EQ(report["results"].size(), 4U);
+  EXPECT_GT(report["results"][0]["tokens_per_second"].get<double>(), 0);
+  expect_refused("synth --shape no-such-model --out " + out + "2", 2, "no-such-model");
+  expect_refused("synth --shape layers=1,hidden=8,ffn=8,heads=2,vocab=9 --out " + out, 1, "a model in it already");
+}
+
+TEST_F(ProgramTest, PlanKnowsTheEightBillionModel) {
+  const auto plan = nlohmann::json::parse(run("plan -m llama-3.1-8b -c 65536 --memory 24GB --json").out);
+  EXPECT_EQ(plan["kv"]["bytes_per_token"], 131072);
+  EXPECT_EQ(plan["weights_bytes"], 16060522496);
+  EXPECT_EQ(plan["fits"], false);
+  EXPECT_FALSE(plan["ways_out"].empty());
+  const auto shorter = nlohmann::json::parse(run("plan -m llama-3.1-8b -c 32768 --memory 24GB --json").out);
+  EXPECT_EQ(shorter["kv"]["bytes_total"], 4294967296);
+  EXPECT_EQ(shorter["fits"], true);
+}
+
+TEST_F(ProgramTest, HelpAndVersionGoToStdout) {
+  EXPECT_EQ(run("--help").code, 0);
+  EXPECT_NE(run("run --help").out.find("--kv-dtype"), std::string::npos);
+  EXPECT_EQ(run("--version").out.substr(0, 7), "kvasir ");
+}
+
+}  // namespace
+}  // namespace kvasir::testing

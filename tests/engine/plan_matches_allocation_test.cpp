@@ -1,0 +1,76 @@
+// The planner's numbers are the allocator's, to the byte, and the engine lives exactly as the plan says.
+#include <gtest/gtest.h>
+
+#include "backend/make_backend.h"
+#include "engine/engine.h"
+#include "plan/plan.h"
+#include "support/fixtures.h"
+
+namespace kvasir::testing {
+namespace {
+
+class PlanMatchesAllocation : public ::testing::TestWithParam<KvFormat> {
+ protected:
+  // Runs `users` requests that each fill the context; returns how often one was preempted.
+  std::int64_t preemptions(Engine& engine, std::int64_t users, std::int64_t context) {
+    for (std::int64_t user = 0; user < users; ++user) {
+      Request request;
+      request.prompt = {static_cast<TokenId>(user), 50, 60};
+      request.max_tokens = context;
+      request.sampling.seed = static_cast<std::uint64_t>(user);
+      engine.submit(request, {});
+    }
+    engine.run();
+    return engine.scheduler().preemptions();
+  }
+
+  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 1, "auto"});
+  std::unique_ptr<Model> model_ = load_golden("gqa", *backend_, 64);
+};
+
+INSTANTIATE_TEST_SUITE_P(Formats, PlanMatchesAllocation, ::testing::ValuesIn(kAllKvFormats));
+
+TEST_P(PlanMatchesAllocation, ToTheByteForAnyUsersContextAndBlockSize) {
+  for (const int block_tokens : {1, 16, 20}) {
+    for (const std::int64_t context : {33, 64, 100}) {
+      for (const std::int64_t users : {1, 3}) {
+        PlanInput input;
+        input.weights_bytes = parameter_count(model_->config()) * bytes_of(model_->config().dtype);
+        input.groups = kv_groups(model_->config(), GetParam(), GetParam());
+        // The last token of an answer is never fed back: a context of n tokens caches n - 1.
+        input.context = context - 1;
+        input.users = users;
+        input.block_tokens = block_tokens;
+        const MemoryPlan plan = plan_memory(input);
+        EXPECT_EQ(input.weights_bytes, model_->weight_bytes());
+
+        EngineConfig config;
+        config.k_format = config.v_format = GetParam();
+        config.block_tokens = block_tokens;
+        config.context = context;
+        config.kv_bytes = plan.kv_bytes;
+        Engine engine(*backend_, *model_, config);
+        EXPECT_EQ(engine.storage().bytes(), plan.kv_bytes);
+        EXPECT_EQ(engine.storage().blocks(0), pool_blocks(plan.kv_bytes, engine.storage().layout(0)));
+        EXPECT_EQ(preemptions(engine, users, context), 0) << block_tokens << " " << context << " " << users;
+      }
+    }
+  }
+}
+
+TEST_P(PlanMatchesAllocation, OneBlockLessIsOneTooFew) {
+  PlanInput input;
+  input.groups = kv_groups(model_->config(), GetParam(), GetParam());
+  input.context = 63;
+  input.users = 3;
+  const MemoryPlan plan = plan_memory(input);
+  EngineConfig config;
+  config.k_format = config.v_format = GetParam();
+  config.context = 64;
+  config.kv_bytes = plan.kv_bytes - plan.bytes_per_block;
+  Engine engine(*backend_, *model_, config);
+  EXPECT_GT(preemptions(engine, 3, 64), 0);
+}
+
+}  // namespace
+}  // namespace kvasir::testing

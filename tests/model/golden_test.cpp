@@ -1,0 +1,81 @@
+// The Llama forward pass against Hugging Face transformers, on every backend.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backend/cpu/isa.h"
+#include "backend/make_backend.h"
+#include "kv/cache.h"
+#include "model/safetensors.h"
+#include "support/fixtures.h"
+
+namespace kvasir::testing {
+namespace {
+
+struct Golden {
+  std::vector<TokenId> tokens;
+  std::vector<float> logits;  // [tokens][vocab]
+};
+
+Golden read_golden(const std::string& name) {
+  const SafetensorsFile file(golden_dir(name) / "golden.safetensors");
+  Golden golden;
+  const auto read = [&file](const char* tensor, auto& into) {
+    const auto bytes = file.tensors.find(tensor)->second.bytes;
+    into.resize(bytes.size() / sizeof into[0]);
+    std::memcpy(into.data(), bytes.data(), bytes.size());
+  };
+  read("tokens", golden.tokens);
+  read("logits", golden.logits);
+  return golden;
+}
+
+// All tokens in one batch, logits for every row, the cache in f32.
+std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens) {
+  const auto length = static_cast<Position>(tokens.size());
+  std::vector<KvStorage::GroupSpec> specs;
+  for (const KvGroup& group : kv_groups(model.config(), KvFormat::kF32, KvFormat::kF32)) specs.push_back({group, blocks_for(length, 16)});
+  KvStorage storage(backend, specs, 16);
+  const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));
+  Batch batch;
+  batch.tokens = tokens;
+  for (int i = 0; i < length; ++i) {
+    batch.positions.push_back(i);
+    batch.logit_rows.push_back(i);
+  }
+  batch.sequences = {{{table.data(), 0, 0, static_cast<int>(length)}}};
+  const Matrix logits = model.forward(batch, storage);
+  return {logits.data, logits.data + static_cast<std::ptrdiff_t>(logits.rows) * logits.cols};
+}
+
+class GoldenTest : public ::testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, GoldenTest,
+                         ::testing::Values("mha", "gqa", "mqa_tied", "odd_head_dim", "narrow_head", "biases", "rope_llama3",
+                                           "rope_linear", "bf16", "f16_tied", "gqa_sharded"),
+                         [](const auto& golden) { return golden.param; });
+
+TEST_P(GoldenTest, EveryBackendMatchesTransformers) {
+  const Golden golden = read_golden(GetParam());
+  std::vector<BackendOptions> backends{{"ref", 1, "auto"}};
+  for (const Isa isa : available_isas()) backends.push_back({"cpu", 2, std::string(name_of(isa))});
+  for (const BackendOptions& options : backends) {
+    const auto backend = make_backend(options);
+    const auto model = load_golden(GetParam(), *backend);
+    const std::vector<float> logits = forward(*model, *backend, golden.tokens);
+    ASSERT_EQ(logits.size(), golden.logits.size());
+    const auto vocab = static_cast<size_t>(model->config().vocab);
+    for (size_t row = 0; row < golden.tokens.size(); ++row) {
+      double largest = 0;
+      double worst = 0;
+      for (size_t i = row * vocab; i < (row + 1) * vocab; ++i) {
+        largest = std::max(largest, std::abs(static_cast<double>(golden.logits[i])));
+        worst = std::max(worst, std::abs(static_cast<double>(golden.logits[i]) - logits[i]));
+      }
+      ASSERT_LT(worst / largest, 1e-4) << backend->description() << ", row " << row;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::testing

@@ -1,0 +1,85 @@
+// The shipped model against Hugging Face transformers, end to end through the engine.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "backend/make_backend.h"
+#include "engine/engine.h"
+#include "support/fixtures.h"
+
+namespace kvasir::testing {
+namespace {
+
+class TalesTest : public ::testing::Test {
+ protected:
+  TalesTest() {
+    std::ifstream(golden_dir("tales.json")) >> golden_;
+    config_.k_format = config_.v_format = KvFormat::kF32;
+  }
+
+  std::unique_ptr<Backend> backend_ = make_backend({});
+  std::unique_ptr<Model> model_ = load_model(source_dir() / "models/tales", *backend_, {1024, {}});
+  EngineConfig config_;
+  nlohmann::json golden_;
+};
+
+TEST_F(TalesTest, GreedyAnswersAreThoseOfTransformers) {
+  Engine engine(*backend_, *model_, config_);
+  std::vector<std::vector<TokenId>> answers(golden_["cases"].size());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    Request request;
+    request.prompt = golden_["cases"][i]["prompt"].get<std::vector<TokenId>>();
+    request.max_tokens = static_cast<std::int64_t>(golden_["cases"][i]["greedy"].size());
+    request.sampling.temperature = 0;
+    engine.submit(request, [&answers, i](const Update& update) { answers[i].push_back(update.token); });
+  }
+  engine.run();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i], golden_["cases"][i]["greedy"].get<std::vector<TokenId>>()) << golden_["cases"][i]["text"];
+  }
+}
+
+TEST_F(TalesTest, LogitsAreThoseOfTransformers) {
+  const auto expected = golden_["last_logits"].get<std::vector<float>>();
+  Engine engine(*backend_, *model_, config_);
+  std::vector<float> got;
+  engine.observe([&got](RequestId, Position, std::span<const float> row) { got.assign(row.begin(), row.end()); });
+  Request request;
+  request.prompt = golden_["cases"][0]["prompt"].get<std::vector<TokenId>>();
+  request.max_tokens = 1;
+  engine.submit(request, {});
+  engine.run();
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], 2e-3) << i;
+}
+
+TEST_F(TalesTest, LossOnHeldOutTextIsThatOfTransformers) {
+  const auto tokens = golden_["held_out"].get<std::vector<TokenId>>();
+  const auto length = static_cast<Position>(tokens.size());
+  std::vector<KvStorage::GroupSpec> specs;
+  for (const KvGroup& group : kv_groups(model_->config(), KvFormat::kF32, KvFormat::kF32)) specs.push_back({group, blocks_for(length, 16)});
+  KvStorage storage(*backend_, specs, 16);
+  const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));
+  Batch batch;
+  batch.tokens = tokens;
+  for (int i = 0; i < length; ++i) {
+    batch.positions.push_back(i);
+    batch.logit_rows.push_back(i);
+  }
+  batch.sequences = {{{table.data(), 0, 0, static_cast<int>(length)}}};
+  const Matrix logits = model_->forward(batch, storage);
+  double loss = 0;
+  for (int row = 0; row + 1 < logits.rows; ++row) {
+    const float* values = logits.row(row);
+    const float top = *std::max_element(values, values + logits.cols);
+    double sum = 0;
+    for (int i = 0; i < logits.cols; ++i) sum += std::exp(static_cast<double>(values[i]) - top);
+    loss += std::log(sum) + top - values[tokens[static_cast<size_t>(row) + 1]];
+  }
+  EXPECT_NEAR(loss / static_cast<double>(length - 1), golden_["held_out_loss"].get<double>(), 1e-4);
+}
+
+}  // namespace
+}  // namespace kvasir::testing

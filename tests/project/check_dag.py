@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Compares every #include of src/ with the folder DAG: a folder may include what it stands on, and nothing else."""
+import pathlib
+import re
+import sys
+
+# folder -> folders it stands on. What those stand on is reachable too, but for the exceptions below.
+DAG = {
+    "base": [],
+    "layout": ["base"],
+    "kv": ["layout"],
+    "backend": ["layout"],
+    "model": ["backend"],
+    "sample": ["base"],
+    "text": ["base"],
+    "engine": ["kv", "model", "sample"],
+    "plan": ["layout"],
+    "api": ["engine", "text"],
+    "cli": ["api", "plan"],
+}
+# (folder, included folder) -> the only headers allowed
+EXCEPTIONS = {("kv", "layout"): {"layout/retention.h"}}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def reachable(folder):
+    seen, todo = set(), [folder]
+    while todo:
+        for below in DAG[todo.pop()]:
+            if below not in seen:
+                seen.add(below)
+                todo.append(below)
+    return seen
+
+
+def problems_in(name, text):
+    """name: path below src/, such as kv/cache.cpp."""
+    folder = name.split("/")[0]
+    for included in INCLUDE.findall(text):
+        target = included.split("/")[0]
+        if target in (folder, "kvasir"):
+            continue
+        if target not in DAG:
+            yield f"src/{name}: \"{included}\" does not begin with a folder of src/"
+        elif target not in reachable(folder):
+            yield f"src/{name}: {folder} may not include {included}"
+        elif included not in EXCEPTIONS.get((folder, target), {included}):
+            yield f"src/{name}: {folder} may include only {', '.join(EXCEPTIONS[(folder, target)])} of {target}"
+
+
+def self_test():
+    assert list(problems_in("kv/cache.h", '#include "layout/retention.h"\n#include <vector>\n#include "kv/x.h"')) == []
+    assert len(list(problems_in("kv/cache.h", '#include "layout/codec.h"'))) == 1
+    assert len(list(problems_in("kv/cache.h", '  # include "backend/backend.h"'))) == 1
+    assert len(list(problems_in("base/x.h", '#include "kv/cache.h"'))) == 1
+    assert len(list(problems_in("text/x.h", '#include "layout/codec.h"'))) == 1
+    assert len(list(problems_in("base/x.h", '#include "neighbour.h"'))) == 1
+    assert list(problems_in("engine/x.h", '#include "backend/backend.h"')) == []
+
+
+def main():
+    if sys.argv[1] == "--self-test":
+        return self_test()
+    source = pathlib.Path(sys.argv[1]) / "src"
+    found = []
+    for path in sorted(source.rglob("*")):
+        if path.suffix in (".h", ".cpp", ".cu", ".cuh"):
+            found += problems_in(path.relative_to(source).as_posix(), path.read_text())
+    folders = {path.name for path in source.iterdir() if path.is_dir()}
+    found += [f"src/{name} is not in the DAG of tests/project/check_dag.py" for name in sorted(folders - DAG.keys())]
+    print("\n".join(found) or f"the includes of {len(folders)} folders follow the DAG")
+    sys.exit(1 if found else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+// Deterministic noise for tests.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "backend/tensor.h"
+#include "base/hash.h"
+#include "layout/codec.h"
+
+namespace kvasir::testing {
+
+// Roughly normal, mean 0, deviation 1.
+inline float noise(std::uint64_t seed, std::uint64_t i) {
+  const std::uint64_t bits = mix(seed, i, 3);
+  float sum = 0;
+  for (int k = 0; k < 4; ++k) sum += static_cast<float>(bits >> (16 * k) & 0xffff) / 65535.0F - 0.5F;
+  return sum * 1.732F;
+}
+
+inline std::vector<float> noise_vector(size_t count, std::uint64_t seed) {
+  std::vector<float> out(count);
+  for (size_t i = 0; i < count; ++i) out[i] = noise(seed, i);
+  return out;
+}
+
+// Activations that own their memory.
+struct OwnedMatrix {
+  OwnedMatrix(int rows, int cols, std::uint64_t seed = 0)
+      : values(seed == 0 ? std::vector<float>(static_cast<size_t>(rows * cols)) : noise_vector(static_cast<size_t>(rows * cols), seed)),
+        view{values.data(), rows, cols, cols} {}
+
+  std::vector<float> values;
+  Matrix view;
+};
+
+// A weight as it would lie in a file.
+struct OwnedWeight {
+  OwnedWeight(int rows, int cols, DType dtype, std::uint64_t seed) {
+    for (int i = 0; i < rows * cols; ++i) {
+      const float value = noise(seed, static_cast<std::uint64_t>(i));
+      const auto put = [this](auto stored) {
+        const size_t at = bytes.size();
+        bytes.resize(at + sizeof stored);
+        std::memcpy(bytes.data() + at, &stored, sizeof stored);
+      };
+      if (dtype == DType::kF32) put(value);
+      if (dtype == DType::kF16) put(CodecF16::encode(value));
+      if (dtype == DType::kBF16) put(CodecBF16::encode(value));
+    }
+    view = {bytes, dtype, rows, cols};
+  }
+
+  std::vector<std::byte> bytes;
+  HostWeight view;
+};
+
+// The largest difference, as a share of the largest expected number.
+inline double relative_error(const std::vector<float>& got, const std::vector<float>& expected) {
+  double worst = 0;
+  double largest = 1e-30;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(got[i]) - expected[i]);
+    worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+  }
+  return worst / largest;
+}
+
+}  // namespace kvasir::testing
