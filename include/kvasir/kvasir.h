@@ -28,7 +28,7 @@ struct LlmOptions {
   int threads = 0;                  // 0: as many as cores
   std::int64_t context = 0;         // longest sequence, in tokens; 0: what the model was trained for
   std::string kv_format = "f16";    // of cached keys and values: f32, f16, bf16
-  std::uint64_t kv_bytes = 0;       // memory for the cache; 0: four sequences of the longest context
+  std::uint64_t kv_bytes = 0;       // memory for the cache; 0: four of the longest sequences, at most half the memory
   int block_tokens = 16;            // tokens in a block of the cache
   int max_batch_tokens = 512;       // tokens in a step, over all sequences
   std::string eviction = "lru";     // lru, fifo, cost
@@ -59,7 +59,8 @@ struct Message {
 struct Answer {
   std::string text;
   std::vector<std::int32_t> tokens;
-  std::string finish;  // "stop", "length" or "cancelled"
+  std::string finish;   // "stop", "length", "cancelled" or, in a batch only, "failed"
+  std::string failure;  // "failed": what went wrong. A single answer that fails throws it instead.
   std::int64_t prompt_tokens = 0;
   std::int64_t reused_tokens = 0;    // of the prompt, found in the cache
   std::string reuse;                 // why not more: one sentence

@@ -106,6 +106,7 @@ struct Llm::Impl {
     if (update.finish != FinishReason::kNone) {
       piece += growing.detokenizer.finish();
       answer.finish = name_of(update.finish);
+      answer.failure = update.record->failure;
       answer.total_seconds = seconds_since(growing.start);
       answer.reused_tokens = update.record->reuse.reused_tokens;
       answer.reuse = describe(update.record->reuse);
@@ -120,6 +121,7 @@ struct Llm::Impl {
     Growing growing(tokenizer, on_text);
     start(std::move(tokens), options, growing);
     engine.run();
+    if (!growing.answer.failure.empty()) fail_input(growing.answer.failure);
     return std::move(growing.answer);
   }
 

@@ -1,6 +1,7 @@
 #include "base/bytes.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <cctype>
@@ -75,6 +76,10 @@ std::string format_bytes(std::uint64_t bytes) {
   }
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f} {}", value, decimals, kNames[unit]);
+}
+
+std::uint64_t physical_memory() {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 std::string format_count(std::uint64_t count) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -42,8 +43,11 @@ void set_number(std::string_view name, std::string_view value, Number& to) {
   to = parsed;
 }
 
+// Ctrl-C stops answers; while a line is being typed it must not end the conversation.
 std::optional<std::string> read_line(const char* prompt) {
+  const auto before = std::signal(SIGINT, SIG_IGN);
   const std::unique_ptr<char, decltype(&std::free)> line(::readline(prompt), &std::free);
+  std::signal(SIGINT, before);
   if (line == nullptr) return std::nullopt;
   if (*line != '\0') ::add_history(line.get());
   return std::string(line.get());

@@ -37,6 +37,7 @@ EngineConfig completed(EngineConfig config, const Model& model) {
       const KvLayout layout = make_layout(group, config.block_tokens);
       config.kv_bytes += static_cast<std::uint64_t>(kDefaultSequences * blocks_for(config.context, config.block_tokens) * layout.block_bytes());
     }
+    config.kv_bytes = std::min(config.kv_bytes, physical_memory() / 2);
   }
   if (blocks_in(config.kv_bytes, groups, config.block_tokens) < 1) {
     std::int64_t needed = 0;
@@ -91,6 +92,7 @@ std::string_view name_of(FinishReason reason) {
     case FinishReason::kStop: return "stop";
     case FinishReason::kLength: return "length";
     case FinishReason::kCancelled: return "cancelled";
+    case FinishReason::kFailed: return "failed";
     case FinishReason::kNone: break;
   }
   return "none";
@@ -196,7 +198,13 @@ void Engine::step() {
   for (const PlannedRows& planned : plan) {
     const bool caught_up = planned.rows == planned.sequence->pending();
     advance(*planned.sequence, planned.rows);
-    if (caught_up) choose(*planned.sequence, std::span(logits_).subspan(vocab * row++, vocab));
+    if (!caught_up) continue;
+    try {
+      choose(*planned.sequence, std::span(logits_).subspan(vocab * row++, vocab));
+    } catch (const Error& error) {  // one request's trouble is no other's
+      planned.sequence->finish = FinishReason::kFailed;
+      planned.sequence->record.failure = error.what();
+    }
   }
   finish_done();
 }

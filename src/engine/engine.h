@@ -26,7 +26,7 @@ struct EngineConfig {
   KvFormat v_format = KvFormat::kF16;
   int block_tokens = kDefaultBlockTokens;
   std::int64_t context = 0;    // the longest sequence; 0: what the model was trained for
-  std::uint64_t kv_bytes = 0;  // for all blocks; 0: four sequences of the longest context
+  std::uint64_t kv_bytes = 0;  // for all blocks; 0: four of the longest sequences, at most half the memory
   std::string eviction = "lru";
   CacheConfig::Reuse reuse = CacheConfig::Reuse::kOn;
   Mode mode = Mode::kCached;

@@ -22,7 +22,7 @@ struct Request {
   Tenant tenant;
 };
 
-enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled };
+enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled, kFailed };
 
 std::string_view name_of(FinishReason reason);  // "stop"
 
@@ -32,6 +32,7 @@ struct RequestRecord {
   std::int64_t computed_tokens = 0;  // rows the model ran for it, recomputation after a preemption included
   int preemptions = 0;
   int steps = 0;
+  std::string failure;  // kFailed: what went wrong, and what to do
 };
 
 struct Update {

@@ -29,7 +29,7 @@ void Scheduler::plan_running(KvCache& cache, std::int64_t& budget, std::vector<P
       Sequence& sequence = *running_[i];
       const bool answering = sequence.pending() == 1;
       if (answering != (pass == Pass::kAnswering)) continue;
-      const std::int64_t rows = rows_for(sequence, budget);
+      std::int64_t rows = rows_for(sequence, budget);
       if (!make_room(cache, i, rows)) break;
       plan.push_back({&sequence, static_cast<int>(rows)});
       budget -= rows;
@@ -39,10 +39,23 @@ void Scheduler::plan_running(KvCache& cache, std::int64_t& budget, std::vector<P
   std::erase_if(plan, [](const PlannedRows& planned) { return !planned.sequence->lease.valid(); });
 }
 
+// For a sequence that is alone: fewer rows at a time need less room where a window lets go of what lies behind it. One
+// row at a time always fits: the engine refused whatever does not.
+bool Scheduler::reserve_some(KvCache& cache, Sequence& sequence, std::int64_t& rows) {
+  while (!cache.reserve(sequence.lease, rows)) {
+    if (rows == 1) return false;
+    rows /= 2;
+  }
+  return true;
+}
+
 // Reserves rows for running_[index], preempting from the end until it succeeds. False: it had to go itself.
-bool Scheduler::make_room(KvCache& cache, size_t index, std::int64_t rows) {
+bool Scheduler::make_room(KvCache& cache, size_t index, std::int64_t& rows) {
   while (!cache.reserve(running_[index]->lease, rows)) {
-    CHECK(running_.size() > 1);  // alone it fits: the engine refused whatever does not
+    if (running_.size() == 1) {
+      CHECK(reserve_some(cache, *running_[index], rows));
+      return true;
+    }
     const bool itself = running_.size() - 1 == index;
     preempt_last();
     if (itself) return false;
@@ -60,13 +73,18 @@ void Scheduler::preempt_last() {
 }
 
 // Whether all its tokens and one block more for everybody would fit now: admitting less would only preempt it again.
+// What it can share with the cache is only looked up when it would not fit without.
 bool Scheduler::has_room_for(const KvCache& cache, const Sequence& sequence) const {
   const auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
+  const auto fits = [&](std::int64_t blocks) {
+    for (size_t g = 0; g < cache.groups(); ++g) {
+      if (blocks + running() > cache.pool(g).available()) return false;
+    }
+    return true;
+  };
   const std::int64_t blocks = (tokens + cache.block_tokens()) / cache.block_tokens();
-  for (size_t g = 0; g < cache.groups(); ++g) {
-    if (blocks + running() > cache.pool(g).available()) return false;
-  }
-  return true;
+  // A shared block may be one that nobody holds: it is then no longer available, but neither has it to be found.
+  return fits(blocks) || fits(blocks - cache.reusable(sequence.tokens, sequence.request.tenant) / cache.block_tokens());
 }
 
 void Scheduler::admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {
@@ -75,10 +93,11 @@ void Scheduler::admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedR
     if (!running_.empty() && !has_room_for(cache, sequence)) return;
     KvCache::Opened opened = cache.open(sequence.tokens, sequence.request.tenant);
     sequence.lease = std::move(opened.lease);
-    const std::int64_t rows = rows_for(sequence, budget);
-    if (!cache.reserve(sequence.lease, rows)) {
+    std::int64_t rows = rows_for(sequence, budget);
+    const bool alone = running_.empty();
+    if (!(alone ? reserve_some(cache, sequence, rows) : cache.reserve(sequence.lease, rows))) {
+      CHECK(!alone);
       sequence.lease = KvLease();
-      CHECK(!running_.empty());  // alone it fits
       return;
     }
     if (sequence.record.steps == 0) sequence.record.reuse = opened.report;

@@ -46,7 +46,8 @@ class Scheduler {
 
  private:
   std::int64_t rows_for(const Sequence& sequence, std::int64_t budget) const;
-  bool make_room(KvCache& cache, size_t index, std::int64_t rows);
+  static bool reserve_some(KvCache& cache, Sequence& sequence, std::int64_t& rows);
+  bool make_room(KvCache& cache, size_t index, std::int64_t& rows);
   void preempt_last();
   void plan_running(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan);
   void admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan);

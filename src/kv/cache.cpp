@@ -33,6 +33,7 @@ KvCache::KvCache(CacheConfig config) : config_(std::move(config)) {
     groups_.push_back({group, BlockPool(group.free_order, make_eviction_policy(config_.eviction)),
                        PrefixIndex(blocks, config_.block_tokens),
                        std::vector<std::uint64_t>(static_cast<size_t>(blocks))});
+    if (group.retention.full() && !groups_[widest_].config.retention.full()) widest_ = groups_.size() - 1;
   }
 }
 
@@ -48,11 +49,7 @@ std::span<const TokenId> KvCache::slot_tokens(std::span<const TokenId> tokens, s
 KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& tenant) {
   CHECK(!tokens.empty());
   ++tick_;
-  auto state = std::make_unique<LeaseState>();
-  state->tenant = tenant;
-  state->root = root_key(tenant, config_.policy_key);
-  state->tables.resize(groups_.size());
-  state->dropped_upto.resize(groups_.size());
+  auto state = std::make_unique<LeaseState>(blank(tenant));
   const Found found = find(tokens, *state);
   pin(found, tokens, *state);
 
@@ -66,6 +63,20 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& ten
   stats_.hit_tokens += report.reused_tokens;
   leases_.push_back(state.get());
   return {KvLease(this, std::move(state)), report};
+}
+
+LeaseState KvCache::blank(const Tenant& tenant) const {
+  LeaseState state;
+  state.tenant = tenant;
+  state.root = root_key(tenant, config_.policy_key);
+  state.tables.resize(groups_.size());
+  state.dropped_upto.resize(groups_.size());
+  return state;
+}
+
+Position KvCache::reusable(std::span<const TokenId> tokens, const Tenant& tenant) const {
+  const Found found = find(tokens, blank(tenant));
+  return found.slots * config_.block_tokens + found.tail;
 }
 
 KvCache::Found KvCache::find(std::span<const TokenId> tokens, const LeaseState& state) const {
@@ -136,9 +147,9 @@ void KvCache::find_tail(std::span<const TokenId> tokens, const LeaseState& state
   const auto first = static_cast<size_t>(found.slots * config_.block_tokens);
   const size_t most = std::min(tokens.size() - 1 - first, static_cast<size_t>(config_.block_tokens));
   const Key256& parent = found.slots == 0 ? state.root : found.keys.back();
-  const auto agreed = groups_[0].index.longest_agreement(parent, tokens.subspan(first, most));
+  const auto agreed = groups_[widest_].index.longest_agreement(parent, tokens.subspan(first, most));
   if (agreed.tokens == 0) return;
-  const Key256& key = groups_[0].index.entry(agreed.block).key;
+  const Key256& key = groups_[widest_].index.entry(agreed.block).key;
   std::vector<BlockId> blocks;
   for (const Group& group : groups_) {
     const std::optional<BlockId> block = group.index.block_of(key);
@@ -172,7 +183,7 @@ void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& st
       return;
     }
   }
-  if (groups_[0].index.has_children(parent)) {
+  if (groups_[widest_].index.has_children(parent)) {
     found.stop = ReuseStop::kDiverged;
   } else {
     found.stop = left < config_.block_tokens ? ReuseStop::kShortTail : ReuseStop::kNeverSeen;

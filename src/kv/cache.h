@@ -90,6 +90,7 @@ class KvCache {
     ReuseReport report;
   };
   Opened open(std::span<const TokenId> tokens, const Tenant& tenant);
+  Position reusable(std::span<const TokenId> tokens, const Tenant& tenant) const;  // what open would pin; changes nothing
   bool reserve(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   void truncate(KvLease& lease, Position length);
@@ -139,6 +140,7 @@ class KvCache {
     Tail tail = Tail::kWrite;
   };
 
+  LeaseState blank(const Tenant& tenant) const;
   Found find(std::span<const TokenId> tokens, const LeaseState& state) const;
   void find_slots(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
   void find_tail(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
@@ -163,6 +165,7 @@ class KvCache {
 
   CacheConfig config_;
   std::vector<Group> groups_;
+  size_t widest_ = 0;  // a group that keeps everything, if there is one: it knows the most texts
   std::vector<const LeaseState*> leases_;
   std::vector<BlockCopy> copies_;
   std::vector<CacheEvent> events_;

@@ -24,6 +24,15 @@ double gumbel(std::uint64_t seed, Position position, TokenId token) {
   return -std::log(-std::log(uniform));
 }
 
+// A model that overflowed has nothing to say: better an error than a token out of noise. -inf is a forbidden token.
+void check_numbers(std::span<const float> logits) {
+  const auto wrong = [](float logit) { return !(logit < std::numeric_limits<float>::infinity()); };  // true for NaN
+  const auto impossible = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
+  if (std::ranges::any_of(logits, wrong) || std::ranges::all_of(logits, impossible)) {
+    fail_input("the model's logits are not numbers", "sampling", "its weights, or a cache format too narrow for it, overflow: try --kv-dtype f32");
+  }
+}
+
 void check_range(float value, float least, float most, const char* name, const std::string& where) {
   if (value >= least && value <= most) return;  // false for NaN as well
   fail_usage(fmt::format("{} is {}", name, value), where, fmt::format("use {} to {}", least, most));
@@ -53,6 +62,7 @@ void Sampler::accept(TokenId token) {
 TokenId Sampler::sample(std::span<float> logits, Position position) {
   CHECK(!logits.empty());
   penalize(logits);
+  check_numbers(logits);
   if (params_.temperature == 0.0F) {
     return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());  // the first of equals
   }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "backend/make_backend.h"
 #include "base/error.h"
@@ -171,6 +172,34 @@ TEST_F(EngineTest, BadConfigurationsAreRefused) {
   config = {};
   config.eviction = "random";
   EXPECT_NE(error(config).find("use lru, fifo or cost"), std::string::npos);
+}
+
+TEST_F(EngineTest, APromptLongerThanAWindowedPoolIsReadInSmallerChunks) {
+  const auto windowed = load_golden("gqa", *backend_, 64, {24, 24});
+  EngineConfig config;
+  const auto group = kv_groups(windowed->config(), KvFormat::kF16, KvFormat::kF16)[0];
+  config.kv_bytes = static_cast<std::uint64_t>(4 * make_layout(group, 16).block_bytes());
+  Engine engine(*backend_, *windowed, config);
+  Heard heard;
+  engine.submit(request(std::vector<TokenId>(300, 5), 30), into(heard));  // chunks of 64 tokens would need five blocks
+  engine.run();
+  EXPECT_EQ(heard.tokens.size(), 30U);
+  EXPECT_EQ(engine.cache().problem(), std::nullopt);
+}
+
+TEST_F(EngineTest, LogitsThatAreNotNumbersFailTheirRequestAndNoOther) {
+  Engine engine(*backend_, *model_, {});
+  Heard bad;
+  Heard good;
+  Request poisoned = request({1, 2, 3}, 10);
+  poisoned.sampling.logit_bias = {{4, std::numeric_limits<float>::quiet_NaN()}};
+  engine.submit(poisoned, into(bad));
+  engine.submit(request({1, 2, 3}, 10), into(good));
+  engine.run();
+  EXPECT_EQ(bad.finish, FinishReason::kFailed);
+  EXPECT_NE(bad.record.failure.find("not numbers"), std::string::npos);
+  EXPECT_EQ(good.tokens.size(), 10U);
+  EXPECT_EQ(engine.cache().pool(0).held(), 0);
 }
 
 TEST_F(EngineTest, AForkOfAForkSharesTheSameBlocks) {
