@@ -26,6 +26,7 @@ class Weight {
   virtual ~Weight() = default;
   int outputs() const { return outputs_; }
   int inputs() const { return inputs_; }
+  virtual std::span<const std::byte> memory() const = 0;  // where it lies: to measure how fast it can be read at best
 
  private:
   int outputs_;

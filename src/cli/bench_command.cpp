@@ -87,7 +87,8 @@ BenchReport measure(const BenchOptions& options) {
   report.cached = !options.model.no_cache;
   report.kv_format = options.model.kv_dtype;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  report.limits = measure_machine(parse_isa(options.model.isa), options.model.threads > 0 ? options.model.threads : cores);
+  report.limits = measure_machine(parse_isa(options.model.isa), options.model.threads > 0 ? options.model.threads : cores,
+                                  model->weight_memory());
 
   Progress progress("measuring");
   Bench bench(*backend, *model, config);
@@ -106,7 +107,7 @@ std::string name_of(const BenchTest& test) {
 
 void print_table(const BenchReport& report) {
   fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv_format, report.cached ? "" : ", no cache");
-  fmt::print("machine: reads {:.1f} GB/s, multiplies and adds {:.0f} GFLOP/s\n\n", report.limits.read_bytes_per_second / 1e9,
+  fmt::print("machine: reads these weights at {:.1f} GB/s, multiplies and adds {:.0f} GFLOP/s\n\n", report.limits.read_bytes_per_second / 1e9,
              report.limits.flops_per_second / 1e9);
   fmt::print("{:<22} {:>12} {:>12} {:>10} {:>8} {:>10} {:>8}\n", "test", "tokens/s", "ms/token", "GB/s", "of best", "GFLOP/s", "of best");
   for (const BenchResult& r : report.results) {

@@ -67,6 +67,16 @@ class Llama final : public Model {
   std::uint64_t weight_bytes() const override { return weight_bytes_; }
   int max_rows() const override { return max_rows_; }
 
+  std::vector<std::span<const std::byte>> weight_memory() const override {
+    std::vector<std::span<const std::byte>> out{(head_ ? *head_ : *embedding_).memory()};
+    for (const Layer& layer : layers_) {
+      for (const Weight* weight : {layer.qkv.get(), layer.out.get(), layer.gate_up.get(), layer.down.get()}) {
+        out.push_back(weight->memory());
+      }
+    }
+    return out;
+  }
+
   Matrix forward(const Batch& batch, KvStorage& storage) override {
     CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/kv_storage.h"
@@ -23,6 +25,7 @@ class Model {
   virtual Key256 fingerprint() const = 0;         // names the weights and the config
   virtual std::uint64_t weight_bytes() const = 0;  // as they lie in the backend's memory, without padding
   virtual int max_rows() const = 0;                // of one batch
+  virtual std::vector<std::span<const std::byte>> weight_memory() const = 0;  // where the matrices lie
 
   // Writes the rows' K and V into the cache and returns the logits of batch.logit_rows: [logit_rows][vocab], valid
   // until the next call, in the backend's memory.

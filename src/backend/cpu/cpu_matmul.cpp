@@ -54,7 +54,7 @@ std::unique_ptr<PanelWeight> Matmul::pack(std::span<const HostWeight> stacked) {
   auto packed = std::make_unique<PanelWeight>(outputs, stacked.front().cols);
   packed->dtype = stacked.front().dtype;
   const auto elements = static_cast<size_t>(packed->panels() * packed->panel_elements());
-  packed->memory = allocate_host(elements * bytes_of(packed->dtype));
+  packed->panels_memory = allocate_host(elements * bytes_of(packed->dtype));
   pool_.parallel_for(packed->panels(), [&](std::int64_t panel, int) {
     const std::byte* rows[kLanes];
     for (int r = 0; r < kLanes; ++r) rows[r] = row_of(stacked, static_cast<int>(panel) * kLanes + r);

@@ -13,12 +13,15 @@ struct PanelWeight final : Weight {
   using Weight::Weight;
 
   DType dtype = DType::kF32;
-  Buffer memory;  // [panels][inputs][16], the last panel padded with zeros
+  Buffer panels_memory;  // [panels][inputs][16], the last panel padded with zeros
 
+  std::span<const std::byte> memory() const override {
+    return {panels_memory.as<std::byte>(), static_cast<size_t>(panels() * panel_elements()) * bytes_of(dtype)};
+  }
   int panels() const { return (outputs() + kLanes - 1) / kLanes; }
   std::int64_t panel_elements() const { return static_cast<std::int64_t>(inputs()) * kLanes; }
   std::byte* at(int panel, int input) const {
-    return memory.as<std::byte>() +
+    return panels_memory.as<std::byte>() +
            (panel * panel_elements() + static_cast<std::int64_t>(input) * kLanes) * static_cast<std::int64_t>(bytes_of(dtype));
   }
 };

@@ -94,7 +94,7 @@ struct AttentionKernels {
 // --- what the machine can do ----------------------------------------------------------------------------------------
 
 struct LimitKernels {
-  float (*read)(const float* from, size_t floats) = nullptr;        // in sixteen streams
+  float (*read)(const float* from, size_t floats, int streams) = nullptr;  // 2, 4, 8 or 16 streams
   float (*multiply)(std::int64_t rounds, float seed) = nullptr;     // 16 x 16 fused multiply-adds a round
 };
 

@@ -12,19 +12,29 @@
 HWY_BEFORE_NAMESPACE();
 namespace kvasir::cpu::HWY_NAMESPACE {
 
-inline constexpr int kStreams = 16;
-
-// Reads `floats` numbers as sixteen streams and returns something that depends on all of them.
-float read_streams(const float* from, size_t floats) {
-  const size_t length = floats / kStreams / kLanes * kLanes;
-  Lanes tops[kStreams];
-  for (int s = 0; s < kStreams; ++s) tops[s] = broadcast(0.0F);
+// Reads `floats` numbers as S streams and returns something that depends on all of them. Streams lie an odd number of
+// cache lines apart: at a power of two they would fight for the same lines of the cache.
+template <int S>
+HWY_INLINE float read_as(const float* from, size_t floats) {
+  const size_t lines = (floats / S / kLanes - 1) | 1;
+  const size_t length = (lines - 2) * kLanes;
+  Lanes tops[S];
+  for (int s = 0; s < S; ++s) tops[s] = broadcast(0.0F);
   for (size_t i = 0; i < length; i += kLanes) {
-    for (int s = 0; s < kStreams; ++s) tops[s] = max(tops[s], load(from + static_cast<size_t>(s) * length + i));
+    for (int s = 0; s < S; ++s) tops[s] = max(tops[s], load(from + static_cast<size_t>(s) * lines * kLanes + i));
   }
   Lanes top = tops[0];
-  for (int s = 1; s < kStreams; ++s) top = max(top, tops[s]);
+  for (int s = 1; s < S; ++s) top = max(top, tops[s]);
   return max_lanes(top);
+}
+
+float read_streams(const float* from, size_t floats, int streams) {
+  switch (streams) {
+    case 2: return read_as<2>(from, floats);
+    case 4: return read_as<4>(from, floats);
+    case 8: return read_as<8>(from, floats);
+    default: return read_as<16>(from, floats);
+  }
 }
 
 // `rounds` times 16 independent fused multiply-adds of 16 lanes.
@@ -50,10 +60,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <vector>
 
-#include "backend/buffer.h"
 #include "backend/cpu/machine_limits.h"
 #include "backend/cpu/targets.h"
 #include "base/thread_pool.h"
@@ -64,43 +72,56 @@ namespace {
 
 LimitKernels limit_kernels(Isa isa) { KVASIR_CHOOSE(isa, limit_table); }
 
-// The shortest time of several runs of body(thread) on all threads at once.
+// The shortest time of several runs of body(item) over all items.
 template <class Body>
-double best_seconds(ThreadPool& pool, const Body& body) {
+double best_seconds(ThreadPool& pool, std::int64_t items, const Body& body) {
   constexpr int kRuns = 5;
   double best = 1e9;
   for (int run = 0; run < kRuns; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    pool.parallel_for(pool.threads(), [&](std::int64_t item, int) { body(static_cast<int>(item)); });
+    pool.parallel_for(items, [&](std::int64_t item, int thread) { body(item, thread); });
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return best;
 }
 
+// The memory in pieces that threads can share.
+std::vector<std::span<const float>> pieces_of(const std::vector<std::span<const std::byte>>& memory) {
+  constexpr size_t kPiece = size_t{1} << 20;  // 4 MiB
+  std::vector<std::span<const float>> pieces;
+  for (const std::span<const std::byte> region : memory) {
+    const std::span all(reinterpret_cast<const float*>(region.data()), region.size() / sizeof(float));
+    for (size_t at = 0; at + 4096 <= all.size(); at += kPiece) pieces.push_back(all.subspan(at, std::min(kPiece, all.size() - at)));
+  }
+  return pieces;
+}
+
 }  // namespace
 }  // namespace cpu
 
-MachineLimits measure_machine(Isa isa, int threads) {
-  const auto kernels = cpu::limit_kernels(isa);
+MachineLimits measure_machine(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory) {
+  const cpu::LimitKernels kernels = cpu::limit_kernels(isa);
   ThreadPool pool(threads);
   std::vector<float> sink(static_cast<size_t>(threads) * 16);  // a line a thread
 
-  constexpr size_t kFloats = size_t{96} << 20;  // 384 MiB a thread
-  const Buffer memory = allocate_host(kFloats * sizeof(float) * static_cast<size_t>(threads));
-  pool.parallel_for(threads, [&](std::int64_t t, int) {
-    std::memset(memory.as<float>() + static_cast<size_t>(t) * kFloats, 1, kFloats * sizeof(float));
-  });
-  const double read = cpu::best_seconds(pool, [&](int t) {
-    sink[static_cast<size_t>(t) * 16] = kernels.read(memory.as<float>() + static_cast<size_t>(t) * kFloats, kFloats);
-  });
+  const std::vector<std::span<const float>> pieces = cpu::pieces_of(memory);
+  size_t bytes = 0;
+  for (const std::span<const float> piece : pieces) bytes += piece.size_bytes();
+  double read = 1e9;
+  for (const int streams : {2, 4, 8, 16}) {
+    read = std::min(read, cpu::best_seconds(pool, static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i, int thread) {
+      const std::span<const float> piece = pieces[static_cast<size_t>(i)];
+      sink[static_cast<size_t>(thread) * 16] = kernels.read(piece.data(), piece.size(), streams);
+    }));
+  }
 
   const std::int64_t rounds = isa == Isa::kScalar ? 100'000 : 8'000'000;
-  const double multiply = cpu::best_seconds(pool, [&](int t) {
-    sink[static_cast<size_t>(t) * 16] = kernels.multiply(rounds, static_cast<float>(t) + 0.5F);
+  const double multiply = cpu::best_seconds(pool, threads, [&](std::int64_t i, int thread) {
+    sink[static_cast<size_t>(thread) * 16] = kernels.multiply(rounds, static_cast<float>(i) + 0.5F);
   });
 
   MachineLimits limits;
-  limits.read_bytes_per_second = static_cast<double>(kFloats * sizeof(float)) * threads / read;
+  limits.read_bytes_per_second = static_cast<double>(bytes) / read;
   limits.flops_per_second = static_cast<double>(rounds) * 16 * cpu::kLanes * 2 * threads / multiply;
   return limits;
 }

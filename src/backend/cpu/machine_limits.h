@@ -1,16 +1,21 @@
 // What this machine can do at best, measured: the yardsticks that `kvasir bench` reports shares of.
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <vector>
+
 #include "backend/cpu/isa.h"
 
 namespace kvasir {
 
 struct MachineLimits {
-  double read_bytes_per_second = 0;  // sixteen streams a thread, far more memory than the caches hold
+  double read_bytes_per_second = 0;  // reading, and doing nothing with, the memory given
   double flops_per_second = 0;       // float32 fused multiply-adds in registers, two operations each
 };
 
-// The best of several short runs, each about 50 ms, with so many threads.
-MachineLimits measure_machine(Isa isa, int threads);
+// The best of several runs, with so many threads. What is read is the memory that the measured program reads: on a machine
+// with several memory controllers another place may be twice as fast, which says nothing about the program.
+MachineLimits measure_machine(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory);
 
 }  // namespace kvasir

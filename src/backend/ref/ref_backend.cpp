@@ -17,6 +17,7 @@ struct RefWeight final : Weight {
   using Weight::Weight;
   std::vector<float> values;  // [outputs][inputs]
 
+  std::span<const std::byte> memory() const override { return std::as_bytes(std::span(values)); }
   const float* row(int r) const { return values.data() + static_cast<std::ptrdiff_t>(r) * inputs(); }
 };
 
