@@ -149,9 +149,17 @@ void Engine::check(const Request& request) const {
 
 RequestId Engine::submit(Request request, OnUpdate on_update) {
   check(request);
-  const RequestId id = next_id_++;
-  scheduler_.add(std::make_unique<Sequence>(id, std::move(request), std::move(on_update)));
+  const RequestId id = new_id();
+  start(id, std::move(request), std::move(on_update));
   return id;
+}
+
+void Engine::start(RequestId id, Request request, OnUpdate on_update) {
+  scheduler_.add(std::make_unique<Sequence>(id, std::move(request), std::move(on_update)));
+}
+
+void Engine::cancel_all() {
+  for (const RequestId id : scheduler_.ids()) cancel(id);
 }
 
 RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
@@ -159,7 +167,7 @@ RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
   CHECK(from != nullptr);
   Request request = from->request;
   request.sampling.seed = seed;
-  auto copy = std::make_unique<Sequence>(next_id_++, std::move(request), std::move(on_update));
+  auto copy = std::make_unique<Sequence>(new_id(), std::move(request), std::move(on_update));
   for (size_t i = from->request.prompt.size(); i < from->tokens.size(); ++i) {
     copy->tokens.push_back(from->tokens[i]);
     copy->sampler.accept(from->tokens[i]);

@@ -1,6 +1,7 @@
 // The loop: plan, move, run, sample, commit. One thread, tokens only; many requests at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,6 +43,12 @@ class Engine {
   // Throws Error, and changes nothing, when the request is empty, longer than the context, or could never fit.
   RequestId submit(Request request, OnUpdate on_update);
   void cancel(RequestId id);
+  void cancel_all();
+
+  // submit() in its parts, for EngineThread: the first two may be called from any thread.
+  void check(const Request& request) const;
+  RequestId new_id() { return next_id_++; }
+  void start(RequestId id, Request request, OnUpdate on_update);
 
   bool idle() const { return scheduler_.idle(); }
   void step();  // does nothing when idle
@@ -61,7 +68,6 @@ class Engine {
   const EngineConfig& config() const { return config_; }
 
  private:
-  void check(const Request& request) const;
   void advance(Sequence& sequence, int rows);
   void choose(Sequence& sequence, std::span<float> logits);
   void finish_done();
@@ -73,7 +79,7 @@ class Engine {
   KvStorage storage_;
   KvCache cache_;
   Scheduler scheduler_;  // after cache_: its sequences' leases go first
-  RequestId next_id_ = 1;
+  std::atomic<RequestId> next_id_{1};
   Batch batch_;
   std::vector<float> logits_;  // [logit rows][vocab] on the host
   OnLogits observer_;

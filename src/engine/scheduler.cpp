@@ -121,6 +121,13 @@ std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {
   return finished;
 }
 
+std::vector<RequestId> Scheduler::ids() const {
+  std::vector<RequestId> out;
+  for (const auto& sequence : running_) out.push_back(sequence->id);
+  for (const auto& sequence : waiting_) out.push_back(sequence->id);
+  return out;
+}
+
 Sequence* Scheduler::find(RequestId id) {
   for (auto& sequence : running_) {
     if (sequence->id == id) return sequence.get();

@@ -38,6 +38,7 @@ class Scheduler {
   // Takes out what has finished, wherever it is, and hands it to the caller.
   std::vector<std::unique_ptr<Sequence>> take_finished();
   Sequence* find(RequestId id);
+  std::vector<RequestId> ids() const;  // of all that run or wait
 
   bool idle() const { return running_.empty() && waiting_.empty(); }
   std::int64_t running() const { return static_cast<std::int64_t>(running_.size()); }

@@ -1,0 +1,56 @@
+#include "engine/engine_thread.h"
+
+#include <utility>
+
+namespace kvasir {
+
+EngineThread::EngineThread(Engine& engine) : engine_(engine), thread_([this] { loop(); }) {}
+
+EngineThread::~EngineThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+RequestId EngineThread::submit(Request request, OnUpdate on_update) {
+  engine_.check(request);  // const, and of what never changes: safe while the loop runs
+  const RequestId id = engine_.new_id();
+  post([id, request = std::move(request), on_update = std::move(on_update)](Engine& engine) mutable {
+    engine.start(id, std::move(request), std::move(on_update));
+  });
+  return id;
+}
+
+void EngineThread::cancel(RequestId id) {
+  post([id](Engine& engine) { engine.cancel(id); });
+}
+
+void EngineThread::post(Command command) {
+  {
+    const std::lock_guard lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  wake_.notify_one();
+}
+
+void EngineThread::loop() {
+  std::vector<Command> commands;
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stopping_ || !commands_.empty() || !engine_.idle(); });
+      std::swap(commands, commands_);
+      if (stopping_ && commands.empty()) break;
+    }
+    for (Command& command : commands) command(engine_);
+    commands.clear();
+    engine_.step();
+  }
+  engine_.cancel_all();
+  engine_.run();
+}
+
+}  // namespace kvasir

@@ -1,0 +1,56 @@
+// An engine on a thread of its own, with one queue in; what goes out goes through each request's listener.
+//
+// The engine itself is single-threaded and needs no lock: other threads leave commands here, which the loop carries out
+// between two steps. It sleeps when there is nothing to do.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace kvasir {
+
+class EngineThread {
+ public:
+  // The engine outlives this, and is this thread's alone until the destructor returns.
+  explicit EngineThread(Engine& engine);
+  ~EngineThread();  // cancels what still runs; every listener has then heard its end
+  EngineThread(const EngineThread&) = delete;
+  EngineThread& operator=(const EngineThread&) = delete;
+
+  // From any thread. Throws Error at once for what can never run, as Engine::submit does. The listener is called on the
+  // engine's thread: it must be quick, and hand on what it hears.
+  RequestId submit(Request request, OnUpdate on_update);
+  void cancel(RequestId id);  // takes effect before the next step
+
+  // Runs `look` on the engine's thread between two steps and returns its answer: for statistics.
+  template <class Look>
+  auto ask(Look look) {
+    using Result = decltype(look(std::declval<Engine&>()));
+    auto answer = std::make_shared<std::promise<Result>>();
+    std::future<Result> result = answer->get_future();
+    post([answer, look = std::move(look)](Engine& engine) { answer->set_value(look(engine)); });
+    return result.get();
+  }
+
+ private:
+  using Command = std::function<void(Engine&)>;
+
+  void post(Command command);
+  void loop();
+
+  Engine& engine_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Command> commands_;  // under mutex_
+  bool stopping_ = false;          // under mutex_
+  std::thread thread_;             // last: it starts when all else is there
+};
+
+}  // namespace kvasir
