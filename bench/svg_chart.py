@@ -1,4 +1,4 @@
-"""A line chart as SVG text, with nothing but the standard library: axes, grid, labelled lines, light and dark backgrounds."""
+"""A line chart as SVG text, with nothing but the standard library: axes, grid, labelled lines."""
 import math
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 420, 70, 150, 50, 55
@@ -21,7 +21,8 @@ def line_chart(title, x_label, y_label, series):
                 HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * math.log(y / low) / math.log(high / low))
 
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13">',
-           "<style>text{fill:#333}.grid{stroke:#8884;stroke-width:1}@media(prefers-color-scheme:dark){text{fill:#ddd}}</style>",
+           "<style>text{fill:#333}.grid{stroke:#ddd;stroke-width:1}</style>",
+           f'<rect width="{WIDTH}" height="{HEIGHT}" rx="8" fill="#fff"/>',
            f'<text x="{LEFT}" y="26" font-size="16" font-weight="bold">{title}</text>']
     for y in _ticks(low, high):
         _, py = at(xs[0], y)
