@@ -37,8 +37,7 @@ void cache_text(KvCache& cache, std::span<const TokenId> text) {
 void open_hit(benchmark::State& state) {
   const std::int64_t tokens = state.range(0);
   KvCache cache(config_of(tokens / kBlock + 2));
-  const std::vector<TokenId> text =
-      unique_text(tokens + kBlock, 1);  // a little more: the last block is cached too
+  const std::vector<TokenId> text = unique_text(tokens + kBlock, 1);  // a little more: the last block is cached too
   cache_text(cache, text);
   const auto prompt = std::span(text).first(static_cast<size_t>(tokens));
   for (auto _ : state) {

@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, size_t size) {
   try {
     for (const auto& [name, tensor] : kvasir::parse_safetensors(file, "fuzz")) {
       if (tensor.bytes.empty()) continue;
-      if (tensor.bytes.data() < file.data() || tensor.bytes.data() + tensor.bytes.size() > file.data() + size) std::abort();
+      if (tensor.bytes.data() < file.data() || tensor.bytes.data() + tensor.bytes.size() > file.data() + size)
+        std::abort();
     }
   } catch (const kvasir::Error&) {
     // What the file deserved.

@@ -4,8 +4,8 @@
 //     kvasir::Answer answer = llm.generate("Once upon a time", {.max_tokens = 64});
 //     std::cout << answer.text << '\n' << answer.reuse << '\n';
 //
-// An Llm belongs to one thread at a time. Bad files, options and prompts throw kvasir::Error (kvasir/error.h) and change
-// nothing.
+// An Llm belongs to one thread at a time. Bad files, options and prompts throw kvasir::Error (kvasir/error.h) and
+// change nothing.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +22,18 @@
 namespace kvasir {
 
 struct LlmOptions {
-  std::string model;                // a Hugging Face folder: config.json, model.safetensors, tokenizer.json
-  std::string device = "cpu";       // "cpu", or "ref": plain loops, the oracle
-  std::string isa = "auto";         // auto, scalar, avx2, avx512: the answer is the same with each
-  int threads = 0;                  // 0: as many as cores
-  std::int64_t context = 0;         // longest sequence, in tokens; 0: what the model was trained for
-  std::string kv_format = "f16";    // of cached keys and values: f32, f16, bf16
-  std::uint64_t kv_bytes = 0;       // memory for the cache; 0: four of the longest sequences, at most half the memory
-  int block_tokens = 16;            // tokens in a block of the cache
-  int max_batch_tokens = 512;       // tokens in a step, over all sequences
-  std::string eviction = "lru";     // lru, fifo, cost
-  bool reuse = true;                // find prefixes that are already cached
-  bool recompute = false;           // no cache at all: every token recomputes everything. For measuring.
+  std::string model;              // a Hugging Face folder: config.json, model.safetensors, tokenizer.json
+  std::string device = "cpu";     // "cpu", or "ref": plain loops, the oracle
+  std::string isa = "auto";       // auto, scalar, avx2, avx512: the answer is the same with each
+  int threads = 0;                // 0: as many as cores
+  std::int64_t context = 0;       // longest sequence, in tokens; 0: what the model was trained for
+  std::string kv_format = "f16";  // of cached keys and values: f32, f16, bf16
+  std::uint64_t kv_bytes = 0;     // memory for the cache; 0: four of the longest sequences, at most half the memory
+  int block_tokens = 16;          // tokens in a block of the cache
+  int max_batch_tokens = 512;     // tokens in a step, over all sequences
+  std::string eviction = "lru";   // lru, fifo, cost
+  bool reuse = true;              // find prefixes that are already cached
+  bool recompute = false;         // no cache at all: every token recomputes everything. For measuring.
   std::function<void(int done, int all)> on_load;  // layers loaded
 };
 
@@ -91,7 +91,7 @@ struct ModelInfo {
 
 class Llm {
  public:
-  // Called with each piece of text as it becomes certain; returning kStop ends the answer.
+  // Called with each piece of text as it becomes certain; returning kStop ends the answer, throwing abandons it.
   enum class Next : std::uint8_t { kContinue, kStop };
   using OnText = std::function<Next(std::string_view piece)>;
 
@@ -103,14 +103,16 @@ class Llm {
   // Continues a text. Special tokens in the prompt are read as such; the text's beginning (bos) is added.
   Answer generate(std::string_view prompt, const GenerateOptions& options, const OnText& on_text = {});
 
-  // Answers the last message, in the model's own chat format. What is in the messages is never read as special tokens.
+  // Answers the last message, in the model's own chat format. What is in the messages is never read as special
+  // tokens.
   Answer chat(std::span<const Message> messages, const GenerateOptions& options, const OnText& on_text = {});
 
   // Many prompts in one continuous batch. Each answer is the same, to the bit, as if it had been alone.
   std::vector<Answer> generate_all(std::span<const std::string> prompts, const GenerateOptions& options);
 
   // Continues tokens as they are.
-  Answer generate_tokens(std::span<const std::int32_t> tokens, const GenerateOptions& options, const OnText& on_text = {});
+  Answer generate_tokens(std::span<const std::int32_t> tokens, const GenerateOptions& options,
+                         const OnText& on_text = {});
 
   std::vector<std::int32_t> tokenize(std::string_view text) const;
   bool can_chat() const;

@@ -54,7 +54,8 @@ std::filesystem::path checked_folder(const LlmOptions& options) {
   check_runnable(config, options.model);
   parse_kv_format(options.kv_format);
   if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
-    fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens", "use 1 to 65536");
+    fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens",
+               "use 1 to 65536");
   }
   return options.model;
 }
@@ -69,8 +70,9 @@ struct Llm::Impl {
         model(load_model(options.model, *backend, {options.max_batch_tokens, options.on_load})),
         engine(*backend, *model, engine_config(options)) {
     if (tokenizer.vocab_size() > model->config().vocab) {
-      fail_input(fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
-                 options.model, "check that tokenizer.json and config.json belong together");
+      fail_input(
+          fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
+          options.model, "check that tokenizer.json and config.json belong together");
     }
     if (tokenizer.chat_template()) chat.emplace(*tokenizer.chat_template(), tokenizer.chat_template_where());
   }
@@ -82,6 +84,7 @@ struct Llm::Impl {
     Answer answer;
     Detokenizer detokenizer;
     const OnText& on_text;
+    bool deaf = false;  // its listener threw
     Clock::time_point start = Clock::now();
   };
 
@@ -113,14 +116,21 @@ struct Llm::Impl {
       answer.computed_tokens = update.record->computed_tokens;
     }
     answer.text += piece;
-    if (piece.empty() || !growing.on_text) return;
+    if (piece.empty() || !growing.on_text || growing.deaf) return;
     if (growing.on_text(piece) == Next::kStop) engine.cancel(update.id);
   }
 
   Answer run_one(std::vector<TokenId> tokens, const GenerateOptions& options, const OnText& on_text) {
     Growing growing(tokenizer, on_text);
     start(std::move(tokens), options, growing);
-    engine.run();
+    try {
+      engine.run();
+    } catch (...) {  // the caller's listener threw: the request leaves before what it reports to does
+      growing.deaf = true;
+      engine.cancel_all();
+      engine.run();
+      throw;
+    }
     if (!growing.answer.failure.empty()) fail_input(growing.answer.failure);
     return std::move(growing.answer);
   }
@@ -146,12 +156,14 @@ Answer Llm::generate(std::string_view prompt, const GenerateOptions& options, co
   return impl_->run_one(tokenize(prompt), options, on_text);
 }
 
-Answer Llm::generate_tokens(std::span<const std::int32_t> tokens, const GenerateOptions& options, const OnText& on_text) {
+Answer Llm::generate_tokens(std::span<const std::int32_t> tokens, const GenerateOptions& options,
+                            const OnText& on_text) {
   return impl_->run_one({tokens.begin(), tokens.end()}, options, on_text);
 }
 
 Answer Llm::chat(std::span<const Message> messages, const GenerateOptions& options, const OnText& on_text) {
-  if (!can_chat()) fail_input("the model has no chat template", "chat", "use generate(), or a model that was tuned for chat");
+  if (!can_chat())
+    fail_input("the model has no chat template", "chat", "use generate(), or a model that was tuned for chat");
   if (messages.empty()) fail_input("there are no messages", "chat", "give at least one");
   std::vector<ChatMessage> list;
   for (const Message& message : messages) list.push_back({message.role, message.content});
@@ -188,14 +200,16 @@ bool Llm::can_chat() const { return impl_->chat.has_value(); }
 ModelInfo Llm::model() const {
   const ModelConfig& config = impl_->model->config();
   ModelInfo info;
-  info.description = fmt::format("{}, {} layers, {} wide, {} heads over {} KV heads of {}", name_of(config.architecture),
-                                 config.layers, config.hidden, config.heads, config.kv_heads, config.head_dim);
+  info.description =
+      fmt::format("{}, {} layers, {} wide, {} heads over {} KV heads of {}", name_of(config.architecture),
+                  config.layers, config.hidden, config.heads, config.kv_heads, config.head_dim);
   info.backend = impl_->backend->description();
   info.parameters = parameter_count(config);
   info.weight_bytes = impl_->model->weight_bytes();
   info.context = impl_->engine.context();
   const EngineConfig& engine = impl_->engine.config();
-  for (const KvGroup& group : kv_groups(config, engine.k_format, engine.v_format)) info.kv_bytes_per_token += bytes_per_token(group);
+  for (const KvGroup& group : kv_groups(config, engine.k_format, engine.v_format))
+    info.kv_bytes_per_token += bytes_per_token(group);
   return info;
 }
 

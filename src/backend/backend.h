@@ -72,7 +72,7 @@ class Backend {
   virtual void rms_norm(Matrix x, const float* weight, float eps, Matrix out) = 0;
   virtual void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) = 0;
   virtual void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) = 0;  // bias may be null
-  virtual void rope(Matrix x, int heads, const RopeTable& table) = 0;                       // in place
+  virtual void rope(Matrix x, int heads, const RopeTable& table) = 0;                      // in place
   virtual void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) = 0;
   virtual void attention(const AttentionBatch& batch, Matrix out) = 0;  // out: [rows][heads * v_dim]
   virtual void swiglu(Matrix gate, Matrix up, Matrix out) = 0;          // silu(gate) * up

@@ -1,4 +1,5 @@
-// The bytes of the cache: one arena of blocks a group, and the copies between them. Knows neither prefixes nor policy.
+// The bytes of the cache: one arena of blocks a group, and the copies between them. Knows neither prefixes nor
+// policy.
 #pragma once
 
 #include <cstdint>

@@ -24,9 +24,12 @@ void read_row(const HostWeight& weight, int row, float* out) {
   CHECK(weight.bytes.size() >= row_bytes * static_cast<size_t>(row + 1));
   const std::byte* from = weight.bytes.data() + row_bytes * static_cast<size_t>(row);
   switch (weight.dtype) {
-    case DType::kF32: return read_as<CodecF32>(from, weight.cols, out);
-    case DType::kF16: return read_as<CodecF16>(from, weight.cols, out);
-    case DType::kBF16: return read_as<CodecBF16>(from, weight.cols, out);
+    case DType::kF32:
+      return read_as<CodecF32>(from, weight.cols, out);
+    case DType::kF16:
+      return read_as<CodecF16>(from, weight.cols, out);
+    case DType::kBF16:
+      return read_as<CodecBF16>(from, weight.cols, out);
   }
 }
 

@@ -12,7 +12,7 @@ namespace kvasir {
 std::uint64_t parse_bytes(std::string_view text, std::string_view flag);
 
 std::string format_bytes(std::uint64_t bytes);  // "4.29 GB", "131 kB", "12 B": decimal, three figures
-std::uint64_t physical_memory();  // of this machine, in bytes
+std::uint64_t physical_memory();                // of this machine, in bytes
 std::string format_count(std::uint64_t count);  // "131,072"
 
 }  // namespace kvasir

@@ -1,4 +1,5 @@
-// Names of content. BLAKE2b-256 (keyed) where a name must be unforgeable, XXH3-128 where bytes must be recognised fast.
+// Names of content. BLAKE2b-256 (keyed) where a name must be unforgeable, XXH3-128 where bytes must be recognised
+// fast.
 #pragma once
 
 #include <array>

@@ -81,8 +81,8 @@ class IndexedHeap {
     }
   }
 
-  std::vector<std::int32_t> heap_;      // ids, in heap order
-  std::vector<std::int32_t> place_;     // id -> index in heap_, or kAbsent
+  std::vector<std::int32_t> heap_;       // ids, in heap order
+  std::vector<std::int32_t> place_;      // id -> index in heap_, or kAbsent
   std::vector<std::uint64_t> priority_;  // id -> priority, meaningful while present
 };
 

@@ -46,7 +46,8 @@ MmapFile::~MmapFile() {
 void MmapFile::done_with(std::span<const std::byte> range) const {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t begin = (static_cast<size_t>(range.data() - data_) + page - 1) / page * page;
-  const size_t end = static_cast<size_t>(range.data() - data_ + static_cast<std::ptrdiff_t>(range.size())) / page * page;
+  const size_t end =
+      static_cast<size_t>(range.data() - data_ + static_cast<std::ptrdiff_t>(range.size())) / page * page;
   if (begin < end) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 

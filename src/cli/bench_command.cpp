@@ -52,7 +52,8 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
     for (const std::int64_t n : decode) tests.push_back({BenchTest::Kind::kDecode, n, depth});
   }
   for (const BenchTest& test : tests) {
-    if (test.tokens < 1 || test.depth < 0) fail_usage("token counts are positive, depths not negative", "bench", "try -p 512 -n 128 -d 0,2048");
+    if (test.tokens < 1 || test.depth < 0)
+      fail_usage("token counts are positive, depths not negative", "bench", "try -p 512 -n 128 -d 0,2048");
   }
   if (options.repeats < 1) fail_usage("there must be at least one repeat", "--repeats", "try 3");
   return tests;
@@ -78,7 +79,8 @@ BenchReport measure(const BenchOptions& options) {
   {
     Progress loading("loading");
     model = load_model(folder, *backend, {options.model.max_batch_tokens, [&loading](int done, int all) {
-                                            loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
+                                            loading.show(static_cast<std::uint64_t>(done),
+                                                         static_cast<std::uint64_t>(all));
                                           }});
   }
   BenchReport report;
@@ -87,8 +89,8 @@ BenchReport measure(const BenchOptions& options) {
   report.cached = !options.model.no_cache;
   report.kv_format = options.model.kv_dtype;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  report.limits = measure_machine(parse_isa(options.model.isa), options.model.threads > 0 ? options.model.threads : cores,
-                                  model->weight_memory());
+  report.limits = measure_machine(parse_isa(options.model.isa),
+                                  options.model.threads > 0 ? options.model.threads : cores, model->weight_memory());
 
   Progress progress("measuring");
   Bench bench(*backend, *model, config);
@@ -102,20 +104,25 @@ BenchReport measure(const BenchOptions& options) {
 
 std::string name_of(const BenchTest& test) {
   const char* kind = test.kind == BenchTest::Kind::kPrefill ? "prefill" : "decode";
-  return test.depth == 0 ? fmt::format("{} {}", kind, test.tokens) : fmt::format("{} {} at {}", kind, test.tokens, test.depth);
+  return test.depth == 0 ? fmt::format("{} {}", kind, test.tokens)
+                         : fmt::format("{} {} at {}", kind, test.tokens, test.depth);
 }
 
 void print_table(const BenchReport& report) {
-  fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv_format, report.cached ? "" : ", no cache");
-  fmt::print("machine: reads these weights at {:.1f} GB/s, multiplies and adds {:.0f} GFLOP/s\n\n", report.limits.read_bytes_per_second / 1e9,
-             report.limits.flops_per_second / 1e9);
-  fmt::print("{:<22} {:>12} {:>12} {:>10} {:>8} {:>10} {:>8}\n", "test", "tokens/s", "ms/token", "GB/s", "of best", "GFLOP/s", "of best");
+  fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv_format,
+             report.cached ? "" : ", no cache");
+  fmt::print("machine: reads these weights at {:.1f} GB/s, multiplies and adds {:.0f} GFLOP/s\n\n",
+             report.limits.read_bytes_per_second / 1e9, report.limits.flops_per_second / 1e9);
+  fmt::print("{:<22} {:>12} {:>12} {:>10} {:>8} {:>10} {:>8}\n", "test", "tokens/s", "ms/token", "GB/s", "of best",
+             "GFLOP/s", "of best");
   for (const BenchResult& r : report.results) {
     // Reading every weight once a token is what decode does; a prefill reads them once for many.
-    const double bytes = r.test.kind == BenchTest::Kind::kDecode && report.cached ? r.bytes_per_token * r.tokens_per_second : 0;
+    const double bytes =
+        r.test.kind == BenchTest::Kind::kDecode && report.cached ? r.bytes_per_token * r.tokens_per_second : 0;
     const double flops = report.cached ? r.flops_per_token * r.tokens_per_second : 0;
     const auto cell = [](double value, double best) {
-      return value > 0 ? std::pair(fmt::format("{:.1f}", value / 1e9), fmt::format("{:.0f}%", 100 * value / best)) : std::pair<std::string, std::string>("", "");
+      return value > 0 ? std::pair(fmt::format("{:.1f}", value / 1e9), fmt::format("{:.0f}%", 100 * value / best))
+                       : std::pair<std::string, std::string>("", "");
     };
     const auto [gbs, gbs_share] = cell(bytes, report.limits.read_bytes_per_second);
     const auto [gflops, gflops_share] = cell(flops, report.limits.flops_per_second);
@@ -153,7 +160,9 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "Measure prefill and decode against the machine's limits");
   command->add_option("-p,--prefill", options->prefill, "Prompt lengths to measure, like 128,512")->delimiter(',');
   command->add_option("-n,--decode", options->decode, "Answer lengths to measure, like 64,128")->delimiter(',');
-  command->add_option("-d,--depth", options->depths, "Tokens already in the cache, like 0,2048")->delimiter(',')->capture_default_str();
+  command->add_option("-d,--depth", options->depths, "Tokens already in the cache, like 0,2048")
+      ->delimiter(',')
+      ->capture_default_str();
   command->add_option("-r,--repeats", options->repeats, "Repeats; the median counts")->capture_default_str();
   command->add_flag("--json", options->json, "Machine-readable output");
   add_model_options(*command, options->model);

@@ -26,12 +26,13 @@ double median(std::vector<double> values) {
 std::vector<TokenId> Bench::tokens(std::int64_t count, std::uint64_t seed) const {
   std::vector<TokenId> out;
   const auto vocab = static_cast<std::uint64_t>(model_.config().vocab);
-  for (std::int64_t i = 0; i < count; ++i) out.push_back(static_cast<TokenId>(mix(seed, static_cast<std::uint64_t>(i), 7) % vocab));
+  for (std::int64_t i = 0; i < count; ++i)
+    out.push_back(static_cast<TokenId>(mix(seed, static_cast<std::uint64_t>(i), 7) % vocab));
   return out;
 }
 
-// Prefill: `depth` tokens are cached by a first request, then timed is a second that has `tokens` more, up to its first
-// answer. Decode: timed are the steps from the first answered token to the last.
+// Prefill: `depth` tokens are cached by a first request, then timed is a second that has `tokens` more, up to its
+// first answer. Decode: timed are the steps from the first answered token to the last.
 double Bench::once(Engine& engine, const BenchTest& test, std::uint64_t seed) const {
   Request request;
   request.sampling.temperature = 0;
@@ -87,7 +88,8 @@ void Bench::count_work(BenchResult& result) const {
   const double attention = 2.0 * context * c.layers * c.heads * c.head_dim;
   result.flops_per_token = 2 * (layers + head + attention);
   double kv = 0;
-  for (const KvGroup& group : kv_groups(c, config_.k_format, config_.v_format)) kv += static_cast<double>(bytes_per_token(group));
+  for (const KvGroup& group : kv_groups(c, config_.k_format, config_.v_format))
+    kv += static_cast<double>(bytes_per_token(group));
   result.bytes_per_token = (layers + table) * static_cast<double>(bytes_of(c.dtype)) + kv * context;
 }
 

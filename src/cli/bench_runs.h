@@ -20,19 +20,20 @@ struct BenchTest {
 
 struct BenchResult {
   BenchTest test;
-  std::vector<double> seconds;    // one a repeat
-  double median_seconds = 0;      // for all of the test's tokens
-  double tokens_per_second = 0;   // from the median
-  double bytes_per_token = 0;     // weights and cached rows read for one token of one sequence
-  double flops_per_token = 0;     // of the matrix products and of attention
+  std::vector<double> seconds;   // one a repeat
+  double median_seconds = 0;     // for all of the test's tokens
+  double tokens_per_second = 0;  // from the median
+  double bytes_per_token = 0;    // weights and cached rows read for one token of one sequence
+  double flops_per_token = 0;    // of the matrix products and of attention
 };
 
 class Bench {
  public:
-  Bench(Backend& backend, Model& model, EngineConfig config) : backend_(backend), model_(model), config_(std::move(config)) {}
+  Bench(Backend& backend, Model& model, EngineConfig config)
+      : backend_(backend), model_(model), config_(std::move(config)) {}
 
-  // Every repeat uses other tokens, so that none finds its predecessor's in the cache; a first, unmeasured repeat warms
-  // up. `after_each` is told of every repeat.
+  // Every repeat uses other tokens, so that none finds its predecessor's in the cache; a first, unmeasured repeat
+  // warms up. `after_each` is told of every repeat.
   BenchResult run(const BenchTest& test, int repeats, const std::function<void()>& after_each);
 
  private:

@@ -146,15 +146,25 @@ std::string apply_setting(std::string_view arguments, ChatSettings& settings) {
   const std::string_view name = arguments.substr(0, space);
   const std::string_view value = space == std::string_view::npos ? "" : trimmed(arguments.substr(space));
   GenerateOptions& g = settings.generate;
-  if (name == "temp" || name == "temperature") set_number(name, value, g.temperature);
-  else if (name == "top-k" || name == "top_k") set_number(name, value, g.top_k);
-  else if (name == "top-p" || name == "top_p") set_number(name, value, g.top_p);
-  else if (name == "min-p" || name == "min_p") set_number(name, value, g.min_p);
-  else if (name == "repeat-penalty" || name == "repeat_penalty") set_number(name, value, g.repetition_penalty);
-  else if (name == "seed") set_number(name, value, g.seed);
-  else if (name == "predict" || name == "num_predict") set_number(name, value, g.max_tokens);
-  else if (name == "system") settings.system = value;
-  else fail_usage(fmt::format("'{}' is not a setting", name), "/set", "use temp, top-k, top-p, min-p, repeat-penalty, seed, predict or system");
+  if (name == "temp" || name == "temperature")
+    set_number(name, value, g.temperature);
+  else if (name == "top-k" || name == "top_k")
+    set_number(name, value, g.top_k);
+  else if (name == "top-p" || name == "top_p")
+    set_number(name, value, g.top_p);
+  else if (name == "min-p" || name == "min_p")
+    set_number(name, value, g.min_p);
+  else if (name == "repeat-penalty" || name == "repeat_penalty")
+    set_number(name, value, g.repetition_penalty);
+  else if (name == "seed")
+    set_number(name, value, g.seed);
+  else if (name == "predict" || name == "num_predict")
+    set_number(name, value, g.max_tokens);
+  else if (name == "system")
+    settings.system = value;
+  else
+    fail_usage(fmt::format("'{}' is not a setting", name), "/set",
+               "use temp, top-k, top-p, min-p, repeat-penalty, seed, predict or system");
   return fmt::format("{} is {}", name, value.empty() ? "empty" : value);
 }
 
@@ -162,22 +172,26 @@ std::string show(std::string_view what, const Llm& llm, const ChatSettings& sett
   std::string out;
   if (what.empty() || what == "settings") {
     const GenerateOptions& g = settings.generate;
-    out += fmt::format("settings  temp {}, top-k {}, top-p {}, min-p {}, repeat-penalty {}, seed {}, predict {}\n", g.temperature,
-                       g.top_k, g.top_p, g.min_p, g.repetition_penalty, g.seed, g.max_tokens);
+    out += fmt::format("settings  temp {}, top-k {}, top-p {}, min-p {}, repeat-penalty {}, seed {}, predict {}\n",
+                       g.temperature, g.top_k, g.top_p, g.min_p, g.repetition_penalty, g.seed, g.max_tokens);
   }
   if (what.empty() || what == "model" || what == "info") {
     const ModelInfo info = llm.model();
-    out += fmt::format("model     {}\n          {} parameters, {} of weights, context {}, {} of KV a token\n          {}\n",
-                       info.description, format_count(info.parameters), format_bytes(info.weight_bytes), info.context,
-                       format_bytes(static_cast<std::uint64_t>(info.kv_bytes_per_token)), info.backend);
+    out += fmt::format(
+        "model     {}\n          {} parameters, {} of weights, context {}, {} of KV a token\n          {}\n",
+        info.description, format_count(info.parameters), format_bytes(info.weight_bytes), info.context,
+        format_bytes(static_cast<std::uint64_t>(info.kv_bytes_per_token)), info.backend);
   }
   if (what.empty() || what == "cache") {
     const CacheInfo cache = llm.cache();
-    out += fmt::format("cache     {} blocks of {} tokens, {} each: {} free, {} kept for reuse\n          {} of {} prompt tokens reused, {} blocks evicted\n",
-                       cache.blocks, cache.block_tokens, format_bytes(static_cast<std::uint64_t>(cache.block_bytes)), cache.free_blocks,
-                       cache.cached_blocks, cache.hit_tokens, cache.queried_tokens, cache.evicted_blocks);
+    out += fmt::format(
+        "cache     {} blocks of {} tokens, {} each: {} free, {} kept for reuse\n          {} of {} prompt tokens "
+        "reused, {} blocks evicted\n",
+        cache.blocks, cache.block_tokens, format_bytes(static_cast<std::uint64_t>(cache.block_bytes)),
+        cache.free_blocks, cache.cached_blocks, cache.hit_tokens, cache.queried_tokens, cache.evicted_blocks);
   }
-  if (out.empty()) fail_usage(fmt::format("there is nothing to show of '{}'", what), "/show", "use settings, model or cache");
+  if (out.empty())
+    fail_usage(fmt::format("there is nothing to show of '{}'", what), "/show", "use settings, model or cache");
   return out;
 }
 

@@ -28,7 +28,8 @@ std::string shipped_names() {
   for (const auto& folder : shipped_folders()) {
     if (!std::filesystem::is_directory(folder)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (is_model(entry.path())) names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.path().filename().string());
+      if (is_model(entry.path()))
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.path().filename().string());
     }
   }
   return names;
@@ -38,19 +39,38 @@ std::string shipped_names() {
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
   const std::string model = "Model";
-  command.add_option("-m,--model", options.model, "A Hugging Face folder, or a shipped model: " + shipped_names())->group(model);
-  command.add_option("--device", options.device, "cpu, or ref: plain loops, the oracle")->capture_default_str()->group(model);
-  command.add_option("-t,--threads", options.threads, "Threads; 0: as many as cores")->capture_default_str()->group(model);
-  command.add_option("--isa", options.isa, "auto, scalar, avx2, avx512; the answer is the same with each")->capture_default_str()->group(model);
+  command.add_option("-m,--model", options.model, "A Hugging Face folder, or a shipped model: " + shipped_names())
+      ->group(model);
+  command.add_option("--device", options.device, "cpu, or ref: plain loops, the oracle")
+      ->capture_default_str()
+      ->group(model);
+  command.add_option("-t,--threads", options.threads, "Threads; 0: as many as cores")
+      ->capture_default_str()
+      ->group(model);
+  command.add_option("--isa", options.isa, "auto, scalar, avx2, avx512; the answer is the same with each")
+      ->capture_default_str()
+      ->group(model);
 
   const std::string cache = "Cache";
-  command.add_option("-c,--ctx-size", options.context, "Longest sequence in tokens; 0: as the model was trained")->capture_default_str()->group(cache);
-  command.add_option("--kv-dtype", options.kv_dtype, "Format of cached keys and values: f32, f16, bf16")->capture_default_str()->group(cache);
-  command.add_option("--kv-memory", options.kv_memory, "Memory for the cache, like 512MiB; default: four longest sequences")->group(cache);
+  command.add_option("-c,--ctx-size", options.context, "Longest sequence in tokens; 0: as the model was trained")
+      ->capture_default_str()
+      ->group(cache);
+  command.add_option("--kv-dtype", options.kv_dtype, "Format of cached keys and values: f32, f16, bf16")
+      ->capture_default_str()
+      ->group(cache);
+  command
+      .add_option("--kv-memory", options.kv_memory,
+                  "Memory for the cache, like 512MiB; default: four longest sequences")
+      ->group(cache);
   command.add_option("--block-size", options.block_size, "Tokens in a block")->capture_default_str()->group(cache);
-  command.add_option("--max-batch-tokens", options.max_batch_tokens, "Tokens in one step")->capture_default_str()->group(cache);
-  command.add_option("--eviction", options.eviction, "Which cached block goes first: lru, fifo, cost")->capture_default_str()->group(cache);
-  command.add_flag("--no-cache", options.no_cache, "Recompute the whole sequence for every token: the baseline")->group(cache);
+  command.add_option("--max-batch-tokens", options.max_batch_tokens, "Tokens in one step")
+      ->capture_default_str()
+      ->group(cache);
+  command.add_option("--eviction", options.eviction, "Which cached block goes first: lru, fifo, cost")
+      ->capture_default_str()
+      ->group(cache);
+  command.add_flag("--no-cache", options.no_cache, "Recompute the whole sequence for every token: the baseline")
+      ->group(cache);
 }
 
 std::filesystem::path find_model(const std::string& name) {
@@ -59,7 +79,8 @@ std::filesystem::path find_model(const std::string& name) {
   for (const auto& folder : shipped_folders()) {
     if (wanted.find('/') == std::string::npos && is_model(folder / wanted)) return folder / wanted;
   }
-  fail_usage(fmt::format("there is no model '{}'", wanted), "--model", "give a folder, or one of: " + shipped_names());
+  fail_usage(fmt::format("there is no model '{}'", wanted), "--model",
+             "give a folder, or one of: " + shipped_names());
 }
 
 LlmOptions llm_options(const ModelOptions& options) {

@@ -62,8 +62,8 @@ std::string verdict(const PlanReport& report) {
                        size(plan.total_bytes - memory));
   }
   const std::uint64_t spare = memory - plan.total_bytes;
-  return fmt::format("fits in {}{}: needs {}, {} to spare", size(memory),
-                     spare < memory / 5 ? ", barely" : "", size(plan.total_bytes), size(spare));
+  return fmt::format("fits in {}{}: needs {}, {} to spare", size(memory), spare < memory / 5 ? ", barely" : "",
+                     size(plan.total_bytes), size(spare));
 }
 
 std::string kept_by(const Retention& retention) {
@@ -94,8 +94,7 @@ void add_limits(std::string& out, const PlanReport& report) {
   const bool unbounded = *plan.max_context == kLongestContext;
   add_row(out, "longest context", unbounded ? "no limit" : count(*plan.max_context),
           fmt::format("tokens, {}", users_of(report)));
-  add_row(out, "most users", count(*plan.max_users),
-          fmt::format("at {} tokens", count(report.input.context)));
+  add_row(out, "most users", count(*plan.max_users), fmt::format("at {} tokens", count(report.input.context)));
 }
 
 void add_ways_out(std::string& out, const MemoryPlan& plan) {
@@ -104,10 +103,9 @@ void add_ways_out(std::string& out, const MemoryPlan& plan) {
   int number = 0;
   for (const WayOut& way : plan.ways_out) {
     const std::string effect =
-        way.saves_bytes == 0
-            ? std::string()
-            : fmt::format(": saves {}, then {}, {}", size(way.saves_bytes), size(way.then_total_bytes),
-                          way.fits ? "fits" : "still does not fit");
+        way.saves_bytes == 0 ? std::string()
+                             : fmt::format(": saves {}, then {}, {}", size(way.saves_bytes),
+                                           size(way.then_total_bytes), way.fits ? "fits" : "still does not fit");
     out += fmt::format("  {}. {}{}\n", ++number, way.what, effect);
   }
 }
@@ -141,8 +139,7 @@ PlanReport make_plan_report(const PlanOptions& options) {
   report.model = resolve_shape(options.model);
   const ModelConfig& config = report.model.config;
   report.kv_format = parse_kv_format(options.kv_dtype);
-  report.weights_dtype =
-      options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);
+  report.weights_dtype = options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);
   report.input.weights_bytes = parameter_count(config) * bytes_of(report.weights_dtype);
   report.input.groups = kv_groups(config, report.kv_format, report.kv_format);
   report.input.context = options.context > 0 ? options.context : config.context;
@@ -166,8 +163,7 @@ std::string plan_as_text(const PlanReport& report) {
   add_row(out, "KV per token", format_count(plan.bytes_per_token) + " B", format_name(report.kv_format));
   add_row(out, "KV per block", format_count(plan.bytes_per_block) + " B",
           fmt::format("{} tokens", input.block_tokens));
-  add_row(out, "KV per request", size(plan.bytes_per_request),
-          fmt::format("{} tokens", count(input.context)));
+  add_row(out, "KV per request", size(plan.bytes_per_request), fmt::format("{} tokens", count(input.context)));
   add_row(out, "KV in all", size(plan.kv_bytes), users_of(report));
   if (input.reserve_bytes > 0) add_row(out, "reserve", size(input.reserve_bytes), "");
   add_row(out, "total", size(plan.total_bytes), "");
@@ -215,25 +211,19 @@ std::string plan_as_json(const PlanReport& report) {
 }
 
 void add_plan_command(CLI::App& app) {
-  CLI::App* command =
-      app.add_subcommand("plan", "Say what a model and its cache will take, and whether it fits");
+  CLI::App* command = app.add_subcommand("plan", "Say what a model and its cache will take, and whether it fits");
   const auto options = std::make_shared<PlanOptions>();
   const auto json = std::make_shared<bool>(false);
-  command->add_option("-m,--model", options->model, "A model's folder, its config.json, or a known name")
-      ->required();
-  command
-      ->add_option("-c,--ctx-size", options->context, "Tokens of one sequence; default: the model's context")
+  command->add_option("-m,--model", options->model, "A model's folder, its config.json, or a known name")->required();
+  command->add_option("-c,--ctx-size", options->context, "Tokens of one sequence; default: the model's context")
       ->check(CLI::Range(std::int64_t{1}, kLongestContext));
   command->add_option("-u,--users", options->users, "Sequences at a time")
       ->check(CLI::Range(std::int64_t{1}, kMostUsers))
       ->capture_default_str();
   command->add_option("--kv-dtype", options->kv_dtype, "Format of cached K and V")->capture_default_str();
-  command->add_option("--weights-dtype", options->weights_dtype,
-                      "f32, f16 or bf16; default: as the config says");
-  auto* memory =
-      command->add_option("--memory", options->memory, "Memory to fit into, such as 24GB or 80GiB");
-  command->add_option("--gpu", options->gpu, "A GPU whose memory to fit into, such as h100")
-      ->excludes(memory);
+  command->add_option("--weights-dtype", options->weights_dtype, "f32, f16 or bf16; default: as the config says");
+  auto* memory = command->add_option("--memory", options->memory, "Memory to fit into, such as 24GB or 80GiB");
+  command->add_option("--gpu", options->gpu, "A GPU whose memory to fit into, such as h100")->excludes(memory);
   command->add_option("--reserve", options->reserve,
                       "Memory to keep free for activations and the driver; default: none");
   command->add_option("--block-size", options->block_tokens, "Tokens of a block")

@@ -34,14 +34,28 @@ void add_generate_options(CLI::App& command, RunOptions& options) {
   const std::string group = "Answer";
   GenerateOptions& g = options.generate;
   command.add_option("-n,--predict", g.max_tokens, "Tokens at the most")->capture_default_str()->group(group);
-  command.add_option("--temp", g.temperature, "Temperature; 0: always the likeliest token")->capture_default_str()->group(group);
+  command.add_option("--temp", g.temperature, "Temperature; 0: always the likeliest token")
+      ->capture_default_str()
+      ->group(group);
   command.add_option("--top-k", g.top_k, "Only the k likeliest tokens; 0: all")->capture_default_str()->group(group);
-  command.add_option("--top-p", g.top_p, "Only the likeliest tokens that together reach p")->capture_default_str()->group(group);
-  command.add_option("--min-p", g.min_p, "Only tokens at least this share as likely as the likeliest")->capture_default_str()->group(group);
-  command.add_option("--repeat-penalty", g.repetition_penalty, "Above 1: tokens already there become less likely")->capture_default_str()->group(group);
-  command.add_option("--frequency-penalty", g.frequency_penalty, "Taken off for each time a token was answered")->capture_default_str()->group(group);
-  command.add_option("--presence-penalty", g.presence_penalty, "Taken off once if a token was answered")->capture_default_str()->group(group);
-  command.add_option("-s,--seed", options.seed, "Seed of the draw; -1: a new one each time")->capture_default_str()->group(group);
+  command.add_option("--top-p", g.top_p, "Only the likeliest tokens that together reach p")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--min-p", g.min_p, "Only tokens at least this share as likely as the likeliest")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--repeat-penalty", g.repetition_penalty, "Above 1: tokens already there become less likely")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--frequency-penalty", g.frequency_penalty, "Taken off for each time a token was answered")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("--presence-penalty", g.presence_penalty, "Taken off once if a token was answered")
+      ->capture_default_str()
+      ->group(group);
+  command.add_option("-s,--seed", options.seed, "Seed of the draw; -1: a new one each time")
+      ->capture_default_str()
+      ->group(group);
   command.add_flag("--ignore-eos", g.ignore_eos, "Go on past the end of the text")->group(group);
 }
 
@@ -76,7 +90,8 @@ void run(RunOptions& options) {
   const bool interactive = options.prompt_given->empty() && ::isatty(STDIN_FILENO) == 1;
   std::string prompt = options.prompt;
   if (options.prompt_given->empty() && !interactive) prompt = piped_prompt();
-  if (!interactive && prompt.empty()) fail_usage("the prompt is empty", "-p", "give some text with -p, or pipe it in");
+  if (!interactive && prompt.empty())
+    fail_usage("the prompt is empty", "-p", "give some text with -p, or pipe it in");
   options.generate.seed = options.seed < 0 ? std::random_device{}() : static_cast<std::uint64_t>(options.seed);
   Llm llm = load_with_progress(llm_options(options.model));
   if (interactive) {
@@ -91,7 +106,8 @@ void run(RunOptions& options) {
 Llm load_with_progress(LlmOptions options) {
   Progress progress("loading");
   options.on_load = [&progress](int done, int all) {
-    progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all), fmt::format("layer {} of {}", done, all));
+    progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all),
+                  fmt::format("layer {} of {}", done, all));
   };
   return Llm(std::move(options));
 }

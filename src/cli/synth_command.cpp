@@ -31,15 +31,19 @@ void synth(const SynthOptions& options) {
   };
   write_random_model(config, options.out, random);
   const std::uint64_t parameters = parameter_count(config);
-  fmt::print("{}: {} parameters, {}\n", options.out, format_count(parameters), format_bytes(parameters * bytes_of(config.dtype)));
+  fmt::print("{}: {} parameters, {}\n", options.out, format_count(parameters),
+             format_bytes(parameters * bytes_of(config.dtype)));
 }
 
 }  // namespace
 
 void add_synth_command(CLI::App& app) {
   auto options = std::make_shared<SynthOptions>();
-  CLI::App* command = app.add_subcommand("synth", "Write a model with random weights, to measure speed without a download");
-  command->add_option("--shape", options->shape, "A known name (llama-3.2-1b), or layers=16,hidden=2048,ffn=8192,heads=32,kv_heads=8,vocab=128256")
+  CLI::App* command =
+      app.add_subcommand("synth", "Write a model with random weights, to measure speed without a download");
+  command
+      ->add_option("--shape", options->shape,
+                   "A known name (llama-3.2-1b), or layers=16,hidden=2048,ffn=8192,heads=32,kv_heads=8,vocab=128256")
       ->required();
   command->add_option("--out", options->out, "Folder to write")->required();
   command->add_option("--seed", options->seed, "Same shape and seed, same bytes")->capture_default_str();

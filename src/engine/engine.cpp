@@ -24,26 +24,28 @@ std::vector<KvGroup> groups_of(const Model& model, const EngineConfig& config) {
 EngineConfig completed(EngineConfig config, const Model& model) {
   const std::int64_t trained = model.config().context;
   if (config.block_tokens < 1 || config.block_tokens > 65536) {
-    fail_usage(fmt::format("a block of {} tokens makes no sense", config.block_tokens), "--block-size", "use 1 to 65536");
+    fail_usage(fmt::format("a block of {} tokens makes no sense", config.block_tokens), "--block-size",
+               "use 1 to 65536");
   }
   if (config.context <= 0) config.context = trained;
   if (config.context > trained) {
-    fail_usage(fmt::format("{} tokens are more than the {} the model was trained for", config.context, trained), "--ctx-size",
-               fmt::format("use {} or less", trained));
+    fail_usage(fmt::format("{} tokens are more than the {} the model was trained for", config.context, trained),
+               "--ctx-size", fmt::format("use {} or less", trained));
   }
   const std::vector<KvGroup> groups = groups_of(model, config);
   if (config.kv_bytes == 0) {
     for (const KvGroup& group : groups) {
       const KvLayout layout = make_layout(group, config.block_tokens);
-      config.kv_bytes += static_cast<std::uint64_t>(kDefaultSequences * blocks_for(config.context, config.block_tokens) * layout.block_bytes());
+      config.kv_bytes += static_cast<std::uint64_t>(
+          kDefaultSequences * blocks_for(config.context, config.block_tokens) * layout.block_bytes());
     }
     config.kv_bytes = std::min(config.kv_bytes, physical_memory() / 2);
   }
   if (blocks_in(config.kv_bytes, groups, config.block_tokens) < 1) {
     std::int64_t needed = 0;
     for (const KvGroup& group : groups) needed += make_layout(group, config.block_tokens).block_bytes();
-    fail_usage(fmt::format("{} do not hold one block of {} tokens, which takes {}", format_bytes(config.kv_bytes), config.block_tokens,
-                           format_bytes(static_cast<std::uint64_t>(needed))),
+    fail_usage(fmt::format("{} do not hold one block of {} tokens, which takes {}", format_bytes(config.kv_bytes),
+                           config.block_tokens, format_bytes(static_cast<std::uint64_t>(needed))),
                "--kv-memory", "give more memory, or a smaller --block-size");
   }
   SchedulerConfig& scheduler = config.scheduler;
@@ -80,8 +82,10 @@ CacheConfig cache_config(const Model& model, const Backend& backend, const Engin
   // A token multiplies with every weight once, and its queries with every cached token.
   const ModelConfig& shape = model.config();
   out.recompute.constant = parameter_count(shape) / 1024 + 1;
-  out.recompute.per_position =
-      2 * static_cast<std::uint64_t>(shape.layers) * static_cast<std::uint64_t>(shape.heads) * static_cast<std::uint64_t>(shape.head_dim) / 1024 + 1;
+  out.recompute.per_position = 2 * static_cast<std::uint64_t>(shape.layers) *
+                                   static_cast<std::uint64_t>(shape.heads) *
+                                   static_cast<std::uint64_t>(shape.head_dim) / 1024 +
+                               1;
   return out;
 }
 
@@ -89,11 +93,16 @@ CacheConfig cache_config(const Model& model, const Backend& backend, const Engin
 
 std::string_view name_of(FinishReason reason) {
   switch (reason) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kCancelled: return "cancelled";
-    case FinishReason::kFailed: return "failed";
-    case FinishReason::kNone: break;
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kFailed:
+      return "failed";
+    case FinishReason::kNone:
+      break;
   }
   return "none";
 }
@@ -127,22 +136,24 @@ void Engine::check(const Request& request) const {
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   if (prompt == 0) fail_input("the prompt is empty", "request", "give at least one token");
   if (prompt >= config_.context) {
-    throw Error(Error::Kind::kCapacity,
-                {fmt::format("the prompt has {} tokens, and the context holds {} with the answer", prompt, config_.context),
-                 "request", "shorten the prompt or raise --ctx-size"});
+    throw Error(
+        Error::Kind::kCapacity,
+        {fmt::format("the prompt has {} tokens, and the context holds {} with the answer", prompt, config_.context),
+         "request", "shorten the prompt or raise --ctx-size"});
   }
   for (const TokenId token : request.prompt) {
     if (token < 0 || token >= model_.config().vocab) {
       fail_input(fmt::format("token {} is not in the vocabulary of {}", token, model_.config().vocab), "request");
     }
   }
-  if (request.max_tokens < 1) fail_input(fmt::format("{} tokens were asked for", request.max_tokens), "request", "ask for at least one");
+  if (request.max_tokens < 1)
+    fail_input(fmt::format("{} tokens were asked for", request.max_tokens), "request", "ask for at least one");
   check_sampling(request.sampling, "request");
   const std::int64_t longest = std::min(prompt + request.max_tokens, config_.context);
   if (!cache_.fits_alone(longest - 1)) {  // the last token of an answer is never fed back
     throw Error(Error::Kind::kCapacity,
-                {fmt::format("{} tokens of prompt and answer need more blocks than the cache has ({} of {} tokens)", longest,
-                             cache_.pool(0).size(), config_.block_tokens),
+                {fmt::format("{} tokens of prompt and answer need more blocks than the cache has ({} of {} tokens)",
+                             longest, cache_.pool(0).size(), config_.block_tokens),
                  "request", "raise --kv-memory, or ask for fewer tokens"});
   }
 }

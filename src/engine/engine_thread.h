@@ -1,7 +1,7 @@
 // An engine on a thread of its own, with one queue in; what goes out goes through each request's listener.
 //
-// The engine itself is single-threaded and needs no lock: other threads leave commands here, which the loop carries out
-// between two steps. It sleeps when there is nothing to do.
+// The engine itself is single-threaded and needs no lock: other threads leave commands here, which the loop carries
+// out between two steps. It sleeps when there is nothing to do.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ class EngineThread {
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  // From any thread. Throws Error at once for what can never run, as Engine::submit does. The listener is called on the
-  // engine's thread: it must be quick, and hand on what it hears.
+  // From any thread. Throws Error at once for what can never run, as Engine::submit does. The listener is called on
+  // the engine's thread: it must be quick, and hand on what it hears.
   RequestId submit(Request request, OnUpdate on_update);
   void cancel(RequestId id);  // takes effect before the next step
 

@@ -39,8 +39,8 @@ void Scheduler::plan_running(KvCache& cache, std::int64_t& budget, std::vector<P
   std::erase_if(plan, [](const PlannedRows& planned) { return !planned.sequence->lease.valid(); });
 }
 
-// For a sequence that is alone: fewer rows at a time need less room where a window lets go of what lies behind it. One
-// row at a time always fits: the engine refused whatever does not.
+// For a sequence that is alone: fewer rows at a time need less room where a window lets go of what lies behind it.
+// One row at a time always fits: the engine refused whatever does not.
 bool Scheduler::reserve_some(KvCache& cache, Sequence& sequence, std::int64_t& rows) {
   while (!cache.reserve(sequence.lease, rows)) {
     if (rows == 1) return false;
@@ -84,7 +84,8 @@ bool Scheduler::has_room_for(const KvCache& cache, const Sequence& sequence) con
   };
   const std::int64_t blocks = (tokens + cache.block_tokens()) / cache.block_tokens();
   // A shared block may be one that nobody holds: it is then no longer available, but neither has it to be found.
-  return fits(blocks) || fits(blocks - cache.reusable(sequence.tokens, sequence.request.tenant) / cache.block_tokens());
+  return fits(blocks) ||
+         fits(blocks - cache.reusable(sequence.tokens, sequence.request.tenant) / cache.block_tokens());
 }
 
 void Scheduler::admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {

@@ -1,9 +1,9 @@
 // Who runs how many tokens in the next step.
 //
-// Running sequences come first, those with a single token to compute before those still catching up; then waiting ones
-// in the order they came. When blocks run out the youngest running sequence is preempted: it lets go of its lease, its
-// full blocks stay in the cache to be found again by key, and it waits at the head of the queue. The oldest is never
-// preempted, so every step moves someone towards the end.
+// Running sequences come first, those with a single token to compute before those still catching up; then waiting
+// ones in the order they came. When blocks run out the youngest running sequence is preempted: it lets go of its
+// lease, its full blocks stay in the cache to be found again by key, and it waits at the head of the queue. The
+// oldest is never preempted, so every step moves someone towards the end.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,8 @@ class BlockPool {
   std::optional<Taken> take();
 
   void ref(BlockId block);
-  int unref(BlockId block);  // the refs left; at 0 the caller says at once what becomes of it, with one of these three
+  int unref(
+      BlockId block);  // the refs left; at 0 the caller says at once what becomes of it, with one of these three
   void make_free(BlockId block);
   void make_covered(BlockId block);
   void make_evictable(BlockId block, const BlockUse& use);  // from refs = 0 or from covered
@@ -55,9 +56,9 @@ class BlockPool {
   static size_t index(BlockId block) { return static_cast<size_t>(block); }
 
   std::unique_ptr<EvictionPolicy> policy_;
-  std::vector<int> refs_;        // by block
-  std::vector<State> states_;    // by block
-  std::vector<BlockId> free_;    // a stack: the back goes first
+  std::vector<int> refs_;      // by block
+  std::vector<State> states_;  // by block
+  std::vector<BlockId> free_;  // a stack: the back goes first
   IndexedHeap evictable_;
   std::int64_t held_ = 0;
 };

@@ -44,7 +44,8 @@ std::span<const TokenId> KvCache::slot_tokens(std::span<const TokenId> tokens, s
   return tokens.subspan(static_cast<size_t>(slot) * size, size);
 }
 
-// --- open -----------------------------------------------------------------------------------------------------------
+// --- open
+// -----------------------------------------------------------------------------------------------------------
 
 KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& tenant) {
   CHECK(!tokens.empty());
@@ -120,7 +121,8 @@ void KvCache::find_slots(std::span<const TokenId> tokens, const LeaseState& stat
   while (found.slots > 0 && !all_serve(found.slots)) --found.slots;
   // Something is cached further on, and a window is why it is of no use. Nothing is: it is not the window's fault.
   const auto cached_further_on = [&](const std::vector<BlockId>& blocks) {
-    return std::any_of(blocks.begin() + found.slots, blocks.begin() + longest, [](BlockId b) { return b != kNoBlock; });
+    return std::any_of(blocks.begin() + found.slots, blocks.begin() + longest,
+                       [](BlockId b) { return b != kNoBlock; });
   };
   if (std::ranges::any_of(found.blocks, cached_further_on)) found.stop = ReuseStop::kWindowDropped;
   found.keys.resize(static_cast<size_t>(found.slots));
@@ -206,7 +208,8 @@ void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseStat
   }
 }
 
-// --- reserve --------------------------------------------------------------------------------------------------------
+// --- reserve
+// --------------------------------------------------------------------------------------------------------
 
 std::optional<KvCache::Need> KvCache::need_of(const LeaseState& state, size_t group, Position target) const {
   const BlockPool& pool = groups_[group].pool;
@@ -284,7 +287,8 @@ void KvCache::forget(Group& group, BlockId block) {
 
 std::vector<BlockCopy> KvCache::take_copies() { return std::exchange(copies_, {}); }
 
-// --- commit, truncate, fork, release --------------------------------------------------------------------------------
+// --- commit, truncate, fork, release
+// --------------------------------------------------------------------------------
 
 void KvCache::commit(KvLease& lease, std::span<const TokenId> tokens) {
   CHECK(lease.valid() && lease.cache_ == this);
@@ -418,7 +422,8 @@ BlockUse KvCache::use_of(const Group& group, BlockId block) const {
           static_cast<std::uint64_t>(group.config.block_bytes)};
 }
 
-// --- the rest -------------------------------------------------------------------------------------------------------
+// --- the rest
+// -------------------------------------------------------------------------------------------------------
 
 void KvCache::note(CacheEvent::Kind kind, size_t group, BlockId block) {
   if (listening_) events_.push_back({kind, group, block, tick_});

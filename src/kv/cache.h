@@ -90,7 +90,8 @@ class KvCache {
     ReuseReport report;
   };
   Opened open(std::span<const TokenId> tokens, const Tenant& tenant);
-  Position reusable(std::span<const TokenId> tokens, const Tenant& tenant) const;  // what open would pin; changes nothing
+  Position reusable(std::span<const TokenId> tokens,
+                    const Tenant& tenant) const;  // what open would pin; changes nothing
   bool reserve(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   void truncate(KvLease& lease, Position length);

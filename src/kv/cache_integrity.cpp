@@ -35,7 +35,8 @@ std::optional<std::string> KvCache::problem_in(size_t g) const {
     for (std::int64_t slot = 0; slot < lease->tables[g].slots(); ++slot) {
       const BlockId block = lease->tables[g].at(slot);
       if (block == kNoBlock) {
-        if (group.config.retention.needed(slot * size, slot * size + size - 1, length)) return "a needed block is a hole";
+        if (group.config.retention.needed(slot * size, slot * size + size - 1, length))
+          return "a needed block is a hole";
         continue;
       }
       ++refs[static_cast<size_t>(block)];
@@ -65,7 +66,8 @@ std::optional<std::string> KvCache::problem_in(size_t g) const {
         if (!published) return fmt::format("block {} is evictable and has no name", block);
         if (continued && group.config.retention.full()) return fmt::format("block {} would go before its end", block);
         break;
-      case BlockPool::State::kHeld: break;
+      case BlockPool::State::kHeld:
+        break;
     }
   }
   return std::nullopt;

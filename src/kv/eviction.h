@@ -31,7 +31,8 @@ class EvictionPolicy {
 
 // "lru": the least recently held goes first.
 // "fifo": the one published first goes first.
-// "cost": GreedyDual-Size. Priority is cost per byte on top of a floor that rises to the priority of whatever was last
+// "cost": GreedyDual-Size. Priority is cost per byte on top of a floor that rises to the priority of whatever was
+// last
 //   evicted: dear blocks outlive cheap ones of the same age, and every block that is not used again goes in the end.
 // Throws Error on any other name.
 std::unique_ptr<EvictionPolicy> make_eviction_policy(std::string_view name);

@@ -14,13 +14,20 @@ struct Words {
 
 Words words_of(ReuseStop stop) {
   switch (stop) {
-    case ReuseStop::kWholePrompt: return {"whole_prompt", "the last token is always computed"};
-    case ReuseStop::kShortTail: return {"short_tail", "what follows does not fill a block"};
-    case ReuseStop::kDiverged: return {"diverged", "the nearest cached text differs there"};
-    case ReuseStop::kEvicted: return {"evicted", "what followed was cached, and was evicted to make room"};
-    case ReuseStop::kWindowDropped: return {"window_dropped", "a layer's window no longer holds what is needed there"};
-    case ReuseStop::kNeverSeen: return {"never_seen", "what follows was never cached"};
-    case ReuseStop::kOff: return {"off", "the cache is off"};
+    case ReuseStop::kWholePrompt:
+      return {"whole_prompt", "the last token is always computed"};
+    case ReuseStop::kShortTail:
+      return {"short_tail", "what follows does not fill a block"};
+    case ReuseStop::kDiverged:
+      return {"diverged", "the nearest cached text differs there"};
+    case ReuseStop::kEvicted:
+      return {"evicted", "what followed was cached, and was evicted to make room"};
+    case ReuseStop::kWindowDropped:
+      return {"window_dropped", "a layer's window no longer holds what is needed there"};
+    case ReuseStop::kNeverSeen:
+      return {"never_seen", "what follows was never cached"};
+    case ReuseStop::kOff:
+      return {"off", "the cache is off"};
   }
   CHECK(false);
 }

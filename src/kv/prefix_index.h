@@ -77,7 +77,7 @@ class PrefixIndex {
   std::vector<Slot> slots_;      // by block
   std::vector<TokenId> tokens_;  // [block][block_tokens]
   std::unordered_map<Key256, BlockId, Key256Hash> by_key_;
-  std::unordered_map<Key256, BlockId, Key256Hash> children_;  // parent key -> first child
+  std::unordered_map<Key256, BlockId, Key256Hash> children_;      // parent key -> first child
   std::unordered_map<Key256, std::uint64_t, Key256Hash> ghosts_;  // evicted key -> tick
   std::deque<std::pair<Key256, std::uint64_t>> ghost_order_;      // oldest first; as many as there are blocks
 };

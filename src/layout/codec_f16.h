@@ -18,7 +18,8 @@ struct CodecF16 {
     const std::uint32_t sign = static_cast<std::uint32_t>(stored & 0x8000U) << 16;
     const std::uint32_t exponent = stored >> 10 & 0x1fU;
     const std::uint32_t mantissa = stored & 0x3ffU;
-    if (exponent == 0x1fU) return std::bit_cast<float>(sign | 0x7f800000U | mantissa << 13 | (mantissa ? 0x400000U : 0U));
+    if (exponent == 0x1fU)
+      return std::bit_cast<float>(sign | 0x7f800000U | mantissa << 13 | (mantissa ? 0x400000U : 0U));
     if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112U) << 23 | mantissa << 13);
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;  // zero or subnormal: exact
     return sign ? -magnitude : magnitude;

@@ -8,8 +8,8 @@
 
 namespace kvasir {
 
-// There is no prefill and no decode: a prompt's chunk, the next token and a draft to check are sequences with n, 1 and
-// k+1 rows. Kept by its builder between steps, so that a step allocates nothing.
+// There is no prefill and no decode: a prompt's chunk, the next token and a draft to check are sequences with n, 1
+// and k+1 rows. Kept by its builder between steps, so that a step allocates nothing.
 struct Batch {
   std::vector<TokenId> tokens;      // [rows]
   std::vector<Position> positions;  // [rows]

@@ -37,11 +37,7 @@ constexpr std::array<Family, 8> kFamilies{{
     {.model_type = "mistral", .architecture = Architecture::kMistral, .window = 4096},
     {.model_type = "qwen2", .architecture = Architecture::kQwen2, .window = 4096},
     {.model_type = "qwen3", .architecture = Architecture::kQwen3, .head_dim = 128, .window = 4096},
-    {.model_type = "gemma2",
-     .architecture = Architecture::kGemma2,
-     .tied = true,
-     .head_dim = 256,
-     .window = 4096},
+    {.model_type = "gemma2", .architecture = Architecture::kGemma2, .tied = true, .head_dim = 256, .window = 4096},
     {.model_type = "gemma3_text",
      .architecture = Architecture::kGemma3,
      .tied = true,
@@ -100,8 +96,8 @@ void read_sizes(const Reader& in, const Family& family, ModelConfig& config) {
   config.hidden = in.size(gpt2 ? "n_embd" : "hidden_size", ShapeLimits::kHidden);
   config.heads = in.size(gpt2 ? "n_head" : "num_attention_heads", ShapeLimits::kHeads, family.heads);
   config.vocab = in.size("vocab_size", ShapeLimits::kVocab, family.vocab);
-  config.context = in.integer(gpt2 ? "n_positions" : "max_position_embeddings", {1, ShapeLimits::kContext},
-                              family.context);
+  config.context =
+      in.integer(gpt2 ? "n_positions" : "max_position_embeddings", {1, ShapeLimits::kContext}, family.context);
   config.norm_eps = in.positive(gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", family.norm_eps);
   config.head_dim = read_head_dim(in, family, config);
   if (gpt2) {
@@ -140,8 +136,7 @@ WindowRule read_window_rule(const Reader& in, Architecture architecture) {
 // Mistral says "no window" with a null, Qwen with use_sliding_window, the others by not having the key.
 std::int64_t read_window(const Reader& in, const Family& family) {
   if (family.architecture == Architecture::kLlama || family.architecture == Architecture::kGpt2) return 0;
-  const bool qwen =
-      family.architecture == Architecture::kQwen2 || family.architecture == Architecture::kQwen3;
+  const bool qwen = family.architecture == Architecture::kQwen2 || family.architecture == Architecture::kQwen3;
   if (qwen && !in.flag("use_sliding_window").value_or(false)) return 0;
   if (!in.find("sliding_window")) return in.has_null("sliding_window") ? 0 : family.window;
   return in.integer("sliding_window", {1, ShapeLimits::kContext});
@@ -199,8 +194,7 @@ void read_rope(const Reader& in, const Family& family, RopeConfig& rope) {
   rope.rotated = in.positive("partial_rotary_factor", 1.0);
   if (std::optional<Reader> parameters = in.object("rope_parameters")) {
     // A hybrid model has one set for each kind of layer; the one of its global layers is the model's.
-    if (const std::optional<Reader> global = parameters->object("full_attention"))
-      parameters.emplace(*global);
+    if (const std::optional<Reader> global = parameters->object("full_attention")) parameters.emplace(*global);
     rope.theta = parameters->positive("rope_theta", rope.theta);
     rope.rotated = parameters->positive("partial_rotary_factor", rope.rotated);
     read_rope_scaling(*parameters, rope);
@@ -213,8 +207,7 @@ void read_rope(const Reader& in, const Family& family, RopeConfig& rope) {
 DType read_dtype(const Source& source) {
   const std::string_view key = source.holder_of("dtype").find("dtype") ? "dtype" : "torch_dtype";
   const Reader& in = source.holder_of(key);
-  const std::string_view name =
-      in.text(key).value_or("float32");  // what absence means to those who write configs
+  const std::string_view name = in.text(key).value_or("float32");  // what absence means to those who write configs
   if (name == "bfloat16") return DType::kBF16;
   if (name == "float16") return DType::kF16;
   if (name != "float32") {
@@ -225,8 +218,7 @@ DType read_dtype(const Source& source) {
 
 void read_biases(const Reader& in, ModelConfig& config) {
   const bool gpt2 = config.architecture == Architecture::kGpt2;
-  const bool by_flag =
-      config.architecture != Architecture::kMistral && config.architecture != Architecture::kPhi3;
+  const bool by_flag = config.architecture != Architecture::kMistral && config.architecture != Architecture::kPhi3;
   config.attention_bias = gpt2 || config.architecture == Architecture::kQwen2;
   config.mlp_bias = gpt2;
   if (config.attention_bias || !by_flag) return;
@@ -260,8 +252,7 @@ ModelConfig read_config(const Reader& root) {
   read_windows(in, family, config);
   if (config.architecture != Architecture::kGpt2) read_rope(in, family, config.rope);
   read_biases(in, config);
-  config.tied_embeddings =
-      source.holder_of("tie_word_embeddings").flag("tie_word_embeddings").value_or(family.tied);
+  config.tied_embeddings = source.holder_of("tie_word_embeddings").flag("tie_word_embeddings").value_or(family.tied);
   config.dtype = read_dtype(source);
   if (const auto quantization = source.holder_of("quantization_config").object("quantization_config")) {
     config.quantization = std::string(quantization->text("quant_method").value_or("unknown").substr(0, 40));
@@ -320,16 +311,16 @@ void check_shape(const ModelConfig& config, const std::string& where) {
     std::int64_t value;
     std::int64_t most;
   };
-  for (const Size& size : {Size{"the number of layers", config.layers, ShapeLimits::kLayers},
-                           Size{"the hidden size", config.hidden, ShapeLimits::kHidden},
-                           Size{"the FFN size", config.ffn, ShapeLimits::kFfn},
-                           Size{"the number of heads", config.heads, ShapeLimits::kHeads},
-                           Size{"the number of KV heads", config.kv_heads, ShapeLimits::kHeads},
-                           Size{"the head size", config.head_dim, ShapeLimits::kHeadDim},
-                           Size{"the vocabulary", config.vocab, ShapeLimits::kVocab},
-                           Size{"the context", config.context, ShapeLimits::kContext},
-                           Size{"heads times head size", std::int64_t{config.heads} * config.head_dim,
-                                ShapeLimits::kQueryWidth}}) {
+  for (const Size& size :
+       {Size{"the number of layers", config.layers, ShapeLimits::kLayers},
+        Size{"the hidden size", config.hidden, ShapeLimits::kHidden},
+        Size{"the FFN size", config.ffn, ShapeLimits::kFfn},
+        Size{"the number of heads", config.heads, ShapeLimits::kHeads},
+        Size{"the number of KV heads", config.kv_heads, ShapeLimits::kHeads},
+        Size{"the head size", config.head_dim, ShapeLimits::kHeadDim},
+        Size{"the vocabulary", config.vocab, ShapeLimits::kVocab},
+        Size{"the context", config.context, ShapeLimits::kContext},
+        Size{"heads times head size", std::int64_t{config.heads} * config.head_dim, ShapeLimits::kQueryWidth}}) {
     if (size.value < 1 || size.value > size.most) {
       fail(fmt::format("{} is {}, outside 1..{}", size.name, size.value, size.most));
     }
@@ -403,8 +394,7 @@ std::vector<KvGroup> kv_groups(const ModelConfig& config, KvFormat k_format, KvF
     const std::int64_t window = config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)];
     const auto same = [&](const KvGroup& group) { return group.retention.window == window; };
     auto group = std::ranges::find_if(groups, same);
-    if (group == groups.end())
-      group = groups.insert(groups.end(), {{}, shape, k_format, v_format, {window, 0}});
+    if (group == groups.end()) group = groups.insert(groups.end(), {{}, shape, k_format, v_format, {window, 0}});
     group->layers.push_back(layer);
   }
   return groups;

@@ -29,7 +29,7 @@ struct RopeConfig {
   double high_freq_factor = 4.0;         // llama3
   std::int64_t original_context = 8192;  // llama3
   double rotated = 1.0;                  // the share of head_dim that is rotated (partial_rotary_factor)
-  std::string other;  // kOther: the type's name, such as "yarn"; known, but not computed here
+  std::string other;                     // kOther: the type's name, such as "yarn"; known, but not computed here
 };
 
 struct ModelConfig {

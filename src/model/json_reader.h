@@ -132,8 +132,7 @@ class JsonDocument {
     simdjson::dom::object root;
     JsonReader::Element parsed;
     if (const auto error = parser_.parse(json.data(), json.size()).get(parsed); error != simdjson::SUCCESS) {
-      fail_input(fmt::format("not valid JSON: {}", simdjson::error_message(error)), where,
-                 JsonReader::kFixFile);
+      fail_input(fmt::format("not valid JSON: {}", simdjson::error_message(error)), where, JsonReader::kFixFile);
     }
     if (parsed.get_object().get(root) != simdjson::SUCCESS) {
       fail_input("not a JSON object", where, JsonReader::kFixFile);

@@ -18,16 +18,16 @@ namespace {
 
 // One transformer layer's weights. q, k and v are one matrix, and so are gate and up: fewer, larger products.
 struct Layer {
-  Buffer attention_norm;          // [hidden]
-  std::unique_ptr<Weight> qkv;    // [(heads + 2 kv_heads) * head_dim][hidden]
-  Buffer qkv_bias;                // [(heads + 2 kv_heads) * head_dim], or none
-  std::unique_ptr<Weight> out;    // [hidden][heads * head_dim]
-  Buffer out_bias;                // [hidden], or none
-  Buffer ffn_norm;                // [hidden]
+  Buffer attention_norm;            // [hidden]
+  std::unique_ptr<Weight> qkv;      // [(heads + 2 kv_heads) * head_dim][hidden]
+  Buffer qkv_bias;                  // [(heads + 2 kv_heads) * head_dim], or none
+  std::unique_ptr<Weight> out;      // [hidden][heads * head_dim]
+  Buffer out_bias;                  // [hidden], or none
+  Buffer ffn_norm;                  // [hidden]
   std::unique_ptr<Weight> gate_up;  // [2 ffn][hidden]
-  Buffer gate_up_bias;            // [2 ffn], or none
-  std::unique_ptr<Weight> down;   // [hidden][ffn]
-  Buffer down_bias;               // [hidden], or none
+  Buffer gate_up_bias;              // [2 ffn], or none
+  std::unique_ptr<Weight> down;     // [hidden][ffn]
+  Buffer down_bias;                 // [hidden], or none
 };
 
 // A step's activations, for up to max_rows rows; allocated once.
@@ -83,7 +83,8 @@ class Llama final : public Model {
     backend_.embed(*embedding_, batch.tokens, x);
     const RopeTable angles = rotate_to(batch.positions);
     for (int i = 0; i < config_.layers; ++i) {
-      attend(layers_[static_cast<size_t>(i)], batch, angles, storage.view(i), batch.sequences[storage.group_of(i)], x);
+      attend(layers_[static_cast<size_t>(i)], batch, angles, storage.view(i), batch.sequences[storage.group_of(i)],
+             x);
       feed_forward(layers_[static_cast<size_t>(i)], x);
     }
     return logits(batch, x);
@@ -153,7 +154,8 @@ class Llama final : public Model {
     return {space_.cos.as<float>(), space_.sin.as<float>(), config_.head_dim / 2};
   }
 
-  // --- loading ------------------------------------------------------------------------------------------------------
+  // --- loading
+  // ------------------------------------------------------------------------------------------------------
 
   void load_ends(const Weights& weights) {
     embedding_ = load(weights, {weights.matrix("model.embed_tokens.weight", config_.vocab, config_.hidden)});

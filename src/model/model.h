@@ -22,7 +22,7 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
-  virtual Key256 fingerprint() const = 0;         // names the weights and the config
+  virtual Key256 fingerprint() const = 0;          // names the weights and the config
   virtual std::uint64_t weight_bytes() const = 0;  // as they lie in the backend's memory, without padding
   virtual int max_rows() const = 0;                // of one batch
   virtual std::vector<std::span<const std::byte>> weight_memory() const = 0;  // where the matrices lie

@@ -67,9 +67,10 @@ std::string header_of(const std::vector<Tensor>& tensors, DType dtype) {
   std::int64_t at = 0;
   for (const Tensor& tensor : tensors) {
     const std::int64_t end = at + tensor.elements() * static_cast<std::int64_t>(bytes_of(dtype));
-    const std::string shape = tensor.cols == 0 ? fmt::format("[{}]", tensor.rows) : fmt::format("[{},{}]", tensor.rows, tensor.cols);
-    json += fmt::format(R"({}"{}":{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", at == 0 ? "" : ",", tensor.name,
-                        dtype_name(dtype), shape, at, end);
+    const std::string shape =
+        tensor.cols == 0 ? fmt::format("[{}]", tensor.rows) : fmt::format("[{},{}]", tensor.rows, tensor.cols);
+    json += fmt::format(R"({}"{}":{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", at == 0 ? "" : ",",
+                        tensor.name, dtype_name(dtype), shape, at, end);
     at = end;
   }
   json += "}";
@@ -121,7 +122,8 @@ void append(DType dtype, float value, std::vector<char>& to) {
 
 }  // namespace
 
-void write_random_model(const ModelConfig& config, const std::filesystem::path& folder, const RandomModelOptions& options) {
+void write_random_model(const ModelConfig& config, const std::filesystem::path& folder,
+                        const RandomModelOptions& options) {
   const std::vector<Tensor> tensors = tensors_of(config);
   const std::string header = header_of(tensors, config.dtype);
   std::uint64_t all = 0;
@@ -134,7 +136,9 @@ void write_random_model(const ModelConfig& config, const std::filesystem::path& 
   }
   const auto space = std::filesystem::space(folder);
   if (space.available < all + header.size()) {
-    fail_system(fmt::format("the disk has {} left, and the model needs {}", format_bytes(space.available), format_bytes(all)), folder.string());
+    fail_system(
+        fmt::format("the disk has {} left, and the model needs {}", format_bytes(space.available), format_bytes(all)),
+        folder.string());
   }
   std::ofstream file(path, std::ios::binary);
   const std::uint64_t header_bytes = header.size();
@@ -149,7 +153,8 @@ void write_random_model(const ModelConfig& config, const std::filesystem::path& 
       chunk.clear();
       const std::int64_t end = std::min(first + kChunk, tensors[t].elements());
       for (std::int64_t i = first; i < end; ++i) {
-        const float value = tensors[t].deviation == 0.0F ? 0.0F : noise(options.seed, t, static_cast<std::uint64_t>(i));
+        const float value =
+            tensors[t].deviation == 0.0F ? 0.0F : noise(options.seed, t, static_cast<std::uint64_t>(i));
         append(config.dtype, tensors[t].mean + tensors[t].deviation * value, chunk);
       }
       file.write(chunk.data(), static_cast<std::streamsize>(chunk.size()));

@@ -16,6 +16,7 @@ struct RandomModelOptions {
 
 // Writes config.json and model.safetensors; the same shape and seed give the same bytes. The folder is made if need
 // be; a model already in it is not overwritten. Throws Error.
-void write_random_model(const ModelConfig& config, const std::filesystem::path& folder, const RandomModelOptions& options);
+void write_random_model(const ModelConfig& config, const std::filesystem::path& folder,
+                        const RandomModelOptions& options);
 
 }  // namespace kvasir

@@ -25,10 +25,17 @@ std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim) {
   for (int i = 0; i < head_dim / 2; ++i) {
     const double frequency = std::pow(rope.theta, -2.0 * i / head_dim);
     switch (rope.scaling) {
-      case RopeConfig::Scaling::kNone: out.push_back(frequency); break;
-      case RopeConfig::Scaling::kLinear: out.push_back(frequency / rope.factor); break;
-      case RopeConfig::Scaling::kLlama3: out.push_back(llama3(rope, frequency)); break;
-      case RopeConfig::Scaling::kOther: CHECK(false);  // check_runnable refused it
+      case RopeConfig::Scaling::kNone:
+        out.push_back(frequency);
+        break;
+      case RopeConfig::Scaling::kLinear:
+        out.push_back(frequency / rope.factor);
+        break;
+      case RopeConfig::Scaling::kLlama3:
+        out.push_back(llama3(rope, frequency));
+        break;
+      case RopeConfig::Scaling::kOther:
+        CHECK(false);  // check_runnable refused it
     }
   }
   return out;

@@ -19,9 +19,8 @@ constexpr const char* kFix = "the file is damaged or cut off: download it again"
 // Bytes of one element, or 0 for a type whose size we do not know.
 std::uint64_t element_bytes(std::string_view dtype) {
   constexpr std::pair<std::string_view, std::uint64_t> kSizes[] = {
-      {"F64", 8},  {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4},     {"U32", 4},     {"F16", 2},
-      {"BF16", 2}, {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},      {"BOOL", 1},    {"F8_E4M3", 1},
-      {"F8_E5M2", 1}};
+      {"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4},  {"U32", 4},     {"F16", 2},    {"BF16", 2},
+      {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
   for (const auto& [name, bytes] : kSizes) {
     if (name == dtype) return bytes;
   }
@@ -40,7 +39,8 @@ class HeaderReader {
     out.shape = integers(name, entry, "shape");
     const std::vector<std::int64_t> offsets = integers(name, entry, "data_offsets");
     if (offsets.size() != 2 || offsets[0] > offsets[1] || static_cast<std::uint64_t>(offsets[1]) > data_.size()) {
-      fail(name, fmt::format("has data_offsets [{}] outside the file's {} bytes of data", fmt::join(offsets, ", "), data_.size()));
+      fail(name, fmt::format("has data_offsets [{}] outside the file's {} bytes of data", fmt::join(offsets, ", "),
+                             data_.size()));
     }
     const auto begin = static_cast<size_t>(offsets[0]);
     const auto size = static_cast<size_t>(offsets[1]) - begin;
@@ -60,7 +60,8 @@ class HeaderReader {
     std::vector<std::int64_t> out;
     for (const simdjson::dom::element item : items) {
       std::int64_t value = 0;
-      if (item.get_int64().get(value) != SUCCESS || value < 0) fail(name, fmt::format("has a {} that is no size", key));
+      if (item.get_int64().get(value) != SUCCESS || value < 0)
+        fail(name, fmt::format("has a {} that is no size", key));
       out.push_back(value);
     }
     return out;
@@ -70,10 +71,12 @@ class HeaderReader {
     std::uint64_t expected = element_bytes(tensor.dtype);
     if (expected == 0) return;  // an unknown type is refused when it is used
     for (const std::int64_t extent : tensor.shape) {
-      if (__builtin_mul_overflow(expected, static_cast<std::uint64_t>(extent), &expected)) fail(name, "has an impossible shape");
+      if (__builtin_mul_overflow(expected, static_cast<std::uint64_t>(extent), &expected))
+        fail(name, "has an impossible shape");
     }
     if (expected != size) {
-      fail(name, fmt::format("takes {} bytes where {} [{}] needs {}", size, tensor.dtype, fmt::join(tensor.shape, ", "), expected));
+      fail(name, fmt::format("takes {} bytes where {} [{}] needs {}", size, tensor.dtype,
+                             fmt::join(tensor.shape, ", "), expected));
     }
   }
 
@@ -100,7 +103,8 @@ TensorMap parse_safetensors(std::span<const std::byte> file, const std::string& 
   if (file.size() < sizeof header_bytes) fail_input("the file is shorter than a safetensors header", where, kFix);
   std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
   if (header_bytes > kLargestHeader || header_bytes > file.size() - sizeof header_bytes) {
-    fail_input(fmt::format("the header claims {} bytes, and the file has {}", header_bytes, file.size()), where, kFix);
+    fail_input(fmt::format("the header claims {} bytes, and the file has {}", header_bytes, file.size()), where,
+               kFix);
   }
   const auto header = file.subspan(sizeof header_bytes, static_cast<size_t>(header_bytes));
   simdjson::dom::parser parser;

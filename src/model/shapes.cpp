@@ -160,8 +160,7 @@ std::string canonical(std::string_view name) {
   for (const char raw : name) {
     const char c = raw >= 'A' && raw <= 'Z' ? static_cast<char>(raw - 'A' + 'a') : raw;
     const bool separator = std::string_view("-_.: ").find(c) != std::string_view::npos;
-    if (separator || (is_digit(c) && !words.back().empty() && !is_digit(words.back().back())))
-      words.emplace_back();
+    if (separator || (is_digit(c) && !words.back().empty() && !is_digit(words.back().back()))) words.emplace_back();
     if (!separator) words.back() += c;
   }
   std::string joined;
@@ -197,8 +196,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   std::ranges::stable_sort(near, {}, &std::pair<size_t, std::string_view>::first);
   std::string closest;
   for (size_t i = 0; i < kNamed; ++i) closest += fmt::format("{}{}", i == 0 ? "" : ", ", near[i].second);
-  fail_usage(fmt::format("'{}' is neither a path nor a known model", name), {},
-             "the closest known are " + closest);
+  fail_usage(fmt::format("'{}' is neither a path nor a known model", name), {}, "the closest known are " + closest);
 }
 
 const NamedShape& find_shape(std::string_view name) {
@@ -231,8 +229,7 @@ DType parse_dtype(std::string_view value) {
 }
 
 bool parse_switch(std::string_view key, std::string_view value) {
-  if (value != "0" && value != "1")
-    fail_usage(fmt::format("{}={} is not 0 or 1", key, value), kShape, "correct it");
+  if (value != "0" && value != "1") fail_usage(fmt::format("{}={} is not 0 or 1", key, value), kShape, "correct it");
   return value == "1";
 }
 
@@ -284,15 +281,13 @@ ModelConfig parse_list(std::string_view list) {
     if (equals == std::string_view::npos)
       fail_usage(fmt::format("'{}' has no '='", item), kShape, "write key=value,…");
     const std::string_view key = item.substr(0, equals);
-    if (std::ranges::find(seen, key) != seen.end())
-      fail_usage(fmt::format("'{}' is given twice", key), kShape);
+    if (std::ranges::find(seen, key) != seen.end()) fail_usage(fmt::format("'{}' is given twice", key), kShape);
     seen.push_back(key);
     apply(key, item.substr(equals + 1), config, window);
   }
   for (const SizeKey& size : kSizeKeys) {
     const bool derived = size.name == "kv_heads" || size.name == "head_dim";
-    if (config.*size.field == 0 && !derived)
-      fail_usage(fmt::format("{} is missing", size.name), kShape, "add it");
+    if (config.*size.field == 0 && !derived) fail_usage(fmt::format("{} is missing", size.name), kShape, "add it");
   }
   if (config.kv_heads == 0) config.kv_heads = config.heads;
   if (config.head_dim == 0 && config.hidden % config.heads != 0) {
@@ -320,8 +315,7 @@ const std::vector<NamedShape>& known_shapes() {
 ModelConfig shape_named(std::string_view name) { return find_shape(name).config; }
 
 ModelConfig parse_shape(std::string_view name_or_list) {
-  return name_or_list.find('=') == std::string_view::npos ? shape_named(name_or_list)
-                                                          : parse_list(name_or_list);
+  return name_or_list.find('=') == std::string_view::npos ? shape_named(name_or_list) : parse_list(name_or_list);
 }
 
 NamedShape resolve_shape(std::string_view folder_or_file_or_name) {

@@ -63,7 +63,8 @@ HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
   std::vector<std::int64_t> expected{rows, cols};
   if (tensor->shape.size() == 1 && rows == 1) expected = {cols};
   if (tensor->shape != expected) {
-    fail_input(fmt::format("tensor '{}' is {}, and the config calls for {}", name, shape_text(tensor->shape), shape_text(expected)),
+    fail_input(fmt::format("tensor '{}' is {}, and the config calls for {}", name, shape_text(tensor->shape),
+                           shape_text(expected)),
                folder_.string(), kFix);
   }
   HostWeight weight{tensor->bytes, DType::kF32, rows, cols};
@@ -95,7 +96,8 @@ Key256 Weights::fingerprint() const {
 void Weights::done_with(const HostWeight& weight) const {
   for (const SafetensorsFile& file : files_) {
     const auto all = file.file.bytes();
-    if (weight.bytes.data() >= all.data() && weight.bytes.data() < all.data() + all.size()) file.file.done_with(weight.bytes);
+    if (weight.bytes.data() >= all.data() && weight.bytes.data() < all.data() + all.size())
+      file.file.done_with(weight.bytes);
   }
 }
 

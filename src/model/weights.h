@@ -18,7 +18,8 @@ class Weights {
   explicit Weights(const std::filesystem::path& folder);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // [rows][cols]; a vector is one row. Throws Error when it is missing, has another shape, or a type we do not compute.
+  // [rows][cols]; a vector is one row. Throws Error when it is missing, has another shape, or a type we do not
+  // compute.
   HostWeight matrix(std::string_view name, int rows, int cols) const;
   HostWeight vector(std::string_view name, int size) const { return matrix(name, 1, size); }
 

@@ -8,9 +8,8 @@
 namespace kvasir {
 
 struct GpuSpec {
-  std::string_view name;  // "RTX 4090"
-  std::uint64_t
-      memory_bytes;  // the size it is sold by, in decimal GB: below what the driver reports, never above
+  std::string_view name;       // "RTX 4090"
+  std::uint64_t memory_bytes;  // the size it is sold by, in decimal GB: below what the driver reports, never above
 };
 
 std::span<const GpuSpec> known_gpus();  // smallest first

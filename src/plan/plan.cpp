@@ -95,8 +95,8 @@ MemoryPlan plan_memory(const PlanInput& input) {
   const std::uint64_t left = *input.memory_bytes - std::min(*input.memory_bytes, taken);
   plan.fits = plan.total_bytes <= *input.memory_bytes;
   plan.max_context = longest_context(input);
-  plan.max_users = static_cast<std::int64_t>(
-      std::min<std::uint64_t>(left / plan.bytes_per_request, std::uint64_t{kMostUsers}));
+  plan.max_users =
+      static_cast<std::int64_t>(std::min<std::uint64_t>(left / plan.bytes_per_request, std::uint64_t{kMostUsers}));
   share_pool(left, plan);
   if (!*plan.fits) plan.ways_out = find_ways_out(input, plan);
   return plan;

@@ -99,8 +99,7 @@ void Ways::add_shared_prefix() {
   for (const GroupPlan& group : plan_.groups) {
     if (group.retention.full()) block_bytes += static_cast<std::uint64_t>(group.layout.block_bytes());
   }
-  const std::uint64_t saved_by_block =
-      saturating_product(block_bytes, static_cast<std::uint64_t>(input_.users - 1));
+  const std::uint64_t saved_by_block = saturating_product(block_bytes, static_cast<std::uint64_t>(input_.users - 1));
   if (saved_by_block == 0 || plan_.total_bytes == std::numeric_limits<std::uint64_t>::max()) return;
   const std::uint64_t blocks = missing() / saved_by_block + (missing() % saved_by_block != 0 ? 1 : 0);
   // At most n-1 tokens are ever reused: the last one's logits are wanted.

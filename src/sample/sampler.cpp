@@ -29,7 +29,8 @@ void check_numbers(std::span<const float> logits) {
   const auto wrong = [](float logit) { return !(logit < std::numeric_limits<float>::infinity()); };  // true for NaN
   const auto impossible = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
   if (std::ranges::any_of(logits, wrong) || std::ranges::all_of(logits, impossible)) {
-    fail_input("the model's logits are not numbers", "sampling", "its weights, or a cache format too narrow for it, overflow: try --kv-dtype f32");
+    fail_input("the model's logits are not numbers", "sampling",
+               "its weights, or a cache format too narrow for it, overflow: try --kv-dtype f32");
   }
 }
 
@@ -47,7 +48,8 @@ void check_sampling(const SamplingParams& params, const std::string& where) {
   check_range(params.repetition_penalty, 0.01F, 100.0F, "repetition_penalty", where);
   check_range(params.frequency_penalty, -100.0F, 100.0F, "frequency_penalty", where);
   check_range(params.presence_penalty, -100.0F, 100.0F, "presence_penalty", where);
-  if (params.top_k < 0) fail_usage(fmt::format("top_k is {}", params.top_k), where, "use 0 for all tokens, or a count");
+  if (params.top_k < 0)
+    fail_usage(fmt::format("top_k is {}", params.top_k), where, "use 0 for all tokens, or a count");
 }
 
 Sampler::Sampler(SamplingParams params, std::span<const TokenId> prompt) : params_(std::move(params)) {

@@ -33,7 +33,8 @@ class Sampler {
  public:
   Sampler(SamplingParams params, std::span<const TokenId> prompt);
 
-  // The next token, which will stand at `position`. Changes `logits` in place. Throws Error when they are not numbers.
+  // The next token, which will stand at `position`. Changes `logits` in place. Throws Error when they are not
+  // numbers.
   TokenId sample(std::span<float> logits, Position position);
 
   // The token was appended: sample()'s answer, or one that was forced.

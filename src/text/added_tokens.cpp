@@ -17,9 +17,7 @@ bool is_word(char32_t code) {
          u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL);
 }
 
-bool whole_and(bool (*test)(char32_t), Utf8Char c) {
-  return c.kind == Utf8Char::Kind::kWhole && test(c.code);
-}
+bool whole_and(bool (*test)(char32_t), Utf8Char c) { return c.kind == Utf8Char::Kind::kWhole && test(c.code); }
 
 bool is_space(char32_t code) { return u_isUWhiteSpace(static_cast<UChar32>(code)); }
 
@@ -65,8 +63,7 @@ class AddedTokenFinder::PlainCursor {
   std::span<const TextRange> plain_;  // what is left of it
 };
 
-AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens)
-    : tokens_(std::move(tokens)), first_with_byte_{} {
+AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)), first_with_byte_{} {
   std::erase_if(tokens_, [](const AddedToken& token) { return token.content.empty(); });
   std::ranges::sort(tokens_, {}, &AddedToken::content);
   size_t at = 0;
@@ -118,8 +115,7 @@ std::optional<AddedTokenFinder::Match> AddedTokenFinder::next_at(std::string_vie
   return allowed;
 }
 
-std::vector<AddedSplit> AddedTokenFinder::split(std::string_view text,
-                                                std::span<const TextRange> plain) const {
+std::vector<AddedSplit> AddedTokenFinder::split(std::string_view text, std::span<const TextRange> plain) const {
   std::vector<AddedSplit> splits;
   PlainCursor cursor(plain);
   size_t done = 0;

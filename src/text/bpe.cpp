@@ -12,8 +12,7 @@ namespace {
 constexpr size_t kShortWord = 48;
 
 constexpr std::uint64_t pair_of(TokenId left, TokenId right) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
-         static_cast<std::uint32_t>(right);
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
 }
 
 // splitmix64's finaliser: pairs of small numbers spread over the whole table.

@@ -70,8 +70,8 @@ Value from_message(Runtime& runtime, const Json& message) {
   std::vector<std::pair<Value, Value>> items;
   for (const auto& [key, item] : message.items()) {
     const bool role = key == "role" && item.is_string() && is_known_role(item.get_ref<const std::string&>());
-    items.emplace_back(user_text(runtime, key), role ? Value::literal(item.get_ref<const std::string&>())
-                                                     : from_json(runtime, item, 2));
+    items.emplace_back(user_text(runtime, key),
+                       role ? Value::literal(item.get_ref<const std::string&>()) : from_json(runtime, item, 2));
   }
   return runtime.dict(items);
 }
@@ -81,8 +81,7 @@ jinja::Variables variables_of(Runtime& runtime, const Json& messages, const Rend
   for (const Json& message : messages) list.push_back(from_message(runtime, message));
   jinja::Variables variables{{"documents", Value::none()}};
   // Variables of the request come first, so that they cannot take the place of what follows.
-  for (const auto& [name, value] : options.variables.items())
-    variables.emplace_back(name, from_json(runtime, value));
+  for (const auto& [name, value] : options.variables.items()) variables.emplace_back(name, from_json(runtime, value));
   variables.emplace_back("messages", runtime.list(std::move(list)));
   variables.emplace_back("tools", from_json(runtime, options.tools));
   variables.emplace_back("bos_token", Value::literal(options.bos_token));
@@ -116,18 +115,15 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string where) {
   template_ = std::make_shared<const jinja::Template>(jinja::parse(source, std::move(where)));
 }
 
-std::vector<Piece> ChatTemplate::render(const nlohmann::ordered_json& messages,
-                                        const RenderOptions& options) const {
+std::vector<Piece> ChatTemplate::render(const nlohmann::ordered_json& messages, const RenderOptions& options) const {
   Runtime runtime(template_->where, options.limits, options.now.value_or(std::time(nullptr)));
   if (!messages.is_array()) runtime.fail("the messages must be a list");
   return pieces_of(jinja::evaluate(*template_, runtime, variables_of(runtime, messages, options)));
 }
 
-std::vector<Piece> ChatTemplate::render(std::span<const ChatMessage> messages,
-                                        const RenderOptions& options) const {
+std::vector<Piece> ChatTemplate::render(std::span<const ChatMessage> messages, const RenderOptions& options) const {
   Json list = Json::array();
-  for (const ChatMessage& message : messages)
-    list.push_back({{"role", message.role}, {"content", message.content}});
+  for (const ChatMessage& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});
   return render(list, options);
 }
 

@@ -46,7 +46,7 @@ struct RenderOptions {
   std::string eos_token;
   nlohmann::ordered_json tools;                                         // null: none
   nlohmann::ordered_json variables = nlohmann::ordered_json::object();  // enable_thinking and the like
-  std::optional<std::time_t> now;  // for strftime_now; nullopt: the clock's time
+  std::optional<std::time_t> now;                                       // for strftime_now; nullopt: the clock's time
   RenderLimits limits;
 };
 

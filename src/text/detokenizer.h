@@ -31,7 +31,6 @@ class Detokenizer {
 };
 
 // The text of all tokens at once: push() of each, then finish().
-std::string detokenize(const Tokenizer& tokenizer, std::span<const TokenId> tokens,
-                       Tokenizer::SkipSpecials specials);
+std::string detokenize(const Tokenizer& tokenizer, std::span<const TokenId> tokens, Tokenizer::SkipSpecials specials);
 
 }  // namespace kvasir

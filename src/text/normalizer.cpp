@@ -56,8 +56,7 @@ class Moved {
   bool inside_change(size_t source) {
     UErrorCode status = U_ZERO_ERROR;
     const auto index = static_cast<int32_t>(source);
-    if (!edits_.findSourceIndex(index, status) || !edits_.hasChange() || edits_.sourceIndex() == index)
-      return false;
+    if (!edits_.findSourceIndex(index, status) || !edits_.hasChange() || edits_.sourceIndex() == index) return false;
     begin_ = static_cast<size_t>(edits_.destinationIndex());
     end_ = begin_ + static_cast<size_t>(edits_.newLength());
     return true;
@@ -91,8 +90,7 @@ class Normalization {
     Moved moved(edits);
     for_marked_in(run, [&](TextRange part) {
       const size_t begin = part.begin == run.begin ? 0 : moved.begin_at(part.begin - run.begin);
-      const size_t end =
-          part.end == run.end ? out_.text.size() - out_begin : moved.end_at(part.end - run.begin);
+      const size_t end = part.end == run.end ? out_.text.size() - out_begin : moved.end_at(part.end - run.begin);
       mark({out_begin + begin, out_begin + end});
     });
   }

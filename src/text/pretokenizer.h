@@ -13,20 +13,11 @@
 namespace kvasir {
 
 // What happens to a match of the pattern, named as in tokenizer.json.
-enum class SplitBehavior : std::uint8_t {
-  kRemoved,
-  kIsolated,
-  kMergedWithPrevious,
-  kMergedWithNext,
-  kContiguous
-};
+enum class SplitBehavior : std::uint8_t { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 // Cuts every word at the matches of a pattern. Digits and the pattern of ByteLevel are of this kind too.
 struct SplitStep {
-  enum class Matches : std::uint8_t {
-    kPattern,
-    kRest
-  };  // kRest: "invert", the pattern describes what lies between
+  enum class Matches : std::uint8_t { kPattern, kRest };  // kRest: "invert", the pattern describes what lies between
 
   Regex pattern;
   SplitBehavior behavior = SplitBehavior::kIsolated;

@@ -52,8 +52,8 @@ class Matcher {
     while (true) {
       pcre2_set_match_limit(context_.get(),
                             static_cast<std::uint32_t>(std::min<std::uint64_t>(allowance, UINT32_MAX)));
-      const int rc = pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), from,
-                                 options, data_.get(), context_.get());
+      const int rc = pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), from, options,
+                                 data_.get(), context_.get());
       if (rc >= 0) {
         const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(data_.get());
         found = {ends[0], ends[1]};
@@ -98,8 +98,8 @@ Regex::Regex(std::string_view pattern, std::string where) : where_(std::move(whe
   PCRE2_SIZE offset = 0;
   constexpr std::uint32_t kOptions =
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
-  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                                   kOptions, &error, &offset, nullptr);
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(), kOptions,
+                                   &error, &offset, nullptr);
   if (code == nullptr) {
     std::array<PCRE2_UCHAR, 160> message{};
     pcre2_get_error_message(error, message.data(), message.size());

@@ -79,8 +79,7 @@ class Translator {
                                                              "(?<=", "(?<!", "(?>", "(?i)"};
     if (next_is("(*")) fail("has a verb");
     if (next_is("(?")) {
-      const auto* known =
-          std::ranges::find_if(kGroups, [&](std::string_view start) { return next_is(start); });
+      const auto* known = std::ranges::find_if(kGroups, [&](std::string_view start) { return next_is(start); });
       if (known == kGroups.end()) fail("has an unsupported kind of group");
       copy(known->size());
     } else {

@@ -35,8 +35,8 @@ class Encoder {
     const auto after_begin = [&](const TextRange& marked) { return marked.end <= range.begin; };
     auto marked = std::ranges::partition_point(whole.marked, after_begin);
     for (; marked != whole.marked.end() && marked->begin < range.end; ++marked) {
-      part.marked.push_back({std::max(marked->begin, range.begin) - range.begin,
-                             std::min(marked->end, range.end) - range.begin});
+      part.marked.push_back(
+          {std::max(marked->begin, range.begin) - range.begin, std::min(marked->end, range.end) - range.begin});
     }
     return part;
   }
@@ -152,10 +152,8 @@ std::string Tokenizer::decode(std::span<const TokenId> tokens, SkipSpecials spec
 }
 
 std::optional<TokenId> Tokenizer::id_of(std::string_view token_text) const {
-  if (const auto found = data_->by_content.find(token_text); found != data_->by_content.end())
-    return found->second;
-  if (const auto found = data_->by_spelling.find(token_text); found != data_->by_spelling.end())
-    return found->second;
+  if (const auto found = data_->by_content.find(token_text); found != data_->by_content.end()) return found->second;
+  if (const auto found = data_->by_spelling.find(token_text); found != data_->by_spelling.end()) return found->second;
   return std::nullopt;
 }
 

@@ -73,8 +73,7 @@ class Builder {
     TokenizerData::Token& token = data_->tokens[static_cast<size_t>(id)];
     if (token.exists) fail(fmt::format("two vocabulary entries have the id {}", id));
     const std::string_view kept = keep(spelled);
-    if (!data_->by_spelling.emplace(kept, id).second)
-      fail(fmt::format("the vocabulary has '{}' twice", spelled));
+    if (!data_->by_spelling.emplace(kept, id).second) fail(fmt::format("the vocabulary has '{}' twice", spelled));
     // An entry with characters outside the alphabet stands for its own text, as it does in the Hugging Face
     // decoder.
     const std::optional<std::string> bytes = unspell_bytes(spelled);
@@ -91,8 +90,8 @@ class Builder {
     if (token.exists && !same)
       fail(fmt::format("the added token '{}' has the id {}, which is taken", added.content, added.id));
     if (in_vocab != data_->by_spelling.end() && !same) {
-      fail(fmt::format("the added token '{}' has the id {}, but {} in the vocabulary", added.content,
-                       added.id, in_vocab->second));
+      fail(fmt::format("the added token '{}' has the id {}, but {} in the vocabulary", added.content, added.id,
+                       in_vocab->second));
     }
     const std::string_view kept = keep(added.content);
     if (!data_->by_content.emplace(kept, added.id).second)

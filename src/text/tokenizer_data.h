@@ -23,10 +23,9 @@ struct TokenizerData {
     bool special = false;
   };
 
-  std::string where;  // for errors
-  std::string
-      text_of_tokens;  // the bytes and the spellings of all tokens; views point here, so it never moves
-  std::vector<Token> tokens;                                  // by id
+  std::string where;           // for errors
+  std::string text_of_tokens;  // the bytes and the spellings of all tokens; views point here, so it never moves
+  std::vector<Token> tokens;   // by id
   std::unordered_map<std::string_view, TokenId> by_spelling;  // the vocabulary, in the byte-level alphabet
   std::unordered_map<std::string_view, TokenId> by_bytes;     // the same, as bytes: for ignore_merges
   std::unordered_map<std::string_view, TokenId> by_content;   // added tokens

@@ -18,8 +18,7 @@ bool flag_or(const JsonRef& object, std::string_view key, bool otherwise) {
 
 TokenId id_from(const JsonRef& value) {
   const std::int64_t id = value.integer();
-  if (id < 0 || id >= kMaxVocab)
-    value.fail(fmt::format("is {}: ids must be at least 0 and below {}", id, kMaxVocab));
+  if (id < 0 || id >= kMaxVocab) value.fail(fmt::format("is {}: ids must be at least 0 and below {}", id, kMaxVocab));
   return static_cast<TokenId>(id);
 }
 
@@ -60,8 +59,7 @@ void read_model(const JsonRef& model, TokenizerSpec& spec) {
     type->fail(fmt::format("is '{}', which is not supported", type->text()), "only BPE models are");
   }
   if (flag_or(model, "byte_fallback", false)) {
-    model.fail("has byte_fallback, which belongs to SentencePiece models",
-               "only byte-level BPE is supported");
+    model.fail("has byte_fallback, which belongs to SentencePiece models", "only byte-level BPE is supported");
   }
   if (model.find("dropout")) model.fail("has dropout", "set it to null: tokens must not be random");
   refuse_text(model, "continuing_subword_prefix");

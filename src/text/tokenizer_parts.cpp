@@ -70,8 +70,7 @@ SplitStep read_split(const JsonRef& part) {
   const JsonRef pattern = part.get("pattern");
   const std::optional<JsonRef> regex = pattern.find("Regex");
   const std::string source = regex ? std::string(regex->text()) : quoted(pattern.get("String").text());
-  const auto matches =
-      flag_or(part, "invert", false) ? SplitStep::Matches::kRest : SplitStep::Matches::kPattern;
+  const auto matches = flag_or(part, "invert", false) ? SplitStep::Matches::kRest : SplitStep::Matches::kPattern;
   return {Regex(source, part.where()), behavior_from(part.get("behavior")), matches};
 }
 
@@ -110,8 +109,7 @@ Surroundings read_template(const JsonRef& processor) {
       continue;
     }
     std::vector<TokenId>& side = text_seen ? around.after : around.before;
-    for (const TokenId id : template_ids(processor, piece.get("SpecialToken").get("id").text()))
-      side.push_back(id);
+    for (const TokenId id : template_ids(processor, piece.get("SpecialToken").get("id").text())) side.push_back(id);
     if (side.size() > kMaxSurroundings) single.fail("adds too many tokens");
   }
   if (!text_seen) single.fail("does not contain the sequence A");
@@ -154,8 +152,7 @@ std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer) {
     } else if (type == "ByteLevel") {
       byte_level = true;
       if (flag_or(part, "add_prefix_space", true)) steps.emplace_back(PrefixSpaceStep{});
-      if (flag_or(part, "use_regex", true))
-        steps.emplace_back(SplitStep{Regex(gpt2_pattern(), part.where())});
+      if (flag_or(part, "use_regex", true)) steps.emplace_back(SplitStep{Regex(gpt2_pattern(), part.where())});
     } else {
       refuse_type(part, "ByteLevel, Split, Digits and Sequence");
     }

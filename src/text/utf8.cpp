@@ -6,9 +6,8 @@ namespace kvasir {
 namespace {
 
 struct Lead {
-  int size = 0;  // of the whole character; 0: not a first byte
-  unsigned char second_min =
-      0x80;  // what may follow the first byte: narrower than 80…BF where overlong forms,
+  int size = 0;                     // of the whole character; 0: not a first byte
+  unsigned char second_min = 0x80;  // what may follow the first byte: narrower than 80…BF where overlong forms,
   unsigned char second_max = 0xBF;  // surrogates and codes above U+10FFFF begin
 };
 

@@ -1,6 +1,7 @@
 // libkvasir as an embedder uses it, on the shipped model: only public headers are included.
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "kvasir/kvasir.h"
@@ -35,8 +36,9 @@ TEST_F(LlmTest, ContinuesAStory) {
 }
 
 TEST_F(LlmTest, TheSecondTimeThePromptIsFound) {
-  const std::string story = "There was once a miller who had three sons, and when he died he left them nothing but his mill, "
-                            "his donkey and his cat. The eldest took the mill, the second the donkey.";
+  const std::string story =
+      "There was once a miller who had three sons, and when he died he left them nothing but his mill, "
+      "his donkey and his cat. The eldest took the mill, the second the donkey.";
   const Answer cold = llm_.generate(story, greedy(30));
   const Answer warm = llm_.generate(story, greedy(30));
   EXPECT_EQ(cold.text, warm.text);
@@ -48,7 +50,8 @@ TEST_F(LlmTest, TheSecondTimeThePromptIsFound) {
 }
 
 TEST_F(LlmTest, ABatchGivesEachAnswerItWouldHaveHadAlone) {
-  const std::vector<std::string> prompts{"The fox", "A long time ago, in a country by the sea, there lived a king", "He ran"};
+  const std::vector<std::string> prompts{"The fox", "A long time ago, in a country by the sea, there lived a king",
+                                         "He ran"};
   GenerateOptions options = greedy(25);
   options.temperature = 0.9F;
   options.seed = 11;
@@ -70,6 +73,14 @@ TEST_F(LlmTest, StreamsWhatItReturnsAndStopsWhenAsked) {
   EXPECT_EQ(cut.finish, "cancelled");
   EXPECT_EQ(cut.tokens.size(), 4U);
   EXPECT_EQ(whole.text.substr(0, cut.text.size()), cut.text);
+}
+
+TEST_F(LlmTest, AListenerThatThrowsAbandonsItsAnswerAndNothingElse) {
+  const Llm::OnText thrower = [](std::string_view) -> Llm::Next { throw std::runtime_error("enough"); };
+  EXPECT_THROW(llm_.generate("The wolf", greedy(30), thrower), std::runtime_error);
+  EXPECT_EQ(llm_.generate("Once upon a time", greedy(3)).tokens.size(), 3U);
+  const CacheInfo cache = llm_.cache();
+  EXPECT_EQ(cache.free_blocks + cache.cached_blocks, cache.blocks);
 }
 
 TEST_F(LlmTest, ChatsInTheModelsFormat) {

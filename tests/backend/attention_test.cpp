@@ -22,12 +22,14 @@ struct Span {
 // A cache whose earlier positions hold noise, and a ragged batch on top of it.
 class Scene {
  public:
-  Scene(Backend& backend, const Case& c, const std::vector<Span>& spans) : backend_(backend), case_(c), spans_(spans) {
+  Scene(Backend& backend, const Case& c, const std::vector<Span>& spans)
+      : backend_(backend), case_(c), spans_(spans) {
     const KvGroup group{{0, 1}, {c.kv_heads, c.k_dim, c.v_dim}, c.format, c.format, c.retention};
     std::int64_t blocks = 0;
     for (const Span& span : spans) {
       tables_.emplace_back();
-      for (Position p = 0; p < span.start + span.rows; p += c.block_tokens) tables_.back().push_back(static_cast<BlockId>(blocks++));
+      for (Position p = 0; p < span.start + span.rows; p += c.block_tokens)
+        tables_.back().push_back(static_cast<BlockId>(blocks++));
     }
     // Blocks lie backwards in memory: no kernel may count on their order.
     for (auto& table : tables_) {
@@ -39,7 +41,8 @@ class Scene {
   }
 
   std::vector<float> attend() {
-    const int rows = std::accumulate(spans_.begin(), spans_.end(), 0, [](int sum, const Span& s) { return sum + s.rows; });
+    const int rows =
+        std::accumulate(spans_.begin(), spans_.end(), 0, [](int sum, const Span& s) { return sum + s.rows; });
     const OwnedMatrix q(rows, case_.heads * case_.k_dim, 77);
     OwnedMatrix out(rows, case_.heads * case_.v_dim);
     const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
@@ -88,7 +91,8 @@ TEST_P(AttentionTest, EqualsRefOverFormatsGroupsAndHeads) {
                                            {3, 1, 6, 10, format, 16, {}},
                                            {8, 1, 128, 128, format, 32, {}}}) {
       const std::vector<float> expected = Scene(*ref_, c, kRagged).attend();
-      EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), expected), 5e-6) << c.heads << "/" << c.kv_heads << " x " << c.k_dim;
+      EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), expected), 5e-6)
+          << c.heads << "/" << c.kv_heads << " x " << c.k_dim;
     }
   }
 }
@@ -96,12 +100,14 @@ TEST_P(AttentionTest, EqualsRefOverFormatsGroupsAndHeads) {
 TEST_P(AttentionTest, EqualsRefOverBlockSizes) {
   for (const int block_tokens : {1, 2, 5, 16, 24, 48, 512}) {
     const Case c{4, 2, 20, 16, KvFormat::kBF16, block_tokens, {}};
-    EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), Scene(*ref_, c, kRagged).attend()), 5e-6) << block_tokens;
+    EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), Scene(*ref_, c, kRagged).attend()), 5e-6)
+        << block_tokens;
   }
 }
 
 TEST_P(AttentionTest, EqualsRefOverWindowsAndSinks) {
-  for (const Retention& retention : std::vector<Retention>{{1, 0}, {7, 0}, {16, 4}, {33, 1}, {64, 20}, {257, 0}, {100, 300}, {1000, 2}}) {
+  for (const Retention& retention :
+       std::vector<Retention>{{1, 0}, {7, 0}, {16, 4}, {33, 1}, {64, 20}, {257, 0}, {100, 300}, {1000, 2}}) {
     const Case c{4, 2, 16, 16, KvFormat::kF16, 16, retention};
     EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), Scene(*ref_, c, kRagged).attend()), 5e-6)
         << retention.window << "+" << retention.sinks;

@@ -11,7 +11,14 @@ TEST_P(MatmulTest, EqualsRefForOddShapesAndEveryType) {
     int rows, outputs, inputs;
   };
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    for (const Shape& shape : std::vector<Shape>{{1, 1, 1}, {1, 16, 16}, {1, 200, 33}, {3, 17, 64}, {5, 129, 300}, {13, 40, 257}, {40, 70, 513}, {64, 300, 90}}) {
+    for (const Shape& shape : std::vector<Shape>{{1, 1, 1},
+                                                 {1, 16, 16},
+                                                 {1, 200, 33},
+                                                 {3, 17, 64},
+                                                 {5, 129, 300},
+                                                 {13, 40, 257},
+                                                 {40, 70, 513},
+                                                 {64, 300, 90}}) {
       const OwnedWeight weight(shape.outputs, shape.inputs, dtype, 1);
       const OwnedMatrix x(shape.rows, shape.inputs, 2);
       const std::vector<float> bias = noise_vector(static_cast<size_t>(shape.outputs), 3);

@@ -25,9 +25,7 @@ Key256 sodium(const Key256& secret, std::string_view text) {
   return out;
 }
 
-Key256 hash_of(const Key256& secret, std::vector<std::string_view> parts) {
-  return keyed_hash(secret, parts);
-}
+Key256 hash_of(const Key256& secret, std::vector<std::string_view> parts) { return keyed_hash(secret, parts); }
 
 std::string length_of(std::string_view part) {
   std::string out(8, '\0');
@@ -44,10 +42,8 @@ TEST(Hash, OnePartIsPlainKeyedBlake2b) {
 
 // From an independent implementation: Python's hashlib.blake2b(digest_size=32, key=bytes(range(32))).
 TEST(Hash, KnownVectors) {
-  EXPECT_EQ(hash_of(counting(), {""}).hex(),
-            "4e51e7a913fc80137da52880fecca175bf81e117d5c68126dc2774033517ea0d");
-  EXPECT_EQ(hash_of(counting(), {"abc"}).hex(),
-            "d63a32d3e44738d7907f964316c241adaba0abfeabc32349677578a15a203f7f");
+  EXPECT_EQ(hash_of(counting(), {""}).hex(), "4e51e7a913fc80137da52880fecca175bf81e117d5c68126dc2774033517ea0d");
+  EXPECT_EQ(hash_of(counting(), {"abc"}).hex(), "d63a32d3e44738d7907f964316c241adaba0abfeabc32349677578a15a203f7f");
   EXPECT_EQ(hash_of({}, {"abc"}).hex(), "bad705ff155af631f38dc6cafdda827a31595c802f3ff585c10691c58944d89b");
 }
 
@@ -57,10 +53,9 @@ TEST(Hash, ManyPartsAreTheirLengthsAndTheirBytes) {
 }
 
 TEST(Hash, PartsDoNotRunIntoEachOther) {
-  const std::set<Key256> all{
-      hash_of({}, {"ab", "c"}),     hash_of({}, {"a", "bc"}), hash_of({}, {"abc", ""}),
-      hash_of({}, {"", "abc"}),     hash_of({}, {"abc"}),     hash_of({}, {"ab", "c", ""}),
-      hash_of({}, {"a", "b", "c"}), hash_of({}, {"", ""}),    hash_of({}, {""})};
+  const std::set<Key256> all{hash_of({}, {"ab", "c"}),     hash_of({}, {"a", "bc"}), hash_of({}, {"abc", ""}),
+                             hash_of({}, {"", "abc"}),     hash_of({}, {"abc"}),     hash_of({}, {"ab", "c", ""}),
+                             hash_of({}, {"a", "b", "c"}), hash_of({}, {"", ""}),    hash_of({}, {""})};
   EXPECT_EQ(all.size(), 9U);
 }
 

@@ -15,8 +15,7 @@ class MmapFileTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder =
-        std::filesystem::path(::testing::TempDir()) / ("kvasir_" + std::to_string(::getpid()) + test->name());
+    folder = std::filesystem::path(::testing::TempDir()) / ("kvasir_" + std::to_string(::getpid()) + test->name());
     std::filesystem::create_directories(folder);
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
@@ -77,8 +76,7 @@ TEST_F(MmapFileTest, WhatWasDoneWithCanBeReadAgain) {
   std::string text;
   for (int i = 0; i < 100'000; ++i) text += static_cast<char>(i * 7);
   const MmapFile mapped(file("f", text));
-  for (const auto& [first, count] :
-       {std::pair<size_t, size_t>{0, 100'000}, {5'000, 50'000}, {1, 10}, {99'999, 1}}) {
+  for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 100'000}, {5'000, 50'000}, {1, 10}, {99'999, 1}}) {
     mapped.done_with(mapped.bytes().subspan(first, count));
     EXPECT_TRUE(mapped.text() == text);
   }

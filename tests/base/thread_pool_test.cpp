@@ -51,9 +51,8 @@ TEST(ThreadPool, ALoopSeesAllThatTheLoopBeforeItWrote) {
   std::vector<std::int64_t> values(256, 0);
   std::vector<std::int64_t> next(256, 0);
   for (std::int64_t loop = 1; loop <= 5000; ++loop) {
-    pool.parallel_for(256, [&](std::int64_t i, int) {
-      next[static_cast<size_t>(i)] = values[static_cast<size_t>(255 - i)] + 1;
-    });
+    pool.parallel_for(
+        256, [&](std::int64_t i, int) { next[static_cast<size_t>(i)] = values[static_cast<size_t>(255 - i)] + 1; });
     values.swap(next);
     ASSERT_EQ(values, std::vector<std::int64_t>(256, loop));
   }

@@ -61,7 +61,8 @@ class ProgramTest : public ::testing::Test {
     EXPECT_NE(ran.err.find(says), std::string::npos) << ran.err;
   }
 
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("kvasir_cli_" + std::to_string(::getpid()));
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("kvasir_cli_" + std::to_string(::getpid()));
 };
 
 TEST_F(ProgramTest, TheSameTextForEveryIsaThreadCountAndWithoutTheCache) {
@@ -70,7 +71,8 @@ TEST_F(ProgramTest, TheSameTextForEveryIsaThreadCountAndWithoutTheCache) {
   EXPECT_EQ(expected.code, 0);
   EXPECT_EQ(expected.out.substr(0, 37), ", there was a little boy named Timmy.");
   EXPECT_NE(expected.err.find("prompt 5 tokens"), std::string::npos);
-  for (const char* how : {"--isa scalar", "--isa auto -t 1", "-t 2", "--no-cache", "--block-size 5", "--max-batch-tokens 2"}) {
+  for (const char* how :
+       {"--isa scalar", "--isa auto -t 1", "-t 2", "--no-cache", "--block-size 5", "--max-batch-tokens 2"}) {
     EXPECT_EQ(run(asked + how).out, expected.out) << how;
   }
 }
@@ -114,7 +116,8 @@ TEST_F(ProgramTest, BadInputExitsWith1) {
   expect_refused("run -p x -m " + damaged("model.safetensors", cut), 1, "damaged or cut off");
   expect_refused("run -p x -m " + damaged("config.json", cut), 1, "config.json");
   expect_refused("run -p x -m " + damaged("tokenizer.json", cut), 1, "tokenizer.json");
-  expect_refused("run -p x -m " + damaged("model.safetensors", [](const std::string&) { return ""; }), 1, "the file is empty");
+  expect_refused("run -p x -m " + damaged("model.safetensors", [](const std::string&) { return ""; }), 1,
+                 "the file is empty");
   const auto flipped = [](std::string text) { return text.replace(4, 1, "\xff"); };
   expect_refused("run -p x -m " + damaged("model.safetensors", flipped), 1, "header claims");
   const auto other_dtype = [](std::string text) { return text.replace(text.find("BF16"), 4, "I16\""); };

@@ -129,8 +129,10 @@ TEST_F(EngineTest, WhatCanNeverRunIsRefusedWithItsNumbers) {
   config.context = 100;
   Engine engine(*backend_, *model_, config);
   EXPECT_NE(refusal(engine, request({}, 1)).find("the prompt is empty"), std::string::npos);
-  EXPECT_NE(refusal(engine, request(std::vector<TokenId>(100, 1), 1)).find("100 tokens, and the context holds 100"), std::string::npos);
-  EXPECT_NE(refusal(engine, request({1, 101}, 1)).find("token 101 is not in the vocabulary of 101"), std::string::npos);
+  EXPECT_NE(refusal(engine, request(std::vector<TokenId>(100, 1), 1)).find("100 tokens, and the context holds 100"),
+            std::string::npos);
+  EXPECT_NE(refusal(engine, request({1, 101}, 1)).find("token 101 is not in the vocabulary of 101"),
+            std::string::npos);
   EXPECT_NE(refusal(engine, request({1, -1}, 1)).find("token -1"), std::string::npos);
   EXPECT_NE(refusal(engine, request({1}, 0)).find("0 tokens were asked for"), std::string::npos);
   Request hot = request({1}, 1);
@@ -144,7 +146,8 @@ TEST_F(EngineTest, ARequestLargerThanThePoolIsRefusedAndTheNextOneRuns) {
   const auto group = kv_groups(model_->config(), KvFormat::kF16, KvFormat::kF16)[0];
   config.kv_bytes = static_cast<std::uint64_t>(3 * make_layout(group, 16).block_bytes());
   Engine engine(*backend_, *model_, config);
-  EXPECT_NE(refusal(engine, request({1, 2, 3}, 60)).find("need more blocks than the cache has (3 of 16 tokens)"), std::string::npos);
+  EXPECT_NE(refusal(engine, request({1, 2, 3}, 60)).find("need more blocks than the cache has (3 of 16 tokens)"),
+            std::string::npos);
   Heard heard;
   engine.submit(request({1, 2, 3}, 45), into(heard));
   engine.run();
@@ -181,7 +184,8 @@ TEST_F(EngineTest, APromptLongerThanAWindowedPoolIsReadInSmallerChunks) {
   config.kv_bytes = static_cast<std::uint64_t>(4 * make_layout(group, 16).block_bytes());
   Engine engine(*backend_, *windowed, config);
   Heard heard;
-  engine.submit(request(std::vector<TokenId>(300, 5), 30), into(heard));  // chunks of 64 tokens would need five blocks
+  engine.submit(request(std::vector<TokenId>(300, 5), 30),
+                into(heard));  // chunks of 64 tokens would need five blocks
   engine.run();
   EXPECT_EQ(heard.tokens.size(), 30U);
   EXPECT_EQ(engine.cache().problem(), std::nullopt);

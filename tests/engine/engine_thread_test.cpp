@@ -66,7 +66,8 @@ TEST_F(EngineThreadTest, EveryListenerHearsItsEndWhenTheThreadGoes) {
   {
     EngineThread thread(engine_);
     for (int who = 0; who < 8; ++who) {
-      thread.submit(request(who, 400), [&ended](const Update& update) { ended += update.finish != FinishReason::kNone; });
+      thread.submit(request(who, 400),
+                    [&ended](const Update& update) { ended += update.finish != FinishReason::kNone; });
     }
   }
   EXPECT_EQ(ended, 8);

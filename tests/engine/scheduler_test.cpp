@@ -17,7 +17,8 @@ class SchedulerTest : public ::testing::Test {
 
   Sequence* add(Scheduler& scheduler, RequestId id, int prompt) {
     Request request;
-    for (int i = 0; i < prompt; ++i) request.prompt.push_back(static_cast<TokenId>(id * 1000 + static_cast<RequestId>(i)));
+    for (int i = 0; i < prompt; ++i)
+      request.prompt.push_back(static_cast<TokenId>(id * 1000 + static_cast<RequestId>(i)));
     auto sequence = std::make_unique<Sequence>(id, std::move(request), OnUpdate{});
     Sequence* out = sequence.get();
     scheduler.add(std::move(sequence));

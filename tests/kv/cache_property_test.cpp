@@ -153,9 +153,7 @@ WorldConfig any_config(Groups which) {
   return config;
 }
 
-Player any_player(Groups which) {
-  return {any_config(which), *rc::gen::inRange(1, 4), *rc::gen::inRange(1U, 3U)};
-}
+Player any_player(Groups which) { return {any_config(which), *rc::gen::inRange(1, 4), *rc::gen::inRange(1U, 3U)}; }
 
 void play_all(Player& player, const Program& program) {
   for (const Step& step : program) {

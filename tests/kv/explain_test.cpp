@@ -107,8 +107,7 @@ TEST(Explain, AnEvictedBlockIsNamedWithItsTime) {
 TEST(Explain, ABlockThatOneGroupEvictedIsEvicted) {
   World world = world_of({{{}, 8}, {{}, 3}});
   cache_text(world, run(0, 12));
-  cache_text(world,
-             run(100, 4));  // the second group gives up the end of the first text, the first group nothing
+  cache_text(world, run(100, 4));  // the second group gives up the end of the first text, the first group nothing
   expect_stop(world, run(0, 13), ReuseStop::kEvicted, 8);
   expect_stop(world, run(0, 9) + run(200, 4), ReuseStop::kEvicted, 8);  // as far as they agree
 }
@@ -117,8 +116,7 @@ TEST(Explain, AWindowThatLostItsBlocksDroppedTheHit) {
   World world = world_of({{{}, 16}, {{kBlock, 0}, 3}});
   cache_text(world, run(0, 16));
   expect_stop(world, run(0, 17), ReuseStop::kWholePrompt, 16);
-  cache_text(world,
-             run(100, 16));  // the first group has room for both; the windows of the first text are gone
+  cache_text(world, run(100, 16));  // the first group has room for both; the windows of the first text are gone
   expect_stop(world, run(0, 17), ReuseStop::kWindowDropped, 0);
 }
 

@@ -7,9 +7,7 @@ namespace {
 
 using Text = World::Text;
 
-World world_of(std::int64_t blocks) {
-  return World({4, {{{}, blocks}}, "lru", WorldConfig::Copies::kEager, 0});
-}
+World world_of(std::int64_t blocks) { return World({4, {{{}, blocks}}, "lru", WorldConfig::Copies::kEager, 0}); }
 
 TEST(Fork, BothGoOnDifferentlyAndOneCopyIsMade) {
   World world = world_of(8);

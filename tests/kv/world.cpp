@@ -59,8 +59,7 @@ ReuseReport World::open(const Text& prompt, std::uint32_t tenant) {
   }
   if (reused >= std::ssize(prompt)) fail("no token is left to compute");
   if (report.prompt_tokens != std::ssize(prompt)) fail("the report is of another prompt");
-  if ((report.stop == ReuseStop::kWholePrompt) != (reused == std::ssize(prompt) - 1))
-    fail("kWholePrompt is wrong");
+  if ((report.stop == ReuseStop::kWholePrompt) != (reused == std::ssize(prompt) - 1)) fail("kWholePrompt is wrong");
   if (report.stopped_at != reused) fail("stopped_at is not where reuse stopped");
   held_.push_back(std::move(held));
   check();
@@ -162,8 +161,7 @@ World::Row* World::row(size_t group, BlockId block, Position position) {
 void World::move_bytes() {
   const auto size = static_cast<std::ptrdiff_t>(config_.block_tokens);
   for (const BlockCopy& copy : std::exchange(pending_, {})) {
-    std::copy_n(memory_[copy.group].begin() + copy.from * size, size,
-                memory_[copy.group].begin() + copy.to * size);
+    std::copy_n(memory_[copy.group].begin() + copy.from * size, size, memory_[copy.group].begin() + copy.to * size);
     ++copies_made_;
   }
   for (const Held& held : held_) scribble(held);
@@ -197,8 +195,7 @@ void World::check_lease(const Held& held) {
     const Retention& retention = config_.groups[g].retention;
     for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
       const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
-      if (table.hole(slot) == needed)
-        return fail(needed ? "a needed block is a hole" : "an unneeded block is kept");
+      if (table.hole(slot) == needed) return fail(needed ? "a needed block is a hole" : "an unneeded block is kept");
     }
     if (!pending_.empty()) continue;  // the bytes are still on their way
     for (Position p = 0; p < length; ++p) {
@@ -214,16 +211,14 @@ void World::check_pools() {
   for (size_t g = 0; g < memory_.size(); ++g) {
     std::set<BlockId> held;
     for (const Held& one : held_) {
-      for (std::int64_t slot = 0; slot < one.lease.table(g).slots(); ++slot)
-        held.insert(one.lease.table(g).at(slot));
+      for (std::int64_t slot = 0; slot < one.lease.table(g).slots(); ++slot) held.insert(one.lease.table(g).at(slot));
     }
     held.erase(kNoBlock);
     const BlockPool& pool = cache_->pool(g);
     if (pool.held() != std::ssize(held))
       fail(fmt::format("{} blocks are held, and {} counted", held.size(), pool.held()));
     for (const auto& [block, name] : names_[g]) {
-      if (pool.state(block) == BlockPool::State::kFree)
-        fail(fmt::format("block {} is named and free", block));
+      if (pool.state(block) == BlockPool::State::kFree) fail(fmt::format("block {} is named and free", block));
     }
   }
 }

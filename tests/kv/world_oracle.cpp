@@ -71,8 +71,7 @@ bool World::has_room(const Held& held, std::int64_t tokens) const {
       const BlockId open = table.at(length / size);
       const auto holders = std::ranges::count_if(held_, [&](const Held& other) {
         const BlockTable& theirs = other.lease.table(g);
-        return std::find(theirs.data(), theirs.data() + theirs.slots(), open) !=
-               theirs.data() + theirs.slots();
+        return std::find(theirs.data(), theirs.data() + theirs.slots(), open) != theirs.data() + theirs.slots();
       });
       need += holders > 1;
     }

@@ -29,7 +29,11 @@ struct Cell {
 
   std::string name() const {
     std::string out = device == "ref" ? "ref" : isa + "_t" + std::to_string(threads);
-    out += "_" + std::string(format == KvFormat::kF32 ? "f32" : format == KvFormat::kF16 ? "f16" : "bf16") + "_" + model;
+    out += "_" +
+           std::string(format == KvFormat::kF32   ? "f32"
+                       : format == KvFormat::kF16 ? "f16"
+                                                  : "bf16") +
+           "_" + model;
     for (const std::int64_t window : windows) out += "_w" + std::to_string(window);
     return out;
   }
@@ -43,7 +47,8 @@ inline std::vector<Cell> all_cells() {
   for (const Isa isa : available_isas()) {
     for (const int threads : {1, 2}) backends.push_back({"cpu", std::string(name_of(isa)), threads, {}, {}, {}});
   }
-  const std::vector<std::pair<std::string, std::vector<std::int64_t>>> models{{"gqa", {}}, {"odd_head_dim", {}}, {"gqa", {24, 0}}};
+  const std::vector<std::pair<std::string, std::vector<std::int64_t>>> models{
+      {"gqa", {}}, {"odd_head_dim", {}}, {"gqa", {24, 0}}};
   std::vector<Cell> cells;
   for (Cell cell : backends) {
     for (const KvFormat format : kAllKvFormats) {
@@ -131,7 +136,8 @@ class Recorder {
 inline std::vector<TokenId> some_tokens(std::int64_t count, std::uint64_t seed, int vocab = 101) {
   std::vector<TokenId> out;
   for (std::int64_t i = 0; i < count; ++i) {
-    out.push_back(static_cast<TokenId>(mix(seed, static_cast<std::uint64_t>(i), 0) % static_cast<std::uint64_t>(vocab)));
+    out.push_back(
+        static_cast<TokenId>(mix(seed, static_cast<std::uint64_t>(i), 0) % static_cast<std::uint64_t>(vocab)));
   }
   return out;
 }

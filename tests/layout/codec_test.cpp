@@ -47,9 +47,9 @@ void check_boundaries(const Shape& shape) {
     const float value = Codec::decode(static_cast<std::uint16_t>(bits));
     const float next = Codec::decode(static_cast<std::uint16_t>(bits + 1));
     if (!std::isfinite(value)) continue;
-    const float middle =
-        std::isfinite(next) ? static_cast<float>((static_cast<double>(value) + static_cast<double>(next)) / 2)
-                            : value;
+    const float middle = std::isfinite(next)
+                             ? static_cast<float>((static_cast<double>(value) + static_cast<double>(next)) / 2)
+                             : value;
     for (const float at : {value, middle}) {
       for (const float x : {at, std::nextafter(at, INFINITY), std::nextafter(at, -INFINITY)}) {
         expect_nearest<Codec>(x, shape);

@@ -102,8 +102,7 @@ TEST(Config, EndAndBeginTokens) {
 }
 
 TEST(Config, RopeOldStyle) {
-  const RopeConfig linear =
-      parsed(R"("rope_theta":500000.0,"rope_scaling":{"type":"linear","factor":4})").rope;
+  const RopeConfig linear = parsed(R"("rope_theta":500000.0,"rope_scaling":{"type":"linear","factor":4})").rope;
   EXPECT_EQ(linear.scaling, RopeConfig::Scaling::kLinear);
   EXPECT_DOUBLE_EQ(linear.theta, 500000);
   EXPECT_DOUBLE_EQ(linear.factor, 4);
@@ -158,8 +157,7 @@ TEST(Config, WhatRunsToday) {
 TEST(Config, MistralWindow) {
   EXPECT_EQ(windows_of(R"("sliding_window":4096)", kMistral), (Windows{4096, 4096}));
   EXPECT_TRUE(windows_of(R"("sliding_window":null)", kMistral).empty());
-  EXPECT_TRUE(
-      windows_of(R"("sliding_window":4096)", kLlama).empty());  // llama has none, whatever the file says
+  EXPECT_TRUE(windows_of(R"("sliding_window":4096)", kLlama).empty());  // llama has none, whatever the file says
 }
 
 TEST(Config, QwenWindow) {
@@ -191,19 +189,17 @@ TEST(Config, Gemma2AlternatesAndStartsLocal) {
 }
 
 TEST(Config, LayerTypesDecide) {
-  EXPECT_EQ(
-      windows_of(R"("layer_types":["full_attention","sliding_attention","full_attention","full_attention"])",
-                 kGemma2),
-      (Windows{0, 4096, 0, 0}));
+  EXPECT_EQ(windows_of(R"("layer_types":["full_attention","sliding_attention","full_attention","full_attention"])",
+                       kGemma2),
+            (Windows{0, 4096, 0, 0}));
 }
 
 TEST(Config, Gemma3IsNestedAndOmitsDefaults) {
-  const ModelConfig config =
-      parse_config(R"({"model_type":"gemma3","torch_dtype":"bfloat16","eos_token_id":[1,106],
+  const ModelConfig config = parse_config(R"({"model_type":"gemma3","torch_dtype":"bfloat16","eos_token_id":[1,106],
     "bos_token_id":2,"text_config":{"model_type":"gemma3_text","hidden_size":2560,"intermediate_size":10240,
     "num_hidden_layers":34,"rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024},
     "vision_config":{"hidden_size":1152}})",
-                   "config.json");
+                                          "config.json");
   EXPECT_EQ(config.architecture, Architecture::kGemma3);
   EXPECT_EQ(config.heads, 8);
   EXPECT_EQ(config.kv_heads, 4);
@@ -272,8 +268,7 @@ TEST(Config, MalformedValuesAreNamed) {
            {R"("num_key_value_heads":64)", "64 KV heads do not divide 32 heads"},
            {R"("head_dim":63)", "the head size 63 is odd"},
            {R"("head_dim":0)", "head_dim is 0, outside"},
-           {R"("num_attention_heads":65536,"head_dim":16384,"num_key_value_heads":1)",
-            "heads times head size is"},
+           {R"("num_attention_heads":65536,"head_dim":16384,"num_key_value_heads":1)", "heads times head size is"},
            {R"("max_position_embeddings":0)", "max_position_embeddings is 0"},
            {R"("rms_norm_eps":0)", "rms_norm_eps is 0, and must be positive"},
            {R"("rms_norm_eps":-1e-5)", "must be positive"},
@@ -291,8 +286,7 @@ TEST(Config, MalformedValuesAreNamed) {
            {R"("rope_parameters":[])", "rope_parameters is not an object"},
            {R"("rope_parameters":{"full_attention":3})", "full_attention is not an object"},
            {R"("partial_rotary_factor":1.5)", "partial_rotary_factor is 1.5, above 1"},
-           {R"("hidden_act":"gelu")",
-            "hidden_act 'gelu' is not supported; llama models are supported with silu"},
+           {R"("hidden_act":"gelu")", "hidden_act 'gelu' is not supported; llama models are supported with silu"},
            {R"("hidden_act":3)", "hidden_act is not a string"},
            {R"("tie_word_embeddings":1)", "tie_word_embeddings is not true or false"},
            {R"("attention_bias":"no")", "attention_bias is not true or false"},
@@ -323,14 +317,12 @@ TEST(Config, MalformedWindowsAreNamed) {
             std::string::npos);
   EXPECT_NE(message(R"("layer_types":[1,2,3,4])", kGemma2).find("not a string"), std::string::npos);
   EXPECT_NE(message(R"("layer_types":"full")", kGemma2).find("not a list"), std::string::npos);
-  EXPECT_NE(message(R"("layer_types":["a","b","c","d"])", kGemma2).find("'a'; known are full"),
-            std::string::npos);
+  EXPECT_NE(message(R"("layer_types":["a","b","c","d"])", kGemma2).find("'a'; known are full"), std::string::npos);
 }
 
 TEST(Config, HostileJson) {
-  for (const char* json :
-       {"", " ", "{", "}", "[]", "null", "7", "\"x\"", "{\"model_type\":", "{]", "\xff\xfe",
-        "{\"model_type\":\"llama\"}", "{\"model_type\":\"\\u0000\\ud800\"}", "{}{}"}) {
+  for (const char* json : {"", " ", "{", "}", "[]", "null", "7", "\"x\"", "{\"model_type\":", "{]", "\xff\xfe",
+                           "{\"model_type\":\"llama\"}", "{\"model_type\":\"\\u0000\\ud800\"}", "{}{}"}) {
     EXPECT_NE(error_of(json), "no error") << json;
   }
   EXPECT_NE(error_of(std::string(100000, '[')).find("not valid JSON"), std::string::npos);

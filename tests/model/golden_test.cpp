@@ -34,7 +34,8 @@ Golden read_golden(const std::string& name) {
 std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens) {
   const auto length = static_cast<Position>(tokens.size());
   std::vector<KvStorage::GroupSpec> specs;
-  for (const KvGroup& group : kv_groups(model.config(), KvFormat::kF32, KvFormat::kF32)) specs.push_back({group, blocks_for(length, 16)});
+  for (const KvGroup& group : kv_groups(model.config(), KvFormat::kF32, KvFormat::kF32))
+    specs.push_back({group, blocks_for(length, 16)});
   KvStorage storage(backend, specs, 16);
   const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));
   Batch batch;
@@ -51,8 +52,8 @@ std::vector<float> forward(Model& model, Backend& backend, const std::vector<Tok
 class GoldenTest : public ::testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(HuggingFace, GoldenTest,
-                         ::testing::Values("mha", "gqa", "mqa_tied", "odd_head_dim", "narrow_head", "biases", "rope_llama3",
-                                           "rope_linear", "bf16", "f16_tied", "gqa_sharded"),
+                         ::testing::Values("mha", "gqa", "mqa_tied", "odd_head_dim", "narrow_head", "biases",
+                                           "rope_llama3", "rope_linear", "bf16", "f16_tied", "gqa_sharded"),
                          [](const auto& golden) { return golden.param; });
 
 TEST_P(GoldenTest, EveryBackendMatchesTransformers) {

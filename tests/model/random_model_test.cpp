@@ -14,13 +14,15 @@ namespace {
 class RandomModelTest : public ::testing::Test {
  protected:
   ~RandomModelTest() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / ("kvasir_random_" + std::to_string(::getpid()));
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("kvasir_random_" + std::to_string(::getpid()));
 };
 
 TEST_F(RandomModelTest, CanBeLoadedAndHasTheParametersOfItsShape) {
   for (const char* dtype : {"f32", "f16", "bf16"}) {
     std::filesystem::remove_all(folder_);
-    const ModelConfig shape = parse_shape(std::string("layers=2,hidden=32,ffn=48,heads=4,kv_heads=2,vocab=50,tied=0,dtype=") + dtype);
+    const ModelConfig shape =
+        parse_shape(std::string("layers=2,hidden=32,ffn=48,heads=4,kv_heads=2,vocab=50,tied=0,dtype=") + dtype);
     write_random_model(shape, folder_, {});
     const auto backend = make_backend({});
     const auto model = load_model(folder_, *backend, {16, {}});

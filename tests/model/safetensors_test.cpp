@@ -14,7 +14,8 @@
 namespace kvasir::testing {
 namespace {
 
-std::vector<std::byte> file_of(const std::string& header, size_t data_bytes, std::optional<std::uint64_t> claimed = {}) {
+std::vector<std::byte> file_of(const std::string& header, size_t data_bytes,
+                               std::optional<std::uint64_t> claimed = {}) {
   const std::uint64_t size = claimed.value_or(header.size());
   std::vector<std::byte> out(sizeof size + header.size() + data_bytes);
   std::memcpy(out.data(), &size, sizeof size);
@@ -32,7 +33,9 @@ std::string error_of(const std::vector<std::byte>& file) {
 }
 
 TEST(Safetensors, ReadsAGoodFile) {
-  const auto file = file_of(R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]}})", 32);
+  const auto file = file_of(
+      R"({"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},"__metadata__":{"format":"pt"},"b":{"dtype":"BF16","shape":[4],"data_offsets":[24,32]}})",
+      32);
   const TensorMap tensors = parse_safetensors(file, "w");
   ASSERT_EQ(tensors.size(), 2U);
   EXPECT_EQ(tensors.at("a").shape, (std::vector<std::int64_t>{2, 3}));
@@ -48,12 +51,18 @@ TEST(Safetensors, EachDefectHasItsOwnError) {
   EXPECT_NE(error_of(file_of("{\"a\":", 0)).find("not a JSON object"), std::string::npos);
   EXPECT_NE(with("3").find("has no dtype"), std::string::npos);
   EXPECT_NE(with(R"({"dtype":"F32"})").find("has no list shape"), std::string::npos);
-  EXPECT_NE(with(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})").find("shape that is no size"), std::string::npos);
+  EXPECT_NE(with(R"({"dtype":"F32","shape":[-1],"data_offsets":[0,4]})").find("shape that is no size"),
+            std::string::npos);
   EXPECT_NE(with(R"({"dtype":"F32","shape":[4],"data_offsets":[0,20]})").find("outside the file"), std::string::npos);
   EXPECT_NE(with(R"({"dtype":"F32","shape":[4],"data_offsets":[8,0]})").find("outside the file"), std::string::npos);
-  EXPECT_NE(with(R"({"dtype":"F32","shape":[5],"data_offsets":[0,16]})").find("takes 16 bytes where"), std::string::npos);
-  EXPECT_NE(with(R"({"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]})").find("impossible shape"), std::string::npos);
-  const auto overlap = file_of(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[8],"data_offsets":[4,12]}})", 16);
+  EXPECT_NE(with(R"({"dtype":"F32","shape":[5],"data_offsets":[0,16]})").find("takes 16 bytes where"),
+            std::string::npos);
+  EXPECT_NE(
+      with(R"({"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]})").find("impossible shape"),
+      std::string::npos);
+  const auto overlap = file_of(
+      R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[8],"data_offsets":[4,12]}})",
+      16);
   EXPECT_NE(error_of(overlap).find("overlaps"), std::string::npos);
 }
 
@@ -75,7 +84,10 @@ TEST(Weights, NameTheTensorThatDoesNotFitTheConfig) {
     make_llama(config, Weights(golden_dir("gqa")), *backend, {8, {}});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("mlp.gate_proj.weight' is [112, 64], and the config calls for [113, 64]"), std::string::npos) << error.what();
+    EXPECT_NE(
+        std::string(error.what()).find("mlp.gate_proj.weight' is [112, 64], and the config calls for [113, 64]"),
+        std::string::npos)
+        << error.what();
   }
 }
 
@@ -87,7 +99,8 @@ TEST(Weights, ALayerThatIsMissingIsNamed) {
     make_llama(config, Weights(golden_dir("gqa")), *backend, {8, {}});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("model.layers.2.input_layernorm.weight' is missing"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("model.layers.2.input_layernorm.weight' is missing"), std::string::npos)
+        << error.what();
   }
 }
 

@@ -69,8 +69,7 @@ TEST(Shapes, ParameterCounts) {
                                {"gpt2-large", 774'030'080},
                                {"gpt2-xl", 1'557'611'200}};
   EXPECT_EQ(all.size(), known_shapes().size());
-  for (const Known& known : all)
-    EXPECT_EQ(parameter_count(shape_named(known.name)), known.parameters) << known.name;
+  for (const Known& known : all) EXPECT_EQ(parameter_count(shape_named(known.name)), known.parameters) << known.name;
 }
 
 TEST(Shapes, AllAreSoundAndFoundByTheirOwnName) {

@@ -59,7 +59,8 @@ TEST_F(TalesTest, LossOnHeldOutTextIsThatOfTransformers) {
   const auto tokens = golden_["held_out"].get<std::vector<TokenId>>();
   const auto length = static_cast<Position>(tokens.size());
   std::vector<KvStorage::GroupSpec> specs;
-  for (const KvGroup& group : kv_groups(model_->config(), KvFormat::kF32, KvFormat::kF32)) specs.push_back({group, blocks_for(length, 16)});
+  for (const KvGroup& group : kv_groups(model_->config(), KvFormat::kF32, KvFormat::kF32))
+    specs.push_back({group, blocks_for(length, 16)});
   KvStorage storage(*backend_, specs, 16);
   const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));
   Batch batch;

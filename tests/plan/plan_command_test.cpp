@@ -120,11 +120,9 @@ TEST(PlanCommand, CommandLine) {
     std::fflush(stdout);
     return testing::internal::GetCapturedStdout();
   };
-  const std::string text =
-      output_of({"plan", "-m", "llama-3.1-8b", "-c", "65536", "--memory", "24GB", "--json"});
+  const std::string text = output_of({"plan", "-m", "llama-3.1-8b", "-c", "65536", "--memory", "24GB", "--json"});
   EXPECT_EQ(nlohmann::json::parse(text)["fits"], false);
-  EXPECT_NE(output_of({"plan", "-m", "tales", "-u", "4", "--block-size", "32"}).find("4 users"),
-            std::string::npos);
+  EXPECT_NE(output_of({"plan", "-m", "tales", "-u", "4", "--block-size", "32"}).find("4 users"), std::string::npos);
   EXPECT_THROW(output_of({"plan"}), CLI::ParseError);
   EXPECT_THROW(output_of({"plan", "-m", "tales", "-c", "0"}), CLI::ParseError);
   EXPECT_THROW(output_of({"plan", "-m", "tales", "-u", "-3"}), CLI::ParseError);

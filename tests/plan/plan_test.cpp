@@ -24,9 +24,7 @@ PlanInput input_of(const char* model, std::int64_t context, KvFormat format = Kv
 }
 
 // One layer, one head, one number each of K and V in f16: 4 bytes a token.
-KvGroup tiny_group(Retention retention = {}) {
-  return {{0}, {1, 1, 1}, KvFormat::kF16, KvFormat::kF16, retention};
-}
+KvGroup tiny_group(Retention retention = {}) { return {{0}, {1, 1, 1}, KvFormat::kF16, KvFormat::kF16, retention}; }
 
 PlanInput tiny_input(std::int64_t context, std::vector<KvGroup> groups = {tiny_group()}) {
   PlanInput input;
@@ -175,10 +173,8 @@ TEST(Plan, BlocksHeldIsWhatTheCacheKeeps) {
       for (const std::int64_t sinks : {0, 1, 3, 4, 5, 11}) {
         for (std::int64_t tokens = 1; tokens <= 45; ++tokens) {
           const Retention retention{window, sinks};
-          ASSERT_EQ(blocks_held(retention, tokens, block_tokens),
-                    counted_blocks(retention, tokens, block_tokens))
-              << "window " << window << " sinks " << sinks << " tokens " << tokens << " block "
-              << block_tokens;
+          ASSERT_EQ(blocks_held(retention, tokens, block_tokens), counted_blocks(retention, tokens, block_tokens))
+              << "window " << window << " sinks " << sinks << " tokens " << tokens << " block " << block_tokens;
         }
       }
     }
@@ -191,8 +187,7 @@ TEST(Plan, PoolBlocksAreWholeAndCanBeNamed) {
   EXPECT_EQ(pool_blocks(63, layout), 0);
   EXPECT_EQ(pool_blocks(64, layout), 1);
   EXPECT_EQ(pool_blocks(6400, layout), 100);
-  EXPECT_EQ(pool_blocks(std::numeric_limits<std::uint64_t>::max(), layout),
-            std::numeric_limits<std::int32_t>::max());
+  EXPECT_EQ(pool_blocks(std::numeric_limits<std::uint64_t>::max(), layout), std::numeric_limits<std::int32_t>::max());
 }
 
 TEST(Plan, OneGroupGetsTheWholePool) {

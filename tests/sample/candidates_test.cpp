@@ -38,11 +38,9 @@ Logits random_logits(size_t count, unsigned seed) {
 std::set<TokenId> expected(const SamplingParams& params, const Logits& logits) {
   std::vector<TokenId> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order,
-                           [&](TokenId a, TokenId b) { return logits[size_t(a)] > logits[size_t(b)]; });
+  std::ranges::stable_sort(order, [&](TokenId a, TokenId b) { return logits[size_t(a)] > logits[size_t(b)]; });
   const auto likelihood = [&](TokenId token) {
-    return std::exp((double(logits[size_t(token)]) - double(logits[size_t(order[0])])) /
-                    double(params.temperature));
+    return std::exp((double(logits[size_t(token)]) - double(logits[size_t(order[0])])) / double(params.temperature));
   };
   if (params.top_k > 0 && size_t(params.top_k) < order.size()) order.resize(size_t(params.top_k));
   std::erase_if(order, [&](TokenId token) { return likelihood(token) < double(params.min_p); });
@@ -130,8 +128,7 @@ TEST(Candidates, OfMinPAreThoseLikelyEnough) {
 TEST(Candidates, OfAllLimitsTogether) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const Logits logits = random_logits(12, seed);
-    const SamplingParams params{
-        .temperature = 0.9F, .top_k = 2 + int(seed % 9), .top_p = 0.8F, .min_p = 0.15F};
+    const SamplingParams params{.temperature = 0.9F, .top_k = 2 + int(seed % 9), .top_p = 0.8F, .min_p = 0.15F};
     EXPECT_EQ(drawn(params, logits), expected(params, logits)) << seed;
   }
 }

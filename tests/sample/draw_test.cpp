@@ -79,8 +79,7 @@ TEST(Draw, OverPositionsIsTheSoftmax) {
       Sampler sampler({.temperature = temperature, .seed = seed}, {});
       std::map<TokenId, int> counts;
       for (Position position = 0; position < kDraws; ++position) ++counts[draw(sampler, position)];
-      EXPECT_LT(chi_square(counts, static_cast<double>(temperature), kDraws), kBound)
-          << temperature << " " << seed;
+      EXPECT_LT(chi_square(counts, static_cast<double>(temperature), kDraws), kBound) << temperature << " " << seed;
     }
   }
 }

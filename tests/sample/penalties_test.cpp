@@ -14,17 +14,15 @@ namespace {
 
 using Logits = std::vector<float>;
 
-Logits penalized(const SamplingParams& params, const std::vector<TokenId>& prompt,
-                 const std::vector<TokenId>& answer, Logits logits) {
+Logits penalized(const SamplingParams& params, const std::vector<TokenId>& prompt, const std::vector<TokenId>& answer,
+                 Logits logits) {
   Sampler sampler(params, prompt);
   for (const TokenId token : answer) sampler.accept(token);
   sampler.sample(logits, 0);
   return logits;
 }
 
-TEST(Penalty, NoneLeavesTheLogitsAlone) {
-  EXPECT_EQ(penalized({}, {0, 1}, {1, 2}, {1, -2, 3}), (Logits{1, -2, 3}));
-}
+TEST(Penalty, NoneLeavesTheLogitsAlone) { EXPECT_EQ(penalized({}, {0, 1}, {1, 2}, {1, -2, 3}), (Logits{1, -2, 3})); }
 
 TEST(Penalty, RepetitionDividesPositiveAndMultipliesNegativeLogits) {
   EXPECT_EQ(penalized({.repetition_penalty = 2.0F}, {0, 1, 1}, {2, 2, 2}, {4, -3, 5, 7, -7}),
@@ -38,19 +36,17 @@ TEST(Penalty, FrequencyCountsTheAnswerAndNotThePrompt) {
 }
 
 TEST(Penalty, PresenceIsSubtractedOnceForTheAnswerAndNotThePrompt) {
-  EXPECT_EQ(penalized({.presence_penalty = 0.25F}, {0, 0}, {1, 2, 2, 2}, {1, 1, 1, 1}),
-            (Logits{1, 0.75F, 0.75F, 1}));
+  EXPECT_EQ(penalized({.presence_penalty = 0.25F}, {0, 0}, {1, 2, 2, 2}, {1, 1, 1, 1}), (Logits{1, 0.75F, 0.75F, 1}));
 }
 
 TEST(Penalty, NegativePenaltiesEncourage) {
-  EXPECT_EQ(penalized({.frequency_penalty = -1.0F, .presence_penalty = -2.0F}, {}, {0, 0}, {1, 1}),
-            (Logits{5, 1}));
+  EXPECT_EQ(penalized({.frequency_penalty = -1.0F, .presence_penalty = -2.0F}, {}, {0, 0}, {1, 1}), (Logits{5, 1}));
 }
 
 TEST(Penalty, AllTogether) {
   // 6 / 2 - 2 · 0.5 - 0.25, and of the prompt 6 / 2 alone.
-  EXPECT_EQ(penalized({.repetition_penalty = 2.0F, .frequency_penalty = 0.5F, .presence_penalty = 0.25F}, {1},
-                      {0, 0}, {6, 6, 6}),
+  EXPECT_EQ(penalized({.repetition_penalty = 2.0F, .frequency_penalty = 0.5F, .presence_penalty = 0.25F}, {1}, {0, 0},
+                      {6, 6, 6}),
             (Logits{1.75F, 3, 6}));
 }
 

@@ -14,7 +14,9 @@
 namespace kvasir::testing {
 
 inline std::filesystem::path source_dir() { return KVASIR_SOURCE_DIR; }
-inline std::filesystem::path golden_dir(const std::string& name) { return source_dir() / "tests/model/fixtures" / name; }
+inline std::filesystem::path golden_dir(const std::string& name) {
+  return source_dir() / "tests/model/fixtures" / name;
+}
 
 // A golden model; `windows` (per layer, 0 = none) makes a hybrid of it, with one cache group a window.
 inline std::unique_ptr<Model> load_golden(const std::string& name, Backend& backend, int max_rows = 512,

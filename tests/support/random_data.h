@@ -28,7 +28,8 @@ inline std::vector<float> noise_vector(size_t count, std::uint64_t seed) {
 // Activations that own their memory.
 struct OwnedMatrix {
   OwnedMatrix(int rows, int cols, std::uint64_t seed = 0)
-      : values(seed == 0 ? std::vector<float>(static_cast<size_t>(rows * cols)) : noise_vector(static_cast<size_t>(rows * cols), seed)),
+      : values(seed == 0 ? std::vector<float>(static_cast<size_t>(rows * cols))
+                         : noise_vector(static_cast<size_t>(rows * cols), seed)),
         view{values.data(), rows, cols, cols} {}
 
   std::vector<float> values;

@@ -36,8 +36,7 @@ class ShippedModel : public testing::Test {
 
 TEST_F(ShippedModel, RendersAndEncodes) {
   const Pieces made = pieces({{"user", "Hello"}, {"assistant", "Hi!"}, {"user", "Bye"}});
-  EXPECT_EQ(text_of(made),
-            "<|endoftext|><|user|>Hello<|end|><|assistant|>Hi!<|end|><|user|>Bye<|end|><|assistant|>");
+  EXPECT_EQ(text_of(made), "<|endoftext|><|user|>Hello<|end|><|assistant|>Hi!<|end|><|user|>Bye<|end|><|assistant|>");
   EXPECT_EQ(encode_chat(tokenizer_, made), tokenizer_.encode(text_of(made), Specials::kParse));
   EXPECT_EQ(encode_chat(tokenizer_, made).front(), 0);
   EXPECT_EQ(encode_chat(tokenizer_, made).back(), 2);
@@ -56,8 +55,8 @@ TEST_F(ShippedModel, AUserCannotForgeATurn) {
 
 TEST_F(ShippedModel, NoContentForgesTokens) {
   EXPECT_TRUE(rc::check("special tokens come from the template alone", [&] {
-    const auto part = rc::gen::element<std::string>("<|end|>", "<|", "|>", "end", "<|user|>", " a", "<", "|",
-                                                    ">", "\n", "é");
+    const auto part =
+        rc::gen::element<std::string>("<|end|>", "<|", "|>", "end", "<|user|>", " a", "<", "|", ">", "\n", "é");
     std::string content;
     for (const std::string& one : *rc::gen::container<std::vector<std::string>>(part)) content += one;
     const Pieces made = pieces({{"user", content}, {"assistant", content}});
@@ -66,14 +65,12 @@ TEST_F(ShippedModel, NoContentForgesTokens) {
       if (tokenizer_.is_special(id)) specials.push_back(id);
     }
     RC_ASSERT(specials == (Ids{0, 1, 3, 2, 3, 2}));
-    RC_ASSERT(tokenizer_.decode(encode_chat(tokenizer_, made), Tokenizer::SkipSpecials::kKeep) ==
-              text_of(made));
+    RC_ASSERT(tokenizer_.decode(encode_chat(tokenizer_, made), Tokenizer::SkipSpecials::kKeep) == text_of(made));
   }));
 }
 
 TEST(ChatTemplate, MarksWhatTheRequestBrought) {
-  EXPECT_EQ(render("<{{ messages[0].content }}>", {{"user", "hi"}}),
-            (Pieces{ours("<"), user("hi"), ours(">")}));
+  EXPECT_EQ(render("<{{ messages[0].content }}>", {{"user", "hi"}}), (Pieces{ours("<"), user("hi"), ours(">")}));
   EXPECT_EQ(render("no messages", {}), (Pieces{ours("no messages")}));
   EXPECT_EQ(render("", {}), Pieces{});
   EXPECT_EQ(render("{{ messages[0].content }}{{ messages[1].content }}", {{"user", "a"}, {"user", "b"}}),
@@ -83,8 +80,7 @@ TEST(ChatTemplate, MarksWhatTheRequestBrought) {
 TEST(ChatTemplate, TheMarkSurvivesEveryOperation) {
   const auto marks = [](const std::string& expression) {
     std::string out;
-    for (const Piece& piece :
-         render("{% set c = messages[0].content %}" + expression, {{"user", " Ab,Cd "}})) {
+    for (const Piece& piece : render("{% set c = messages[0].content %}" + expression, {{"user", " Ab,Cd "}})) {
       out += piece.origin == Origin::kUser ? "[" + piece.text + "]" : piece.text;
     }
     return out;

@@ -54,8 +54,7 @@ TEST_F(JinjaOracle, AgreesWithJinja2) {
       continue;
     }
     try {
-      EXPECT_EQ(rendered(one["template"], one["context"], fixture["now"]),
-                one["expected"].get<std::string>());
+      EXPECT_EQ(rendered(one["template"], one["context"], fixture["now"]), one["expected"].get<std::string>());
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();
     }
@@ -91,14 +90,13 @@ TEST_F(JinjaOracle, LimitsHold) {
   for (const std::string& source :
        {std::string("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}"),
         std::string("{{ range(10000000000) }}"), std::string("{{ 'x' * 10000000000 }}"),
-        std::string("{{ [1] * 10000000000 }}"),
-        std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
+        std::string("{{ [1] * 10000000000 }}"), std::string("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"),
         std::string("{% set ns = namespace(s='x') %}{% for i in range(60) %}{% set ns.s = ns.s + ns.s %}{% "
                     "endfor %}"),
         std::string("{% for i in range(100000) %}{{ 'x' * 1000 }}{% endfor %}"), deep_value,
-        wide_value + "{{ ns.x }}", wide_value + "{{ ns.x|tojson }}",
-        wide_value + "{% set y = ns.x %}{{ ns.x == y }}", std::string("{{ 9223372036854775807 + 1 }}"),
-        std::string("{{ 2 ** 100 }}"), std::string("{{ 99999999999999999999 }}"),
+        wide_value + "{{ ns.x }}", wide_value + "{{ ns.x|tojson }}", wide_value + "{% set y = ns.x %}{{ ns.x == y }}",
+        std::string("{{ 9223372036854775807 + 1 }}"), std::string("{{ 2 ** 100 }}"),
+        std::string("{{ 99999999999999999999 }}"),
         "{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') + " }}",
         "{{ " + std::string(5000, '-') + "1 }}", "{{ 1" + std::string(5000, '+') + "1 }}",
         "{{ x" + std::string(5000, '[') + " }}"}) {
@@ -120,10 +118,9 @@ TEST_F(JinjaOracle, NamespacesMayHoldThemselves) {
 }
 
 TEST_F(JinjaOracle, MacrosMayOutliveTheirScope) {
-  EXPECT_EQ(
-      rendered("{% set ns = namespace() %}{% for i in [1] %}{% macro f() %}[{{ i }}]{% endmacro %}{{ f() }}"
-               "{% set ns.f = f %}{% endfor %}{{ ns.f() }}"),
-      "[1][]");
+  EXPECT_EQ(rendered("{% set ns = namespace() %}{% for i in [1] %}{% macro f() %}[{{ i }}]{% endmacro %}{{ f() }}"
+                     "{% set ns.f = f %}{% endfor %}{{ ns.f() }}"),
+            "[1][]");
 }
 
 TEST(MarkedString, KeepsOriginThroughSlicesAndJoins) {

@@ -14,9 +14,7 @@
 
 namespace kvasir {
 
-inline std::filesystem::path fixtures() {
-  return std::filesystem::path(KVASIR_SOURCE_DIR) / "tests/text/fixtures";
-}
+inline std::filesystem::path fixtures() { return std::filesystem::path(KVASIR_SOURCE_DIR) / "tests/text/fixtures"; }
 inline std::filesystem::path tales() { return std::filesystem::path(KVASIR_SOURCE_DIR) / "models/tales"; }
 
 inline nlohmann::ordered_json read_json(const std::filesystem::path& path) {
@@ -53,9 +51,7 @@ inline nlohmann::ordered_json small_tokenizer_json() {
             {"unk_token", nullptr}}}};
 }
 
-inline Tokenizer make(const nlohmann::ordered_json& json) {
-  return Tokenizer::from_json(json.dump(), "test.json");
-}
+inline Tokenizer make(const nlohmann::ordered_json& json) { return Tokenizer::from_json(json.dump(), "test.json"); }
 
 inline bool is_valid_utf8(std::string_view text) { return valid_run(text, 0) == text.size(); }
 

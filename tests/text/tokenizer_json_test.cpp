@@ -37,11 +37,10 @@ Json with(const std::string& pointer, const Json& value) {
 }
 
 std::vector<std::string> words(const Json& pretokenizer, const std::string& text) {
-  Json json =
-      with("/pre_tokenizer",
-           {{"type", "Sequence"},
-            {"pretokenizers",
-             {pretokenizer, {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}});
+  Json json = with("/pre_tokenizer",
+                   {{"type", "Sequence"},
+                    {"pretokenizers",
+                     {pretokenizer, {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}}}});
   // Every pair of small letters and signs merges into nothing, so words are seen through a vocabulary of
   // whole words.
   json["model"]["merges"] = Json::array();
@@ -72,9 +71,8 @@ TEST(TokenizerJson, SplitsInEveryWay) {
   EXPECT_EQ(words(split("MergedWithNext"), "ab--cd-"), (Texts{"ab", "-", "-cd", "-"}));
   EXPECT_EQ(words(split("Contiguous"), "ab--cd-"), (Texts{"ab", "--", "cd", "-"}));
   EXPECT_EQ(words(split("Removed", true), "ab--cd-"), (Texts{"-", "-", "-"}));
-  EXPECT_EQ(
-      words({{"type", "Split"}, {"pattern", {{"String", "a.b"}}}, {"behavior", "Isolated"}}, "xa.bxacb"),
-      (Texts{"x", "a.b", "xacb"}));
+  EXPECT_EQ(words({{"type", "Split"}, {"pattern", {{"String", "a.b"}}}, {"behavior", "Isolated"}}, "xa.bxacb"),
+            (Texts{"x", "a.b", "xacb"}));
   EXPECT_EQ(words({{"type", "Digits"}, {"individual_digits", true}}, "a12b"), (Texts{"a", "1", "2", "b"}));
   EXPECT_EQ(words({{"type", "Digits"}, {"individual_digits", false}}, "a12b"), (Texts{"a", "12", "b"}));
 }
@@ -106,12 +104,11 @@ TEST(TokenizerJson, IgnoreMergesTakesWholeWords) {
 }
 
 TEST(TokenizerJson, PostProcessorsSurroundDocuments) {
-  const Json inner{{"type", "TemplateProcessing"},
-                   {"single",
-                    {{{"SpecialToken", {{"id", "<s>"}}}},
-                     {{"Sequence", {{"id", "A"}}}},
-                     {{"SpecialToken", {{"id", "E"}}}}}},
-                   {"special_tokens", {{"<s>", {{"ids", {261}}}}, {"E", {{"ids", {262}}}}}}};
+  const Json inner{
+      {"type", "TemplateProcessing"},
+      {"single",
+       {{{"SpecialToken", {{"id", "<s>"}}}}, {{"Sequence", {{"id", "A"}}}}, {{"SpecialToken", {{"id", "E"}}}}}},
+      {"special_tokens", {{"<s>", {{"ids", {261}}}}, {"E", {{"ids", {262}}}}}}};
   const Json sequence{{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, inner}}};
   for (const Json& processor : {inner, sequence}) {
     const Tokenizer tokenizer = make(with("/post_processor", processor));
@@ -141,10 +138,9 @@ TEST(TokenizerJson, RefusesWhatIsNotSupported) {
   EXPECT_NE(refusal(with("/pre_tokenizer", nullptr)), "");
   EXPECT_NE(refusal(with("/pre_tokenizer", {{"type", "Metaspace"}})).find("Metaspace"), std::string::npos);
   EXPECT_NE(refusal(with("/pre_tokenizer", {{"type", "Digits"}})).find("ByteLevel"), std::string::npos);
-  EXPECT_NE(
-      refusal(with("/pre_tokenizer", {{"type", "Sequence"},
-                                      {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "Digits"}}}}})),
-      "");
+  EXPECT_NE(refusal(with("/pre_tokenizer",
+                         {{"type", "Sequence"}, {"pretokenizers", {{{"type", "ByteLevel"}}, {{"type", "Digits"}}}}})),
+            "");
   EXPECT_NE(refusal(with("/normalizer", {{"type", "Lowercase"}})), "");
   EXPECT_NE(refusal(with("/decoder", {{"type", "WordPiece"}})), "");
   EXPECT_NE(refusal(with("/post_processor", {{"type", "BertProcessing"}})), "");
@@ -187,8 +183,8 @@ TEST(TokenizerJson, RefusesDamagedFiles) {
 
 TEST(TokenizerJson, RefusesPatternsThatTheEnginesReadDifferently) {
   for (const std::string pattern :
-       {"[a[bc]]", "[a&&b]", "\\w+", "\\h", "\\bx", "(?R)", "(*LIMIT_MATCH=1)a", "a{1,3}+", "(?m:a)",
-        "\\p{Nope}", "(", "[", "\\", "\\Kx", "[]a]", "\\C", "\\x{110000}", "(?C1)a"}) {
+       {"[a[bc]]", "[a&&b]", "\\w+", "\\h", "\\bx", "(?R)", "(*LIMIT_MATCH=1)a", "a{1,3}+", "(?m:a)", "\\p{Nope}",
+        "(", "[", "\\", "\\Kx", "[]a]", "\\C", "\\x{110000}", "(?C1)a"}) {
     EXPECT_THROW(Regex(pattern, "test"), Error) << pattern;
   }
   for (const std::string pattern :

@@ -40,8 +40,7 @@ TEST(Tokenizer, AgreesWithHuggingFaceOnEveryFixture) {
     const Json fixture = read_json(entry.path());
     const Tokenizer tokenizer = Tokenizer::from_json(fixture["tokenizer"].dump(), name);
     check_cases(tokenizer, fixture["cases"], name);
-    const bool keeps_text =
-        fixture["tokenizer"]["normalizer"].is_null() && name.find("prefix") == std::string::npos;
+    const bool keeps_text = fixture["tokenizer"]["normalizer"].is_null() && name.find("prefix") == std::string::npos;
     for (const Json& one : fixture["cases"]) {
       const std::string text = one["text"];
       if (!keeps_text) continue;
@@ -121,11 +120,9 @@ TEST(Tokenizer, PiecesMergeAcrossTheirBordersButSpecialTokensDoNot) {
   EXPECT_EQ(encode({{"<", Specials::kPlain}, {"s>", Specials::kParse}}), (Ids{'<', 's', '>'}));
   EXPECT_EQ(encode({{"<s", Specials::kParse}, {">", Specials::kPlain}}), (Ids{'<', 's', '>'}));
   EXPECT_EQ(encode({{"<", Specials::kPlain}, {"<s>", Specials::kParse}}), (Ids{'<', 261}));
-  EXPECT_EQ(encode({{"", Specials::kPlain},
-                    {"<s", Specials::kParse},
-                    {"", Specials::kPlain},
-                    {">", Specials::kParse}}),
-            Ids{261});
+  EXPECT_EQ(
+      encode({{"", Specials::kPlain}, {"<s", Specials::kParse}, {"", Specials::kPlain}, {">", Specials::kParse}}),
+      Ids{261});
 }
 
 TEST(Tokenizer, AUserCannotHideATokenOfTheTemplate) {
@@ -209,11 +206,11 @@ TEST(Tokenizer, CanBeSharedByThreads) {
 
 // Any bytes: often text, often broken, sometimes special tokens.
 rc::Gen<std::string> any_text() {
-  const auto piece = rc::gen::oneOf(
-      rc::gen::container<std::string>(rc::gen::arbitrary<char>()),
-      rc::gen::element<std::string>("hello", " ", "  ", "\n", "\r\n", "<|end|>", "<s>", "é", "中文", "😀",
-                                    "\xE4\xB8", "\xF0\x9F", "\xC0\x80", "\xED\xA0\x80", "1234", "'ll",
-                                    "\xC2\xA0", "\xE3\x80\x80", "\xC2\x85"));
+  const auto piece =
+      rc::gen::oneOf(rc::gen::container<std::string>(rc::gen::arbitrary<char>()),
+                     rc::gen::element<std::string>("hello", " ", "  ", "\n", "\r\n", "<|end|>", "<s>", "é", "中文",
+                                                   "😀", "\xE4\xB8", "\xF0\x9F", "\xC0\x80", "\xED\xA0\x80", "1234",
+                                                   "'ll", "\xC2\xA0", "\xE3\x80\x80", "\xC2\x85"));
   return rc::gen::map(rc::gen::container<std::vector<std::string>>(piece),
                       [](const std::vector<std::string>& pieces) {
                         std::string text;
@@ -238,8 +235,7 @@ TEST(Tokenizer, DecodeIsTheInverseOfEncodeForAnyBytes) {
 TEST(Tokenizer, PlainTextNeverHoldsSpecialTokens) {
   const Tokenizer tokenizer = Tokenizer::load(tales());
   EXPECT_TRUE(rc::check("kPlain gives no special token", [&] {
-    for (const TokenId id : tokenizer.encode(*any_text(), Specials::kPlain))
-      RC_ASSERT(!tokenizer.is_special(id));
+    for (const TokenId id : tokenizer.encode(*any_text(), Specials::kPlain)) RC_ASSERT(!tokenizer.is_special(id));
   }));
 }
 

@@ -27,7 +27,8 @@ inline constexpr int kTilesPerSplit = kSplitTokens / kLanes;
 inline constexpr int kRowChunk = kParts == 1 ? 4 : 2;   // query rows that share a load of K or V
 inline constexpr int kTileChunk = kParts == 1 ? 4 : 2;  // key tiles, or groups of 16 dimensions, at once
 
-// --- scores ---------------------------------------------------------------------------------------------------------
+// --- scores
+// ---------------------------------------------------------------------------------------------------------
 
 // The key tiles of a split that some row may see. All have one stride between dimensions.
 template <class T>
@@ -112,15 +113,24 @@ void score(const AttendTask& task, const KeyTiles<T>& tiles, float* scores) {
     const float* q = task.q + row * k_dim;
     float* to = scores + row * kSplitTokens;
     switch (std::min(task.rows() - row, kRowChunk)) {
-      case 1: score_rows<T, 1>(tiles, q, k_dim, to), row += 1; break;
-      case 2: score_rows<T, 2>(tiles, q, k_dim, to), row += 2; break;
-      case 3: score_rows<T, 3>(tiles, q, k_dim, to), row += 3; break;
-      default: score_rows<T, 4>(tiles, q, k_dim, to), row += 4; break;
+      case 1:
+        score_rows<T, 1>(tiles, q, k_dim, to), row += 1;
+        break;
+      case 2:
+        score_rows<T, 2>(tiles, q, k_dim, to), row += 2;
+        break;
+      case 3:
+        score_rows<T, 3>(tiles, q, k_dim, to), row += 3;
+        break;
+      default:
+        score_rows<T, 4>(tiles, q, k_dim, to), row += 4;
+        break;
     }
   }
 }
 
-// --- weights --------------------------------------------------------------------------------------------------------
+// --- weights
+// --------------------------------------------------------------------------------------------------------
 
 // What a row sees of a split, as ranges of positions inside it: first sinks, then window.
 struct Sight {
@@ -163,7 +173,8 @@ HWY_INLINE SoftmaxState weigh(float* scores, const Sight& sight) {
   return state;
 }
 
-// --- values ---------------------------------------------------------------------------------------------------------
+// --- values
+// ---------------------------------------------------------------------------------------------------------
 
 // `count` value rows, `stride` elements apart, added to R rows of o with their weights.
 template <class T>
@@ -224,7 +235,8 @@ struct Values {
       const int slot = static_cast<int>(position % layout.block_tokens);
       const int count = std::min(to - from, layout.block_tokens - slot);
       const BlockId block = task.sequence.block_of(position, layout.block_tokens);
-      const auto* rows = reinterpret_cast<const T*>(task.view.v_head(block, task.kv_head)) + task.view.v_index(slot, 0);
+      const auto* rows =
+          reinterpret_cast<const T*>(task.view.v_head(block, task.kv_head)) + task.view.v_index(slot, 0);
       mix_run<T, R>({rows, layout.shape.v_dim, count, weights + from}, o, o_stride);
       from += count;
     }
@@ -260,10 +272,18 @@ void mix(const Values<T>& values, const Sight* sights, const float* weights, Par
     const float* w = weights + row * kSplitTokens;
     float* o = out.o + row * out.stride;
     switch (std::min(rows - row, kRowChunk)) {
-      case 1: mix_rows<T, 1>(values, sights + row, w, o, out.stride), row += 1; break;
-      case 2: mix_rows<T, 2>(values, sights + row, w, o, out.stride), row += 2; break;
-      case 3: mix_rows<T, 3>(values, sights + row, w, o, out.stride), row += 3; break;
-      default: mix_rows<T, 4>(values, sights + row, w, o, out.stride), row += 4; break;
+      case 1:
+        mix_rows<T, 1>(values, sights + row, w, o, out.stride), row += 1;
+        break;
+      case 2:
+        mix_rows<T, 2>(values, sights + row, w, o, out.stride), row += 2;
+        break;
+      case 3:
+        mix_rows<T, 3>(values, sights + row, w, o, out.stride), row += 3;
+        break;
+      default:
+        mix_rows<T, 4>(values, sights + row, w, o, out.stride), row += 4;
+        break;
     }
   }
 }
@@ -288,7 +308,8 @@ void pad_values(const AttendTask& task, Position begin, Position end, float* to,
   }
 }
 
-// --- the split ------------------------------------------------------------------------------------------------------
+// --- the split
+// ------------------------------------------------------------------------------------------------------
 
 template <class K>
 void score_split(const AttendTask& task, Position begin, Position end, const AttendScratch& scratch) {
@@ -312,9 +333,15 @@ void attend_split(const AttendTask& task, std::int64_t split, const AttendScratc
   const int rows = task.rows();
   std::memset(out.o, 0, sizeof(float) * static_cast<size_t>(rows * out.stride));
   switch (task.view.layout.k_format) {
-    case KvFormat::kF32: score_split<float>(task, begin, end, scratch); break;
-    case KvFormat::kF16: score_split<hwy::float16_t>(task, begin, end, scratch); break;
-    case KvFormat::kBF16: score_split<hwy::bfloat16_t>(task, begin, end, scratch); break;
+    case KvFormat::kF32:
+      score_split<float>(task, begin, end, scratch);
+      break;
+    case KvFormat::kF16:
+      score_split<hwy::float16_t>(task, begin, end, scratch);
+      break;
+    case KvFormat::kBF16:
+      score_split<hwy::bfloat16_t>(task, begin, end, scratch);
+      break;
   }
   Sight sights[kMaxQueryRows];
   for (int row = 0; row < rows; ++row) {
@@ -322,9 +349,15 @@ void attend_split(const AttendTask& task, std::int64_t split, const AttendScratc
     out.state[row] = weigh(scratch.scores + row * kSplitTokens, sights[row]);
   }
   switch (task.view.layout.v_format) {
-    case KvFormat::kF32: mix_split<float>(task, begin, end, sights, scratch, out); break;
-    case KvFormat::kF16: mix_split<hwy::float16_t>(task, begin, end, sights, scratch, out); break;
-    case KvFormat::kBF16: mix_split<hwy::bfloat16_t>(task, begin, end, sights, scratch, out); break;
+    case KvFormat::kF32:
+      mix_split<float>(task, begin, end, sights, scratch, out);
+      break;
+    case KvFormat::kF16:
+      mix_split<hwy::float16_t>(task, begin, end, sights, scratch, out);
+      break;
+    case KvFormat::kBF16:
+      mix_split<hwy::bfloat16_t>(task, begin, end, sights, scratch, out);
+      break;
   }
 }
 

@@ -145,9 +145,11 @@ void Attention::run_spread(const AttentionBatch& batch, const Room& room, Matrix
   pool_.parallel_for(items * most_splits, [&](std::int64_t i, int thread) {
     std::byte* base = base_of(thread);
     const std::int64_t split = i % most_splits;
-    const AttendTask task = task_of(batch, items_[static_cast<size_t>(i / most_splits)], reinterpret_cast<float*>(base + room.q));
+    const AttendTask task =
+        task_of(batch, items_[static_cast<size_t>(i / most_splits)], reinterpret_cast<float*>(base + room.q));
     if (split >= splits_of(task) || !sees(task, split)) return;
-    kernels_.split(task, split, scratch_at(base, room.scores, room.keys, room.values), part_at(i / most_splits, split));
+    kernels_.split(task, split, scratch_at(base, room.scores, room.keys, room.values),
+                   part_at(i / most_splits, split));
   });
   pool_.parallel_for(items, [&](std::int64_t i, int thread) {
     const Item& item = items_[static_cast<size_t>(i)];
@@ -171,7 +173,8 @@ void Attention::finish(const AttentionBatch& batch, const Item& item, PartialRow
   const int first_row = batch.sequences[static_cast<size_t>(item.sequence)].first_row + item.first_token;
   for (int row = 0; row < item.tokens * heads_per_kv; ++row) {
     const int head = item.kv_head * heads_per_kv + row % heads_per_kv;
-    kernels_.finish(sums, row, v_dim, out.row(first_row + row / heads_per_kv) + static_cast<std::ptrdiff_t>(head) * v_dim);
+    kernels_.finish(sums, row, v_dim,
+                    out.row(first_row + row / heads_per_kv) + static_cast<std::ptrdiff_t>(head) * v_dim);
   }
 }
 

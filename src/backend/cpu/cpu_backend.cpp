@@ -42,7 +42,9 @@ class CpuBackend final : public Backend {
   CpuBackend(int threads, Isa isa)
       : isa_(isa), pool_(threads), rows_(cpu::row_kernels(isa)), matmul_(isa, pool_), attention_(isa, pool_) {}
 
-  std::string description() const override { return fmt::format("cpu, {}, {} thread{}", name_of(isa_), pool_.threads(), pool_.threads() == 1 ? "" : "s"); }
+  std::string description() const override {
+    return fmt::format("cpu, {}, {} thread{}", name_of(isa_), pool_.threads(), pool_.threads() == 1 ? "" : "s");
+  }
   std::string kernel_version() const override { return "cpu-1"; }  // neither the isa nor the threads change a bit
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
@@ -57,9 +59,12 @@ class CpuBackend final : public Backend {
       const TokenId token = tokens[static_cast<size_t>(r)];
       CHECK(token >= 0 && token < table.outputs());
       switch (mine(table).dtype) {
-        case DType::kF32: return read_column<CodecF32>(mine(table), token, out.row(r));
-        case DType::kF16: return read_column<CodecF16>(mine(table), token, out.row(r));
-        case DType::kBF16: return read_column<CodecBF16>(mine(table), token, out.row(r));
+        case DType::kF32:
+          return read_column<CodecF32>(mine(table), token, out.row(r));
+        case DType::kF16:
+          return read_column<CodecF16>(mine(table), token, out.row(r));
+        case DType::kBF16:
+          return read_column<CodecBF16>(mine(table), token, out.row(r));
       }
     });
   }
@@ -96,8 +101,8 @@ class CpuBackend final : public Backend {
             const Position position = sequence.start + i;
             const BlockId block = sequence.block_of(position, view.layout.block_tokens);
             const int row = sequence.first_row + i;
-            write_token<decltype(k_codec), decltype(v_codec)>(
-                k.row(row), v.row(row), view, block, static_cast<int>(position % view.layout.block_tokens));
+            write_token<decltype(k_codec), decltype(v_codec)>(k.row(row), v.row(row), view, block,
+                                                              static_cast<int>(position % view.layout.block_tokens));
           });
         }
       });

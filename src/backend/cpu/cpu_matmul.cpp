@@ -9,16 +9,18 @@
 namespace kvasir::cpu {
 namespace {
 
-// Inputs that a pass over the rows covers: two panels of weights and a tile of rows then stay in the L1 cache, and all
-// rows of a batch of 512 in the L2.
+// Inputs that a pass over the rows covers: two panels of weights and a tile of rows then stay in the L1 cache, and
+// all rows of a batch of 512 in the L2.
 constexpr int kInputBlock = 256;
-// Panels that one thread takes at a time when there are many rows: the rows are read from the L2 that many times less.
+// Panels that one thread takes at a time when there are many rows: the rows are read from the L2 that many times
+// less.
 constexpr int kPanelsPerItem = 8;
 
 const std::byte* row_of(std::span<const HostWeight> stacked, int row) {
   for (const HostWeight& weight : stacked) {
     if (row < weight.rows) {
-      return weight.bytes.data() + static_cast<size_t>(row) * static_cast<size_t>(weight.cols) * bytes_of(weight.dtype);
+      return weight.bytes.data() +
+             static_cast<size_t>(row) * static_cast<size_t>(weight.cols) * bytes_of(weight.dtype);
     }
     row -= weight.rows;
   }
@@ -82,7 +84,8 @@ void Matmul::run(const PanelWeight& weight, Matrix x, Matrix out) {
 void Matmul::pack_rows(Matrix x) {
   const int tile_rows = kernels_.row_tile;
   const int tiles = (x.rows + tile_rows - 1) / tile_rows;
-  const size_t bytes = sizeof(float) * static_cast<size_t>(tiles) * static_cast<size_t>(tile_rows) * static_cast<size_t>(x.cols);
+  const size_t bytes =
+      sizeof(float) * static_cast<size_t>(tiles) * static_cast<size_t>(tile_rows) * static_cast<size_t>(x.cols);
   if (packed_.bytes() < bytes) packed_ = allocate_host(bytes);
   float* packed = packed_.as<float>();
   pool_.parallel_for(tiles, [&](std::int64_t tile, int) {
@@ -130,7 +133,8 @@ void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
       for (int panel = first; panel < last; panel += at_once) {
         for (int row = 0; row < out.rows; row += tile_rows) {
           MatmulTile tile;
-          tile.x = packed_.as<float>() + static_cast<std::ptrdiff_t>(row) * inputs + static_cast<std::ptrdiff_t>(k) * tile_rows;
+          tile.x = packed_.as<float>() + static_cast<std::ptrdiff_t>(row) * inputs +
+                   static_cast<std::ptrdiff_t>(k) * tile_rows;
           tile.x_stride = tile_rows;
           tile.inputs = std::min(kInputBlock, inputs - k);
           tile.rows = std::min(tile_rows, out.rows - row);

@@ -21,8 +21,8 @@ struct PanelWeight final : Weight {
   int panels() const { return (outputs() + kLanes - 1) / kLanes; }
   std::int64_t panel_elements() const { return static_cast<std::int64_t>(inputs()) * kLanes; }
   std::byte* at(int panel, int input) const {
-    return panels_memory.as<std::byte>() +
-           (panel * panel_elements() + static_cast<std::int64_t>(input) * kLanes) * static_cast<std::int64_t>(bytes_of(dtype));
+    return panels_memory.as<std::byte>() + (panel * panel_elements() + static_cast<std::int64_t>(input) * kLanes) *
+                                               static_cast<std::int64_t>(bytes_of(dtype));
   }
 };
 

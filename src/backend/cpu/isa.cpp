@@ -10,9 +10,7 @@
 
 namespace kvasir {
 
-std::string_view name_of(Isa isa) {
-  return isa == Isa::kAvx512 ? "avx512" : isa == Isa::kAvx2 ? "avx2" : "scalar";
-}
+std::string_view name_of(Isa isa) { return isa == Isa::kAvx512 ? "avx512" : isa == Isa::kAvx2 ? "avx2" : "scalar"; }
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> out{Isa::kScalar};

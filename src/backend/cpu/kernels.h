@@ -15,33 +15,35 @@ namespace kvasir::cpu {
 
 inline constexpr int kLanes = 16;  // outputs of a weight panel, tokens of a key tile, virtual lanes of a sum
 
-// --- matmul ---------------------------------------------------------------------------------------------------------
+// --- matmul
+// ---------------------------------------------------------------------------------------------------------
 
 inline constexpr int kMaxRowTile = 12;
 
 // A few rows times a few panels, over a range of inputs. Weights: panel after panel of [inputs][16].
 // Every output is one chain of fused multiply-adds along the inputs, however the ranges are cut.
 struct MatmulTile {
-  const void* weights = nullptr;   // first panel, first input of the range
-  std::int64_t panel_stride = 0;   // elements between panels
-  const float* x = nullptr;        // [inputs][x_stride], row r of the tile in column r
+  const void* weights = nullptr;  // first panel, first input of the range
+  std::int64_t panel_stride = 0;  // elements between panels
+  const float* x = nullptr;       // [inputs][x_stride], row r of the tile in column r
   int x_stride = 0;
-  int inputs = 0;                  // of the range
-  int rows = 0;                    // 1 … row_tile
-  int panels = 0;                  // 1 or panels_at_once[rows]
+  int inputs = 0;  // of the range
+  int rows = 0;    // 1 … row_tile
+  int panels = 0;  // 1 or panels_at_once[rows]
   float* out = nullptr;
   std::int64_t out_stride = 0;
-  int columns = 0;                 // valid outputs in these panels
-  bool resume = false;             // go on from what out holds
+  int columns = 0;      // valid outputs in these panels
+  bool resume = false;  // go on from what out holds
 };
 
 struct MatmulKernels {
-  int row_tile = 1;                             // rows that one call can take
-  int panels_at_once[kMaxRowTile + 1] = {};     // by rows
-  void (*tile[3])(const MatmulTile&) = {};      // by DType
+  int row_tile = 1;                          // rows that one call can take
+  int panels_at_once[kMaxRowTile + 1] = {};  // by rows
+  void (*tile[3])(const MatmulTile&) = {};   // by DType
 };
 
-// --- rows -----------------------------------------------------------------------------------------------------------
+// --- rows
+// -----------------------------------------------------------------------------------------------------------
 
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out) = nullptr;
@@ -51,10 +53,11 @@ struct RowKernels {
   void (*rotate)(float* head, const float* cos, const float* sin, int pairs) = nullptr;
 };
 
-// --- attention ------------------------------------------------------------------------------------------------------
+// --- attention
+// ------------------------------------------------------------------------------------------------------
 
-// Contexts are summed in splits of this many tokens, at fixed positions: a split's result is the same whoever computes
-// it, and splits merge in order.
+// Contexts are summed in splits of this many tokens, at fixed positions: a split's result is the same whoever
+// computes it, and splits merge in order.
 inline constexpr int kSplitTokens = 256;
 inline constexpr int kMaxQueryRows = 32;
 
@@ -64,8 +67,8 @@ struct AttendTask {
   SequenceView sequence;
   int kv_head = 0;
   int heads_per_kv = 1;
-  int first_token = 0;  // row inside the sequence
-  int tokens = 0;       // tokens * heads_per_kv <= kMaxQueryRows
+  int first_token = 0;       // row inside the sequence
+  int tokens = 0;            // tokens * heads_per_kv <= kMaxQueryRows
   const float* q = nullptr;  // [rows][k_dim], rows = tokens * heads_per_kv, token-major; already scaled
 
   int rows() const { return tokens * heads_per_kv; }
@@ -80,9 +83,9 @@ struct PartialRows {
 };
 
 struct AttendScratch {
-  float* scores = nullptr;   // [kMaxQueryRows][kSplitTokens]
+  float* scores = nullptr;    // [kMaxQueryRows][kSplitTokens]
   std::byte* keys = nullptr;  // 16 gathered key tiles, for block sizes that 16 does not divide
-  float* values = nullptr;   // [kSplitTokens][stride], for value rows that 16 does not divide
+  float* values = nullptr;    // [kSplitTokens][stride], for value rows that 16 does not divide
 };
 
 struct AttentionKernels {
@@ -91,11 +94,12 @@ struct AttentionKernels {
   void (*finish)(PartialRows sums, int row, int v_dim, float* out) = nullptr;
 };
 
-// --- what the machine can do ----------------------------------------------------------------------------------------
+// --- what the machine can do
+// ----------------------------------------------------------------------------------------
 
 struct LimitKernels {
   float (*read)(const float* from, size_t floats, int streams) = nullptr;  // 2, 4, 8 or 16 streams
-  float (*multiply)(std::int64_t rounds, float seed) = nullptr;     // 16 x 16 fused multiply-adds a round
+  float (*multiply)(std::int64_t rounds, float seed) = nullptr;            // 16 x 16 fused multiply-adds a round
 };
 
 MatmulKernels matmul_kernels(Isa isa);

@@ -77,15 +77,15 @@ HWY_INLINE Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
   return out;
 }
 
-#define KVASIR_LANEWISE(name, expression)                    \
-  HWY_INLINE Lanes name(const Lanes& a, const Lanes& b) {    \
-    Lanes out;                                               \
-    for (int i = 0; i < kParts; ++i) {                       \
-      const FloatVec x = a.part[i];                          \
-      const FloatVec y = b.part[i];                          \
-      out.part[i] = expression;                              \
-    }                                                        \
-    return out;                                              \
+#define KVASIR_LANEWISE(name, expression)                 \
+  HWY_INLINE Lanes name(const Lanes& a, const Lanes& b) { \
+    Lanes out;                                            \
+    for (int i = 0; i < kParts; ++i) {                    \
+      const FloatVec x = a.part[i];                       \
+      const FloatVec y = b.part[i];                       \
+      out.part[i] = expression;                           \
+    }                                                     \
+    return out;                                           \
   }
 KVASIR_LANEWISE(add, hn::Add(x, y))
 KVASIR_LANEWISE(sub, hn::Sub(x, y))

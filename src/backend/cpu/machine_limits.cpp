@@ -30,10 +30,14 @@ HWY_INLINE float read_as(const float* from, size_t floats) {
 
 float read_streams(const float* from, size_t floats, int streams) {
   switch (streams) {
-    case 2: return read_as<2>(from, floats);
-    case 4: return read_as<4>(from, floats);
-    case 8: return read_as<8>(from, floats);
-    default: return read_as<16>(from, floats);
+    case 2:
+      return read_as<2>(from, floats);
+    case 4:
+      return read_as<4>(from, floats);
+    case 8:
+      return read_as<8>(from, floats);
+    default:
+      return read_as<16>(from, floats);
   }
 }
 
@@ -91,7 +95,8 @@ std::vector<std::span<const float>> pieces_of(const std::vector<std::span<const 
   std::vector<std::span<const float>> pieces;
   for (const std::span<const std::byte> region : memory) {
     const std::span all(reinterpret_cast<const float*>(region.data()), region.size() / sizeof(float));
-    for (size_t at = 0; at + 4096 <= all.size(); at += kPiece) pieces.push_back(all.subspan(at, std::min(kPiece, all.size() - at)));
+    for (size_t at = 0; at + 4096 <= all.size(); at += kPiece)
+      pieces.push_back(all.subspan(at, std::min(kPiece, all.size() - at)));
   }
   return pieces;
 }
@@ -109,10 +114,11 @@ MachineLimits measure_machine(Isa isa, int threads, const std::vector<std::span<
   for (const std::span<const float> piece : pieces) bytes += piece.size_bytes();
   double read = 1e9;
   for (const int streams : {2, 4, 8, 16}) {
-    read = std::min(read, cpu::best_seconds(pool, static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i, int thread) {
-      const std::span<const float> piece = pieces[static_cast<size_t>(i)];
-      sink[static_cast<size_t>(thread) * 16] = kernels.read(piece.data(), piece.size(), streams);
-    }));
+    read = std::min(
+        read, cpu::best_seconds(pool, static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i, int thread) {
+          const std::span<const float> piece = pieces[static_cast<size_t>(i)];
+          sink[static_cast<size_t>(thread) * 16] = kernels.read(piece.data(), piece.size(), streams);
+        }));
   }
 
   const std::int64_t rounds = isa == Isa::kScalar ? 100'000 : 8'000'000;

@@ -80,18 +80,30 @@ void tile_of_rows(const MatmulTile& t) {
 template <class T>
 void tile(const MatmulTile& t) {
   switch (t.rows) {
-    case 1: return tile_of_rows<T, 1>(t);
-    case 2: return tile_of_rows<T, 2>(t);
-    case 3: return tile_of_rows<T, 3>(t);
-    case 4: return tile_of_rows<T, 4>(t);
-    case 5: return tile_of_rows<T, 5>(t);
-    case 6: return tile_of_rows<T, 6>(t);
-    case 7: return tile_of_rows<T, 7>(t);
-    case 8: return tile_of_rows<T, 8>(t);
-    case 9: return tile_of_rows<T, 9>(t);
-    case 10: return tile_of_rows<T, 10>(t);
-    case 11: return tile_of_rows<T, 11>(t);
-    case 12: return tile_of_rows<T, 12>(t);
+    case 1:
+      return tile_of_rows<T, 1>(t);
+    case 2:
+      return tile_of_rows<T, 2>(t);
+    case 3:
+      return tile_of_rows<T, 3>(t);
+    case 4:
+      return tile_of_rows<T, 4>(t);
+    case 5:
+      return tile_of_rows<T, 5>(t);
+    case 6:
+      return tile_of_rows<T, 6>(t);
+    case 7:
+      return tile_of_rows<T, 7>(t);
+    case 8:
+      return tile_of_rows<T, 8>(t);
+    case 9:
+      return tile_of_rows<T, 9>(t);
+    case 10:
+      return tile_of_rows<T, 10>(t);
+    case 11:
+      return tile_of_rows<T, 11>(t);
+    case 12:
+      return tile_of_rows<T, 12>(t);
   }
 }
 

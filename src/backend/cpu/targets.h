@@ -7,10 +7,13 @@
 #include "base/check.h"
 
 // KVASIR_CHOOSE(isa, table): the table() of the target that serves this isa.
-#define KVASIR_CHOOSE(isa, table)                       \
-  switch (isa) {                                        \
-    case Isa::kAvx512: return N_AVX3::table();          \
-    case Isa::kAvx2: return N_AVX2::table();            \
-    case Isa::kScalar: return N_SCALAR::table();        \
-  }                                                     \
+#define KVASIR_CHOOSE(isa, table) \
+  switch (isa) {                  \
+    case Isa::kAvx512:            \
+      return N_AVX3::table();     \
+    case Isa::kAvx2:              \
+      return N_AVX2::table();     \
+    case Isa::kScalar:            \
+      return N_SCALAR::table();   \
+  }                               \
   CHECK(false)

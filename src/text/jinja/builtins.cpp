@@ -19,8 +19,7 @@ std::int64_t bound_integer(Runtime& runtime, const Value& value) {
 
 Value range(Runtime& runtime, const Arguments& arguments) {
   const std::vector<Value>& plain = arguments.plain;
-  if (plain.empty() || plain.size() > 3 || !arguments.named.empty())
-    runtime.fail("range needs one to three numbers");
+  if (plain.empty() || plain.size() > 3 || !arguments.named.empty()) runtime.fail("range needs one to three numbers");
   const std::int64_t start = plain.size() == 1 ? 0 : bound_integer(runtime, plain[0]);
   const std::int64_t stop = bound_integer(runtime, plain[plain.size() == 1 ? 0 : 1]);
   const std::int64_t step = plain.size() == 3 ? bound_integer(runtime, plain[2]) : 1;
@@ -64,8 +63,7 @@ Value raise_exception(Runtime& runtime, const Arguments& arguments) {
 
 Value strftime_now(Runtime& runtime, const Arguments& arguments) {
   const Value format = arguments.bind(runtime, {"format"})[0];
-  if (format.as_string() == nullptr || format.as_string()->size() > 256)
-    runtime.fail("strftime_now needs a format");
+  if (format.as_string() == nullptr || format.as_string()->size() > 256) runtime.fail("strftime_now needs a format");
   const std::time_t now = runtime.now();
   std::tm local{};
   ::localtime_r(&now, &local);

@@ -22,8 +22,7 @@ Interpreter::Level::Level(Interpreter& interpreter) : interpreter_(interpreter) 
   }
 }
 
-Interpreter::Inner::Inner(Interpreter& interpreter, std::shared_ptr<Scope> parent)
-    : interpreter_(interpreter) {
+Interpreter::Inner::Inner(Interpreter& interpreter, std::shared_ptr<Scope> parent) : interpreter_(interpreter) {
   auto inner = std::make_shared<Scope>();
   inner->parent = std::move(parent);
   outer_ = std::exchange(interpreter_.scope_, std::move(inner));

@@ -20,8 +20,7 @@ ExpressionParser::Level::Level(ExpressionParser& parser) : parser_(parser) {
 }
 
 void ExpressionParser::fail(std::string problem) const {
-  fail_input(std::move(problem), fmt::format("{} line {}", where_, current().line),
-             "correct the chat template");
+  fail_input(std::move(problem), fmt::format("{} line {}", where_, current().line), "correct the chat template");
 }
 
 Token ExpressionParser::take() {
@@ -164,8 +163,7 @@ ExprPtr ExpressionParser::comparison() {
   std::unique_ptr<Expr> expr;
   while (true) {
     std::string op;
-    if (current().kind == TokenKind::kOperator &&
-        std::ranges::find(kOperators, current().text) != kOperators.end()) {
+    if (current().kind == TokenKind::kOperator && std::ranges::find(kOperators, current().text) != kOperators.end()) {
       op = take().text;
     } else if (accept_name("in")) {
       op = "in";

@@ -12,8 +12,7 @@ namespace kvasir::jinja {
 
 class ExpressionParser {
  public:
-  ExpressionParser(std::vector<Token> tokens, const std::string& where)
-      : tokens_(std::move(tokens)), where_(where) {}
+  ExpressionParser(std::vector<Token> tokens, const std::string& where) : tokens_(std::move(tokens)), where_(where) {}
 
   [[noreturn]] void fail(std::string problem) const;
 
@@ -26,12 +25,11 @@ class ExpressionParser {
   void expect_name(std::string_view name);
   std::string expect_identifier();
 
-  ExprPtr expression();     // "a if b else c" included
-  ExprPtr condition();      // without that: what a for loop iterates
-  ExprPtr tuple();          // one expression, or several with commas: a tuple
-  ExprPtr primary_chain();  // a name with its attributes and calls
-  ExprPtr filters(
-      ExprPtr input);  // "name(…)|name…", the first without its |; input null: that of a filter block
+  ExprPtr expression();            // "a if b else c" included
+  ExprPtr condition();             // without that: what a for loop iterates
+  ExprPtr tuple();                 // one expression, or several with commas: a tuple
+  ExprPtr primary_chain();         // a name with its attributes and calls
+  ExprPtr filters(ExprPtr input);  // "name(…)|name…", the first without its |; input null: that of a filter block
 
   // Guards recursion, also that of nested statements: one level as long as it lives.
   class Level {

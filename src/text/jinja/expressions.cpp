@@ -144,8 +144,7 @@ Value Interpreter::eval_slice(const Expr& expr, const Value& object) {
     if (!expr.kids[kid]) return std::nullopt;
     const Value value = eval(*expr.kids[kid]);
     if (value.is_none()) return std::nullopt;
-    if (!value.as_integer())
-      runtime_.fail(fmt::format("a slice needs whole numbers, not a {}", value.type_name()));
+    if (!value.as_integer()) runtime_.fail(fmt::format("a slice needs whole numbers, not a {}", value.type_name()));
     return value.as_integer();
   };
   Slice slice;
@@ -174,9 +173,8 @@ Value Interpreter::call(const Value& callee, const Arguments& arguments, const E
   const Function* function = callee.as_function();
   if (function == nullptr) {
     const std::string name = described(*expr.kids[0]);
-    runtime_.fail(callee.is_undefined()
-                      ? fmt::format("{} is undefined, or a function that is not supported", name)
-                      : fmt::format("{} is a {} and cannot be called", name, callee.type_name()));
+    runtime_.fail(callee.is_undefined() ? fmt::format("{} is undefined, or a function that is not supported", name)
+                                        : fmt::format("{} is a {} and cannot be called", name, callee.type_name()));
   }
   if (function->kind == Function::Kind::kBuiltin) return call_builtin(runtime_, *function, arguments);
   if (function->kind == Function::Kind::kMethod) return call_method(runtime_, *function, arguments);

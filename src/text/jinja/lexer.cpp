@@ -35,15 +35,12 @@ std::string with_plain_newlines(std::string_view source) {
   return out;
 }
 
-bool is_name_byte(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || (c & 0x80) != 0;
-}
+bool is_name_byte(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || (c & 0x80) != 0; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Lexer {
  public:
-  Lexer(std::string_view source, const std::string& where)
-      : source_(with_plain_newlines(source)), where_(where) {}
+  Lexer(std::string_view source, const std::string& where) : source_(with_plain_newlines(source)), where_(where) {}
 
   std::vector<Token> run() {
     while (at_ < source_.size()) text_until_tag();
@@ -284,10 +281,8 @@ class Lexer {
   void integer(size_t begin, size_t end, int base) {
     const std::string digits = plain_digits(begin, end);
     Token& token = add(Kind::kInteger);
-    const auto [stop, status] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), token.integer, base);
-    if (status != std::errc{} || stop != digits.data() + digits.size())
-      fail("a number is malformed or too large");
+    const auto [stop, status] = std::from_chars(digits.data(), digits.data() + digits.size(), token.integer, base);
+    if (status != std::errc{} || stop != digits.data() + digits.size()) fail("a number is malformed or too large");
     advance(end - at_);
   }
 
@@ -295,8 +290,7 @@ class Lexer {
     const std::string digits = plain_digits(at_, end);
     Token& token = add(Kind::kReal);
     const auto [stop, status] = std::from_chars(digits.data(), digits.data() + digits.size(), token.real);
-    if (status != std::errc{} || stop != digits.data() + digits.size())
-      fail("a number is malformed or too large");
+    if (status != std::errc{} || stop != digits.data() + digits.size()) fail("a number is malformed or too large");
     advance(end - at_);
   }
 
@@ -311,8 +305,7 @@ class Lexer {
     if (text == "[") open_brackets += ']';
     if (text == "{") open_brackets += '}';
     if (text == ")" || text == "]" || text == "}") {
-      if (open_brackets.empty() || open_brackets.back() != text[0])
-        fail(fmt::format("'{}' closes nothing", text));
+      if (open_brackets.empty() || open_brackets.back() != text[0]) fail(fmt::format("'{}' closes nothing", text));
       open_brackets.pop_back();
     }
     add(Kind::kOperator, text);
@@ -329,9 +322,7 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> tokenize(std::string_view source, const std::string& where) {
-  return Lexer(source, where).run();
-}
+std::vector<Token> tokenize(std::string_view source, const std::string& where) { return Lexer(source, where).run(); }
 
 bool unescape(std::string_view quoted, std::string& out) {
   static constexpr std::string_view kNames = "\n\\'\"abfnrtv";
@@ -349,8 +340,7 @@ bool unescape(std::string_view quoted, std::string& out) {
     if (digits > 0 || octal > 0) {
       const std::string_view code = quoted.substr(digits > 0 ? i + 1 : i, digits > 0 ? digits : octal);
       std::uint32_t value = 0;
-      const auto [stop, status] =
-          std::from_chars(code.data(), code.data() + code.size(), value, digits > 0 ? 16 : 8);
+      const auto [stop, status] = std::from_chars(code.data(), code.data() + code.size(), value, digits > 0 ? 16 : 8);
       const bool whole = status == std::errc{} && stop == code.data() + code.size() && code.size() >= digits;
       if (!whole || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) return false;
       append_utf8(out, value);

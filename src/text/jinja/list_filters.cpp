@@ -43,13 +43,10 @@ Value sort_key(Runtime& runtime, const Value& item, const Value& attribute, Case
   return key;
 }
 
-CaseRule case_rule(const Value& sensitive) {
-  return truthy(sensitive) ? CaseRule::kSensitive : CaseRule::kIgnore;
-}
+CaseRule case_rule(const Value& sensitive) { return truthy(sensitive) ? CaseRule::kSensitive : CaseRule::kIgnore; }
 
 // Stable, by key; reversed as Python does it, with equals in their order.
-std::vector<Value> sorted_by(Runtime& runtime, std::vector<std::pair<Value, Value>> keyed,
-                             const Value& reverse) {
+std::vector<Value> sorted_by(Runtime& runtime, std::vector<std::pair<Value, Value>> keyed, const Value& reverse) {
   runtime.build(keyed.size() * 2 * sizeof(Value));
   const bool down = truthy(reverse);
   std::ranges::stable_sort(keyed, [&](const auto& a, const auto& b) {
@@ -157,8 +154,7 @@ Value items_of(Runtime& runtime, const Value& input, const Arguments& arguments)
   if (dict == nullptr && !input.is_undefined())
     runtime.fail(fmt::format("items needs a dict, not a {}", input.type_name()));
   if (dict != nullptr) {
-    for (const auto& [key, value] : dict->items)
-      pairs.push_back(runtime.list({key, value}, List::Kind::kTuple));
+    for (const auto& [key, value] : dict->items) pairs.push_back(runtime.list({key, value}, List::Kind::kTuple));
   }
   return runtime.list(std::move(pairs), List::Kind::kGenerator);
 }

@@ -66,8 +66,7 @@ bool is_python_space(char32_t code) {
 std::vector<size_t> character_starts(std::string_view text) {
   std::vector<size_t> starts;
   starts.reserve(text.size() + 1);
-  for (size_t at = 0; at < text.size(); at += static_cast<size_t>(utf8_at(text, at).size))
-    starts.push_back(at);
+  for (size_t at = 0; at < text.size(); at += static_cast<size_t>(utf8_at(text, at).size)) starts.push_back(at);
   starts.push_back(text.size());
   return starts;
 }

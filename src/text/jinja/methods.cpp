@@ -41,8 +41,7 @@ Value strip(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const MarkedString& text = *self.as_string();
   const std::vector<Value> bound = arguments.bind(runtime, {"chars"});
   const MarkedString* chars = optional_text(runtime, bound[0]);
-  const TextRange rest =
-      chars == nullptr ? stripped(text.text(), side) : stripped(text.text(), side, chars->text());
+  const TextRange rest = chars == nullptr ? stripped(text.text(), side) : stripped(text.text(), side, chars->text());
   return runtime.string(text.slice(rest));
 }
 
@@ -57,8 +56,7 @@ template <auto splitter>
 Value split_method(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const std::vector<Value> bound = arguments.bind(runtime, {"sep", "maxsplit"});
   const MarkedString* separator = optional_text(runtime, bound[0]);
-  return runtime.list(
-      splitter(runtime, *self.as_string(), separator, integer_argument(runtime, bound[1], -1)));
+  return runtime.list(splitter(runtime, *self.as_string(), separator, integer_argument(runtime, bound[1], -1)));
 }
 
 Value splitlines(Runtime& runtime, const Value& self, const Arguments& arguments) {
@@ -87,14 +85,12 @@ Value replace(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const std::vector<Value> bound = arguments.bind(runtime, {"old", "new", "count"});
   const MarkedString& from = text_argument(runtime, bound[0]);
   const MarkedString& to = text_argument(runtime, bound[1]);
-  return runtime.string(
-      replaced(runtime, *self.as_string(), from, to, integer_argument(runtime, bound[2], -1)));
+  return runtime.string(replaced(runtime, *self.as_string(), from, to, integer_argument(runtime, bound[2], -1)));
 }
 
 Value found_at(const MarkedString& text, size_t at) {
   if (at == std::string::npos) return Value::integer(-1);
-  return Value::integer(
-      static_cast<std::int64_t>(character_count(std::string_view(text.text()).substr(0, at))));
+  return Value::integer(static_cast<std::int64_t>(character_count(std::string_view(text.text()).substr(0, at))));
 }
 
 Value find(Runtime& runtime, const Value& self, const Arguments& arguments) {
@@ -112,8 +108,7 @@ Value count_in_text(Runtime& runtime, const Value& self, const Arguments& argume
   const std::string& text = self.as_string()->text();
   if (part.empty()) return Value::integer(static_cast<std::int64_t>(character_count(text)) + 1);
   std::int64_t count = 0;
-  for (size_t at = text.find(part.text()); at != std::string::npos;
-       at = text.find(part.text(), at + part.size()))
+  for (size_t at = text.find(part.text()); at != std::string::npos; at = text.find(part.text(), at + part.size()))
     ++count;
   return Value::integer(count);
 }
@@ -164,16 +159,15 @@ Value values(Runtime& runtime, const Value& self, const Arguments& arguments) {
 Value index_in_list(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const Value wanted = arguments.bind(runtime, {"value"})[0];
   const std::vector<Value>& all = self.as_list()->items;
-  const auto found =
-      std::ranges::find_if(all, [&](const Value& item) { return runtime.equal(item, wanted); });
+  const auto found = std::ranges::find_if(all, [&](const Value& item) { return runtime.equal(item, wanted); });
   if (found == all.end()) runtime.fail("index() finds no such item");
   return Value::integer(found - all.begin());
 }
 
 Value count_in_list(Runtime& runtime, const Value& self, const Arguments& arguments) {
   const Value wanted = arguments.bind(runtime, {"value"})[0];
-  return Value::integer(std::ranges::count_if(
-      self.as_list()->items, [&](const Value& item) { return runtime.equal(item, wanted); }));
+  return Value::integer(
+      std::ranges::count_if(self.as_list()->items, [&](const Value& item) { return runtime.equal(item, wanted); }));
 }
 
 Value cycle(Runtime& runtime, const Value& self, const Arguments& arguments) {
@@ -200,8 +194,7 @@ constexpr std::array<Named, 19> kStringMethods{{{"strip", strip<Side::kBoth>},
                                                 {"join", join_method},
                                                 {"isdigit", all_ascii<std::isdigit>},
                                                 {"isalpha", all_ascii<std::isalpha>}}};
-constexpr std::array<Named, 4> kDictMethods{
-    {{"get", get}, {"items", items}, {"keys", keys}, {"values", values}}};
+constexpr std::array<Named, 4> kDictMethods{{{"get", get}, {"items", items}, {"keys", keys}, {"values", values}}};
 constexpr std::array<Named, 2> kListMethods{{{"index", index_in_list}, {"count", count_in_list}}};
 constexpr std::array<Named, 1> kLoopMethods{{{"cycle", cycle}}};
 
@@ -209,8 +202,7 @@ std::span<const Named> methods_of(const Value& self) {
   if (self.as_string() != nullptr) return kStringMethods;
   if (self.as_dict() != nullptr) return kDictMethods;
   if (self.as_loop() != nullptr) return kLoopMethods;
-  if (const List* list = self.as_list(); list != nullptr && list->kind != List::Kind::kGenerator)
-    return kListMethods;
+  if (const List* list = self.as_list(); list != nullptr && list->kind != List::Kind::kGenerator) return kListMethods;
   return {};
 }
 

@@ -91,8 +91,7 @@ Value join(Runtime& runtime, const Value& left, const Value& right) {
   }
   const List* first = left.as_list();
   const List* second = right.as_list();
-  if (first == nullptr || second == nullptr || first->kind != second->kind ||
-      first->kind == List::Kind::kGenerator) {
+  if (first == nullptr || second == nullptr || first->kind != second->kind || first->kind == List::Kind::kGenerator) {
     no_operation(runtime, "+", left, right);
   }
   std::vector<Value> items = first->items;
@@ -186,8 +185,7 @@ std::vector<size_t> slice_indices(Runtime& runtime, const Slice& slice, std::int
 Value binary_operation(Runtime& runtime, std::string_view op, const Value& left, const Value& right) {
   if (left.as_integer() && right.as_integer())
     return integer_operation(runtime, op, *left.as_integer(), *right.as_integer());
-  if (left.is_number() && right.is_number())
-    return real_operation(runtime, op, left.as_real(), right.as_real());
+  if (left.is_number() && right.is_number()) return real_operation(runtime, op, left.as_real(), right.as_real());
   if (op == "+") return join(runtime, left, right);
   if (op == "*" && repeats(left) && right.as_integer()) return repeat(runtime, left, *right.as_integer());
   if (op == "*" && repeats(right) && left.as_integer()) return repeat(runtime, right, *left.as_integer());
@@ -196,8 +194,7 @@ Value binary_operation(Runtime& runtime, std::string_view op, const Value& left,
 
 Value unary_operation(Runtime& runtime, std::string_view op, const Value& operand) {
   if (op == "not") return Value::boolean(!truthy(operand));
-  if (!operand.is_number())
-    runtime.fail(fmt::format("'{}' is not defined for a {}", op, operand.type_name()));
+  if (!operand.is_number()) runtime.fail(fmt::format("'{}' is not defined for a {}", op, operand.type_name()));
   if (operand.is_real()) return Value::real(op == "-" ? -operand.as_real() : operand.as_real());
   return integer_operation(runtime, op, 0, *operand.as_integer());
 }
@@ -242,8 +239,7 @@ Value get_slice(Runtime& runtime, const Value& object, const Slice& slice) {
   if (text == nullptr) runtime.fail(fmt::format("a {} cannot be sliced", object.type_name()));
   runtime.build(text->size() * 2 * sizeof(size_t));
   const std::vector<size_t> starts = character_starts(text->text());
-  const std::vector<size_t> indices =
-      slice_indices(runtime, slice, static_cast<std::int64_t>(starts.size() - 1));
+  const std::vector<size_t> indices = slice_indices(runtime, slice, static_cast<std::int64_t>(starts.size() - 1));
   if (indices.empty()) return Value::literal("");
   if (slice.step.value_or(1) == 1) {
     return runtime.string(text->slice({starts[indices.front()], starts[indices.back() + 1]}));
@@ -255,8 +251,7 @@ Value get_slice(Runtime& runtime, const Value& object, const Slice& slice) {
 
 std::int64_t length_of(Runtime& runtime, const Value& value) {
   if (value.is_undefined()) return 0;
-  if (const MarkedString* text = value.as_string())
-    return static_cast<std::int64_t>(character_count(text->text()));
+  if (const MarkedString* text = value.as_string()) return static_cast<std::int64_t>(character_count(text->text()));
   if (const Dict* dict = value.as_dict()) return static_cast<std::int64_t>(dict->items.size());
   const List* list = value.as_list();
   if (list == nullptr || list->kind == List::Kind::kGenerator) {

@@ -38,8 +38,7 @@ ExprPtr ExpressionParser::primary() {
     default:
       break;
   }
-  fail(token.text.empty() ? "an expression is expected"
-                          : fmt::format("'{}' is not expected here", token.text));
+  fail(token.text.empty() ? "an expression is expected" : fmt::format("'{}' is not expected here", token.text));
 }
 
 ExprPtr ExpressionParser::parenthesized() {
@@ -121,8 +120,7 @@ ExprPtr ExpressionParser::subscript(ExprPtr object) {
 void ExpressionParser::arguments(Expr& call) {
   expect_operator("(");
   while (!current().is_operator(")")) {
-    if (current().is_operator("*") || current().is_operator("**"))
-      fail("*args and **kwargs are not supported");
+    if (current().is_operator("*") || current().is_operator("**")) fail("*args and **kwargs are not supported");
     if (current().kind == TokenKind::kName && after_current().is_operator("=")) {
       std::string name = take().text;
       take();

@@ -85,8 +85,7 @@ std::vector<Value> Runtime::iterate(const Value& value) {
   if (const MarkedString* text = value.as_string()) {
     build(text->size() * sizeof(size_t));
     const std::vector<size_t> starts = character_starts(text->text());
-    for (size_t i = 0; i + 1 < starts.size(); ++i)
-      items.push_back(string(text->slice({starts[i], starts[i + 1]})));
+    for (size_t i = 0; i + 1 < starts.size(); ++i) items.push_back(string(text->slice({starts[i], starts[i + 1]})));
     return items;
   }
   fail(fmt::format("a {} cannot be iterated", value.type_name()));
@@ -98,14 +97,12 @@ bool Runtime::equal(const Value& a, const Value& b) {
   if (a.is_none() || b.is_none()) return a.is_none() && b.is_none();
   if (a.as_integer() && b.as_integer()) return a.as_integer() == b.as_integer();
   if (a.is_number() && b.is_number()) return a.as_real() == b.as_real();
-  if (a.as_string() != nullptr && b.as_string() != nullptr)
-    return a.as_string()->text() == b.as_string()->text();
+  if (a.as_string() != nullptr && b.as_string() != nullptr) return a.as_string()->text() == b.as_string()->text();
   const List* left = a.as_list();
   const List* right = b.as_list();
   if (left != nullptr && right != nullptr) {
     if (left->kind != right->kind) return false;
-    return std::ranges::equal(left->items, right->items,
-                              [&](const Value& x, const Value& y) { return equal(x, y); });
+    return std::ranges::equal(left->items, right->items, [&](const Value& x, const Value& y) { return equal(x, y); });
   }
   const Dict* first = a.as_dict();
   const Dict* second = b.as_dict();
@@ -126,8 +123,7 @@ int Runtime::compare(const Value& a, const Value& b) {
     return a.as_string()->text().compare(b.as_string()->text());
   const List* left = a.as_list();
   const List* right = b.as_list();
-  if (left == nullptr || right == nullptr || left->kind != right->kind ||
-      left->kind == List::Kind::kGenerator) {
+  if (left == nullptr || right == nullptr || left->kind != right->kind || left->kind == List::Kind::kGenerator) {
     fail(fmt::format("a {} and a {} have no order", a.type_name(), b.type_name()));
   }
   const size_t both = std::min(left->items.size(), right->items.size());

@@ -45,8 +45,7 @@ std::string title(std::string_view text, Inside inside) {
   size_t begin = 0;
   while (begin < text.size()) {
     size_t end = begin;
-    while (end < text.size() && inside(utf8_at(text, end)))
-      end += static_cast<size_t>(utf8_at(text, end).size);
+    while (end < text.size() && inside(utf8_at(text, end))) end += static_cast<size_t>(utf8_at(text, end).size);
     if (end == begin) {
       end += static_cast<size_t>(utf8_at(text, end).size);
       out += text.substr(begin, end - begin);
@@ -134,8 +133,8 @@ MarkedString with_casing(const MarkedString& text, Casing casing) {
   return {out, text.origin()};
 }
 
-MarkedString replaced(Runtime& runtime, const MarkedString& text, const MarkedString& from,
-                      const MarkedString& to, std::int64_t count) {
+MarkedString replaced(Runtime& runtime, const MarkedString& text, const MarkedString& from, const MarkedString& to,
+                      std::int64_t count) {
   MarkedString out;
   size_t done = 0;
   size_t look = 0;

@@ -21,8 +21,8 @@ enum class Casing {
 MarkedString with_casing(const MarkedString& text, Casing casing);
 
 // count: at most that many; negative: all.
-MarkedString replaced(Runtime& runtime, const MarkedString& text, const MarkedString& from,
-                      const MarkedString& to, std::int64_t count);
+MarkedString replaced(Runtime& runtime, const MarkedString& text, const MarkedString& from, const MarkedString& to,
+                      std::int64_t count);
 
 // By a separator, or by runs of white space; at most `most` cuts, from the left or from the right; negative:
 // all.

@@ -56,9 +56,7 @@ class Value {
   bool is_boolean() const { return std::holds_alternative<bool>(value_); }
   bool is_integer() const { return std::holds_alternative<std::int64_t>(value_); }
   bool is_real() const { return std::holds_alternative<double>(value_); }
-  bool is_number() const {
-    return is_boolean() || is_integer() || is_real();
-  }  // as in Python, booleans count
+  bool is_number() const { return is_boolean() || is_integer() || is_real(); }  // as in Python, booleans count
 
   // Null when the value is of another type.
   const MarkedString* as_string() const { return pointer<StringPtr>(); }
@@ -77,8 +75,8 @@ class Value {
   std::string_view type_name() const;              // as Python calls it: "str", "dict"
 
  private:
-  using Variant = std::variant<Undefined, None, bool, std::int64_t, double, StringPtr, ListPtr, DictPtr,
-                               Namespace*, LoopPtr, FunctionPtr>;
+  using Variant = std::variant<Undefined, None, bool, std::int64_t, double, StringPtr, ListPtr, DictPtr, Namespace*,
+                               LoopPtr, FunctionPtr>;
 
   explicit Value(Variant value) : value_(std::move(value)) {}
 

@@ -42,8 +42,7 @@ Value replace(Runtime& runtime, const Value& input, const Arguments& arguments) 
   const std::vector<Value> bound = arguments.bind(runtime, {"old", "new", "count"});
   const MarkedString from = to_text(runtime, bound[0]);
   const MarkedString to = to_text(runtime, bound[1]);
-  return runtime.string(
-      replaced(runtime, to_text(runtime, input), from, to, integer_or(runtime, bound[2], -1)));
+  return runtime.string(replaced(runtime, to_text(runtime, input), from, to, integer_or(runtime, bound[2], -1)));
 }
 
 Value string(Runtime& runtime, const Value& input, const Arguments& arguments) {
@@ -81,8 +80,7 @@ Value indent(Runtime& runtime, const Value& input, const Arguments& arguments) {
 }
 
 Value tojson(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  const std::vector<Value> bound =
-      arguments.bind(runtime, {"ensure_ascii", "indent", "separators", "sort_keys"});
+  const std::vector<Value> bound = arguments.bind(runtime, {"ensure_ascii", "indent", "separators", "sort_keys"});
   if (truthy(bound[0])) runtime.fail("tojson with ensure_ascii is not supported");
   JsonStyle style;
   style.sort_keys = truthy(bound[3]);
@@ -140,8 +138,7 @@ Value to_integer(Runtime& runtime, const Value& input, const Arguments& argument
   if (const auto integer = input.as_integer()) return Value::integer(*integer);
   if (input.is_real()) real = input.as_real();
   if (const MarkedString* text = input.as_string()) {
-    if (const auto integer = parse_integer(text->text(), static_cast<int>(base)))
-      return Value::integer(*integer);
+    if (const auto integer = parse_integer(text->text(), static_cast<int>(base))) return Value::integer(*integer);
     real = parse_real(text->text());
   }
   if (real && std::fabs(*real) < 9.2e18) return Value::integer(static_cast<std::int64_t>(*real));

@@ -1,0 +1,44 @@
+// Numbers between two bounds, as text.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "grammar/builder.h"
+
+namespace kvasir::grammar {
+
+// A decimal number, exactly: no leading zeros but a lone one, no trailing zeros in the fraction.
+struct Decimal {
+  bool negative = false;
+  std::string whole = "0";
+  std::string fraction;
+
+  bool is_zero() const { return whole == "0" && fraction.empty(); }
+};
+
+// From the text of a JSON number. nullopt when it has more digits than a sensible bound.
+std::optional<Decimal> parse_decimal(const std::string& text);
+
+enum class BoundKind { kInclusive, kExclusive };
+
+struct Bound {
+  Decimal value;
+  BoundKind kind = BoundKind::kInclusive;
+};
+
+struct DecimalRange {
+  std::optional<Bound> least, most;
+  // The most digits of a number in all, and after the point. Doubles tell decimals of 15 digits apart, so that what is
+  // below a bound as text is below it as a number too.
+  std::size_t digits = 15;
+  std::size_t fraction_digits = 15;
+};
+
+// Every 64-bit integer.
+DecimalRange integer_range();
+
+// Draws the numbers of the range, written without an exponent. Returns the node at the end.
+NodeId draw_range(GrammarBuilder& builder, NodeId from, const DecimalRange& range);
+
+}  // namespace kvasir::grammar

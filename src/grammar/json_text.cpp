@@ -1,0 +1,221 @@
+#include "grammar/json_text.h"
+
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace kvasir::grammar {
+namespace {
+
+constexpr std::uint8_t byte_of(char c) { return static_cast<std::uint8_t>(c); }
+
+void draw_hex(GrammarBuilder& builder, NodeId from, NodeId to) {
+  builder.bytes(from, '0', '9', to);
+  builder.bytes(from, 'a', 'f', to);
+  builder.bytes(from, 'A', 'F', to);
+}
+
+NodeId draw_any_of(GrammarBuilder& builder, NodeId from, std::string_view characters) {
+  const NodeId to = builder.node();
+  for (const char c : characters) builder.bytes(from, byte_of(c), byte_of(c), to);
+  return to;
+}
+
+// UTF-8 of more than one byte, as Unicode's table of well-formed sequences has it.
+void draw_multibyte(GrammarBuilder& builder, NodeId from, NodeId to) {
+  const NodeId one = builder.node();  // so many continuation bytes are left
+  const NodeId two = builder.node();
+  const NodeId three = builder.node();
+  builder.bytes(one, 0x80, 0xBF, to);
+  builder.bytes(two, 0x80, 0xBF, one);
+  builder.bytes(three, 0x80, 0xBF, two);
+  builder.bytes(from, 0xC2, 0xDF, one);
+  builder.bytes(from, 0xE1, 0xEC, two);
+  builder.bytes(from, 0xEE, 0xEF, two);
+  builder.bytes(from, 0xF1, 0xF3, three);
+  struct Special {
+    std::uint8_t lead, low, high;
+    NodeId after;
+  };
+  const std::array<Special, 4> specials{
+      {{0xE0, 0xA0, 0xBF, one}, {0xED, 0x80, 0x9F, one}, {0xF0, 0x90, 0xBF, two}, {0xF4, 0x80, 0x8F, two}}};
+  for (const Special& special : specials) {
+    const NodeId second = builder.node();
+    builder.bytes(from, special.lead, special.lead, second);
+    builder.bytes(second, special.low, special.high, special.after);
+  }
+}
+
+// After \u: the four digits of a character that is no surrogate, or a pair of surrogates.
+void draw_unicode_escape(GrammarBuilder& builder, NodeId from, NodeId to) {
+  const NodeId three = builder.node();  // so many digits are left
+  const NodeId two = builder.node();
+  const NodeId one = builder.node();
+  draw_hex(builder, three, two);
+  draw_hex(builder, two, one);
+  draw_hex(builder, one, to);
+  builder.bytes(from, '0', '9', three);
+  builder.join(draw_any_of(builder, from, "abcefABCEF"), three);
+  const NodeId after_d = draw_any_of(builder, from, "dD");
+  builder.bytes(after_d, '0', '7', two);
+  const NodeId high_two = draw_any_of(builder, after_d, "89abAB");
+  const NodeId high_one = builder.node();
+  const NodeId high_end = builder.node();
+  draw_hex(builder, high_two, high_one);
+  draw_hex(builder, high_one, high_end);
+  const NodeId low = draw_any_of(builder, builder.literal(high_end, "\\u"), "dD");
+  builder.join(draw_any_of(builder, low, "cdefCDEF"), two);
+}
+
+void draw_unescaped(GrammarBuilder& builder, NodeId from, NodeId to) {
+  builder.bytes(from, 0x20, 0x21, to);
+  builder.bytes(from, 0x23, 0x5B, to);
+  builder.bytes(from, 0x5D, 0x7F, to);
+  draw_multibyte(builder, from, to);
+}
+
+void draw_character(GrammarBuilder& builder, NodeId from, NodeId to) {
+  draw_unescaped(builder, from, to);
+  const NodeId escape = builder.literal(from, "\\");
+  builder.join(draw_any_of(builder, escape, "\"\\/bfnrt"), to);
+  draw_unicode_escape(builder, builder.literal(escape, "u"), to);
+}
+
+// From `least` to `most` digits.
+NodeId draw_digits(GrammarBuilder& builder, NodeId from, int least, int most) {
+  const NodeId end = builder.node();
+  for (int i = 0; i <= most; ++i) {
+    if (i >= least) builder.join(from, end);
+    if (i == most) break;
+    const NodeId next = builder.node();
+    builder.bytes(from, '0', '9', next);
+    from = next;
+  }
+  return end;
+}
+
+// Exponents that keep 20 digits within the range of a double.
+void draw_exponent(GrammarBuilder& builder, NodeId from, NodeId to) {
+  const NodeId up = builder.node();
+  builder.join(from, up);
+  builder.join(draw_any_of(builder, from, "+"), up);
+  builder.join(draw_digits(builder, up, 1, 2), to);
+  builder.join(draw_digits(builder, builder.literal(up, "1"), 2, 2), to);
+  const NodeId two_hundred = builder.literal(up, "2");
+  const NodeId tens = builder.node();
+  builder.bytes(two_hundred, '0', '7', tens);
+  builder.join(draw_digits(builder, tens, 1, 1), to);
+  const NodeId down = builder.literal(from, "-");
+  builder.join(draw_digits(builder, down, 1, 2), to);
+  builder.join(draw_digits(builder, draw_any_of(builder, down, "12"), 2, 2), to);
+  builder.join(draw_digits(builder, builder.literal(down, "30"), 1, 1), to);
+}
+
+}  // namespace
+
+void draw_white_space_rule(GrammarBuilder& builder, RuleId rule) {
+  const auto [name, start, end] = builder.rule(rule);
+  builder.bytes(start, ' ', ' ', end);
+  NodeId at = builder.literal(start, "\n");
+  for (int i = 0; i < kMaxIndentation; ++i) {
+    builder.join(at, end);
+    at = draw_any_of(builder, at, " \t");
+  }
+  builder.join(at, end);
+}
+
+NodeId draw_string(GrammarBuilder& builder, NodeId from, LengthLimits length) {
+  NodeId at = builder.literal(from, "\"");
+  const NodeId close = builder.node();
+  for (std::uint32_t i = 0; i < length.least; ++i) {
+    const NodeId next = builder.node();
+    draw_character(builder, at, next);
+    at = next;
+  }
+  builder.join(at, close);
+  if (length.most == Regex::kNoLimit) {
+    // A node of its own to loop on: the way to it must not be repeated.
+    const NodeId loop = builder.node();
+    builder.join(at, loop);
+    draw_character(builder, loop, loop);
+    builder.join(loop, close);
+  } else {
+    for (std::uint32_t i = length.least; i < length.most; ++i) {
+      const NodeId next = builder.node();
+      draw_character(builder, at, next);
+      at = next;
+      builder.join(at, close);
+    }
+  }
+  return builder.literal(close, "\"");
+}
+
+NodeId draw_number(GrammarBuilder& builder, NodeId from) {
+  const NodeId whole = builder.node();
+  builder.join(from, whole);
+  builder.bytes(from, '-', '-', whole);
+  const NodeId after_whole = builder.node();
+  builder.bytes(whole, '0', '0', after_whole);
+  const NodeId first = builder.node();
+  builder.bytes(whole, '1', '9', first);
+  builder.join(draw_digits(builder, first, 0, 19), after_whole);
+  const NodeId after_fraction = builder.node();
+  builder.join(after_whole, after_fraction);
+  builder.join(draw_digits(builder, builder.literal(after_whole, "."), 1, 24), after_fraction);
+  const NodeId end = builder.node();
+  builder.join(after_fraction, end);
+  draw_exponent(builder, draw_any_of(builder, after_fraction, "eE"), end);
+  return end;
+}
+
+NodeId draw_key(GrammarBuilder& builder, NodeId from, const std::string& name) {
+  const NodeId colon = builder.literal(from, nlohmann::json(name).dump() + ":");
+  const NodeId end = builder.node();
+  builder.join(colon, end);
+  builder.bytes(colon, ' ', ' ', end);
+  return end;
+}
+
+NodeId draw_other_key(GrammarBuilder& builder, NodeId from, std::span<const std::string> names) {
+  // A trie of the names by characters. Off the trie, or at a node of it that is no name's end, the key may close.
+  struct TrieNode {
+    std::map<char32_t, std::size_t> children;
+    bool is_name = false;
+    NodeId node = 0;
+  };
+  std::vector<TrieNode> trie(1);
+  for (const std::string& name : names) {
+    std::size_t at = 0;
+    std::string_view rest = name;
+    while (const std::optional<char32_t> character = take_utf8(rest)) {
+      const auto [child, is_new] = trie[at].children.try_emplace(*character, trie.size());
+      at = child->second;
+      if (is_new) trie.emplace_back();
+    }
+    trie[at].is_name = true;
+  }
+  const NodeId open = builder.literal(from, "\"");
+  const NodeId close = builder.node();
+  const NodeId off = builder.node();
+  draw_unescaped(builder, off, off);
+  builder.join(off, close);
+  for (TrieNode& node : trie) node.node = builder.node();
+  builder.join(open, trie.front().node);
+  for (const TrieNode& node : trie) {
+    if (!node.is_name) builder.join(node.node, close);
+    CodePointSet others{{0, 0x1F}, {U'"', U'"'}, {U'\\', U'\\'}};
+    for (const auto& [character, child] : node.children) {
+      others.add(character, character);
+      if (character < 0x20 || character == U'"' || character == U'\\') continue;  // never without an escape
+      draw_characters(builder, node.node, {{character, character}}, trie[child].node);
+    }
+    draw_characters(builder, node.node, others.complement(), off);
+  }
+  const NodeId colon = builder.literal(close, "\":");
+  const NodeId end = builder.node();
+  builder.join(colon, end);
+  builder.bytes(colon, ' ', ' ', end);
+  return end;
+}
+
+}  // namespace kvasir::grammar

@@ -1,0 +1,105 @@
+#include "grammar/token_mask.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace kvasir::grammar {
+namespace {
+
+struct Walk {
+  Stepper stepper;
+  std::size_t work_left;
+
+  // Tries the trie's tokens from `from` on, whole subtrees at a time.
+  void run(const Places& from, const TokenTrie& trie, TokenSet& allowed) {
+    std::vector<Places> at(trie.max_depth + 1);  // at[d]: after d bytes of the path
+    at[0] = from;
+    const auto end = static_cast<std::uint32_t>(trie.nodes.size() - 1);
+    for (std::uint32_t i = 0; i < end;) {
+      const TokenTrie::Node& node = trie.nodes[i];
+      const Places& before = at[node.depth - 1U];
+      spend(before.size());
+      if (!stepper.step(before, node.byte, at[node.depth])) {
+        i = node.past;
+        continue;
+      }
+      for (std::uint32_t t = node.first_token; t < trie.nodes[i + 1].first_token; ++t) allowed.insert(trie.tokens[t]);
+      ++i;
+    }
+  }
+
+  void spend(std::size_t work) {
+    if (work > work_left) {
+      throw Error(Error::Kind::kCapacity, {"finding the tokens that the schema allows takes too long", "schema",
+                                           "use fewer or more distinct alternatives"});
+    }
+    work_left -= work;
+  }
+};
+
+}  // namespace
+
+TokenMasker::TokenMasker(std::shared_ptr<const Vocabulary> vocabulary) : TokenMasker(std::move(vocabulary), Limits{}) {}
+
+TokenMasker::TokenMasker(std::shared_ptr<const Vocabulary> vocabulary, Limits limits)
+    : vocabulary_(std::move(vocabulary)), limits_(limits) {
+  CHECK(vocabulary_ != nullptr && limits_.cached_masks > 0);
+}
+
+std::shared_ptr<const TokenSet> TokenMasker::mask(const Matcher& matcher) {
+  const Key key{matcher.grammar().get(), matcher.digest()};
+  if (auto found = find(key, matcher.grammar())) return found;
+  // Outside of the mutex: two threads may compute the same mask, and the later one's is kept.
+  auto mask = std::make_shared<const TokenSet>(compute(matcher));
+  remember({key, matcher.grammar(), mask});
+  return mask;
+}
+
+TokenMasker::Counts TokenMasker::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::shared_ptr<const TokenSet> TokenMasker::find(const Key& key, const std::shared_ptr<const Grammar>& grammar) {
+  const std::lock_guard lock(mutex_);
+  const auto found = index_.find(key);
+  const bool hit = found != index_.end() && found->second->grammar.lock() == grammar;
+  if (!hit) {
+    ++counts_.misses;
+    return nullptr;
+  }
+  ++counts_.hits;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  return found->second->mask;
+}
+
+void TokenMasker::remember(Entry entry) {
+  const std::lock_guard lock(mutex_);
+  if (const auto old = index_.find(entry.key); old != index_.end()) {
+    entries_.erase(old->second);
+    index_.erase(old);
+  }
+  entries_.push_front(std::move(entry));
+  index_[entries_.front().key] = entries_.begin();
+  if (entries_.size() <= limits_.cached_masks) return;
+  index_.erase(entries_.back().key);
+  entries_.pop_back();
+}
+
+TokenSet TokenMasker::compute(const Matcher& matcher) const {
+  std::uint32_t run = 0;
+  for (const Place& place : matcher.places()) run = std::max(run, matcher.grammar()->plain_run(place.state));
+  const Vocabulary::Tier& tier = vocabulary_->tier_for(run);
+  TokenSet allowed = tier.allowed;
+  Walk{matcher.stepper(), limits_.work}.run(matcher.places(), tier.rest, allowed);
+  if (matcher.complete()) {
+    for (const TokenId end : vocabulary_->ends()) allowed.insert(end);
+  }
+  return allowed;
+}
+
+}  // namespace kvasir::grammar

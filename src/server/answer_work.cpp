@@ -1,0 +1,98 @@
+#include "server/answer_work.h"
+
+#include "text/utf8.h"
+
+namespace kvasir {
+namespace {
+
+std::string_view reason_name(FinishReason finish) {
+  switch (finish) {
+    case FinishReason::kStop: return "stop";
+    case FinishReason::kLength: return "length";
+    case FinishReason::kFailed: return "error";
+    case FinishReason::kCancelled:
+    case FinishReason::kNone: break;
+  }
+  return "abort";
+}
+
+}  // namespace
+
+OrderedJson explain(const Generation& generation, size_t choice, const Tokenizer& tokenizer) {
+  const ReuseReport& reuse = generation.reuse(choice);
+  const std::span<const TokenId> prompt = generation.prompt(choice);
+  OrderedJson out{{"prompt_tokens", prompt.size()},
+                  {"reused_tokens", reuse.reused_tokens},
+                  {"reason", name_of(reuse.stop)},
+                  {"explanation", describe(reuse)},
+                  {"stopped_at", reuse.stopped_at},
+                  {"stopped_at_text", nullptr}};
+  const auto at = static_cast<size_t>(reuse.stopped_at);
+  if (reuse.prompt_tokens > 0 && at < prompt.size()) out["stopped_at_text"] = to_valid_utf8(tokenizer.bytes_of(prompt[at]));
+  return out;
+}
+
+AnswerWork::AnswerWork(std::unique_ptr<Generation> generation, std::unique_ptr<AnswerWriter> writer, Books books)
+    : generation_(std::move(generation)), writer_(std::move(writer)), books_(std::move(books)) {}
+
+AnswerWork::~AnswerWork() {
+  generation_->cancel();
+  write_down();
+}
+
+AnswerReport AnswerWork::report() const {
+  AnswerReport out{generation_->totals(), nullptr};
+  if (books_.explain == Explain::kYes) out.explanation = explain(*generation_, 0, books_.tokenizer);
+  return out;
+}
+
+Work::Progress AnswerWork::take() {
+  Progress progress;
+  for (const Generation::News& news : generation_->take()) {
+    if (news.ending && news.ending->finish == FinishReason::kFailed) {
+      progress.bytes += failed(ApiError({.status = 500, .type = "server_error"}, news.ending->failure)).bytes;
+      return {std::move(progress.bytes), true, 500};
+    }
+    if (news.ending && news.ending->finish == FinishReason::kCancelled) {
+      const ApiError error({.status = 503, .type = "unavailable_error", .retry_after_s = 1}, "the server is shutting down");
+      progress.bytes += failed(error).bytes;
+      return {std::move(progress.bytes), true, 503};
+    }
+    if (!begun_) progress.bytes += writer_->begin(report());
+    begun_ = true;
+    if (!news.text.empty()) progress.bytes += writer_->text(news.choice, news.text);
+    if (news.ending) progress.bytes += writer_->end(news.choice, *news.ending);
+  }
+  if (!generation_->done()) return progress;
+  progress.bytes += writer_->finish(report());
+  progress.done = true;
+  write_down();
+  return progress;
+}
+
+Work::Progress AnswerWork::give_up(const std::string& why) {
+  return failed(ApiError({.status = 408, .type = "timeout_error", .code = "request_timeout"}, why));
+}
+
+Work::Progress AnswerWork::failed(const ApiError& error) {
+  generation_->cancel();
+  write_down();
+  return {writer_->fail(error), true, error.reply().status};
+}
+
+void AnswerWork::write_down() {
+  if (written_down_) return;
+  written_down_ = true;
+  FinishedRecord& record = books_.record;
+  record.totals = generation_->totals();
+  record.cache = explain(*generation_, 0, books_.tokenizer);
+  for (size_t i = 0; i < generation_->choices(); ++i) record.finish_reasons.emplace_back(reason_name(generation_->finish(i)));
+  books_.metrics.finished({.prompt_tokens = record.totals.prompt_tokens,
+                           .reused_tokens = record.totals.reused_tokens,
+                           .generated_tokens = record.totals.answer_tokens,
+                           .seconds = record.totals.seconds,
+                           .reason = reason_name(generation_->finish(0))});
+  books_.records.add(std::move(record));
+}
+
+}  // namespace kvasir

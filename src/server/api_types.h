@@ -1,0 +1,43 @@
+// What the APIs ask for, once parsed: one set of values for OpenAI's, Anthropic's and Ollama's words.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "sample/sampler.h"
+#include "server/json_fields.h"
+
+namespace kvasir {
+
+struct AnswerOptions {
+  SamplingParams sampling;                 // its seed is set below
+  std::optional<std::uint64_t> seed;       // nullopt: a new one for each request
+  std::optional<std::int64_t> max_tokens;  // nullopt: as many as fit
+  std::vector<std::string> stop;           // none is empty
+  std::vector<TokenId> stop_token_ids;
+  bool ignore_eos = false;
+  int n = 1;
+  bool stream = false;
+  bool include_usage = false;
+  bool explain = false;  // say why the cache was used as it was
+};
+
+struct ChatRequest {
+  OrderedJson messages = OrderedJson::array();    // [{role, content, …}], contents as plain text
+  OrderedJson variables = OrderedJson::object();  // for the chat template
+  AnswerOptions options;
+};
+
+using Prompt = std::variant<std::string, std::vector<TokenId>>;
+
+struct CompletionRequest {
+  std::vector<Prompt> prompts;  // at least one
+  bool echo = false;
+  AnswerOptions options;
+};
+
+}  // namespace kvasir

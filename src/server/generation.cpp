@@ -1,0 +1,142 @@
+#include "server/generation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/metrics.h"
+
+namespace kvasir {
+namespace {
+
+double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+std::int64_t written_tokens(const ReuseReport& reuse, std::int64_t block_tokens) {
+  if (reuse.stop == ReuseStop::kOff) return 0;
+  const std::int64_t in_full_blocks = reuse.prompt_tokens / block_tokens * block_tokens;
+  return std::max<std::int64_t>(0, in_full_blocks - reuse.reused_tokens);
+}
+
+}  // namespace
+
+Generation::Generation(Context context, std::vector<ChoiceRequest> choices) : context_(std::move(context)) {
+  choices_.reserve(choices.size());
+  for (ChoiceRequest& choice : choices) choices_.emplace_back(context_.tokenizer, std::move(choice));
+  open_ = choices_.size();
+  try {
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      if (!choices_[i].request.leader) submit(i);
+    }
+  } catch (...) {
+    cancel();
+    throw;
+  }
+}
+
+Generation::~Generation() {
+  mailbox_->close();
+  cancel();
+}
+
+void Generation::submit(size_t index) {
+  Choice& choice = choices_[index];
+  choice.id = context_.engine.submit(
+      std::move(choice.request.request),
+      [mailbox = mailbox_, index, ticket = std::exchange(choice.request.ticket, nullptr)](const Update& update) {
+        mailbox->push({index, update.token, update.finish, *update.record, Clock::now()});
+      });
+}
+
+void Generation::submit_followers(size_t leader) {
+  for (size_t i = leader + 1; i < choices_.size(); ++i) {
+    if (choices_[i].request.leader == leader && !choices_[i].id && choices_[i].finish == FinishReason::kNone) submit(i);
+  }
+}
+
+void Generation::cancel() {
+  for (Choice& choice : choices_) {
+    if (choice.finish != FinishReason::kNone) continue;
+    if (choice.id) context_.engine.cancel(*choice.id);
+    end(choice, FinishReason::kCancelled);
+  }
+}
+
+void Generation::end(Choice& choice, FinishReason finish) {
+  choice.finish = finish;
+  --open_;
+}
+
+std::vector<Generation::News> Generation::take() {
+  std::vector<News> out;
+  for (const TokenNews& token : mailbox_->take()) {
+    if (choices_[token.choice].finish != FinishReason::kNone) continue;  // it went on a little after its end
+    submit_followers(token.choice);
+    News news = read(token);
+    if (!out.empty() && out.back().choice == news.choice && !out.back().ending) {
+      out.back().text += news.text;
+      out.back().ending = std::move(news.ending);
+    } else if (!news.text.empty() || news.ending || token.token >= 0) {
+      out.push_back(std::move(news));
+    }
+  }
+  return out;
+}
+
+Generation::News Generation::read(const TokenNews& news) {
+  Choice& choice = choices_[news.choice];
+  choice.record = news.record;
+  note_time(choice, news.at);
+  News out{news.choice, {}, {}};
+  if (news.token >= 0) {
+    ++choice.tokens;
+    out.text = choice.stops.push(choice.detokenizer.push(news.token));
+  }
+  if (news.finish != FinishReason::kNone) {
+    out.text += choice.stops.push(choice.detokenizer.finish());
+    if (!choice.stops.matched()) out.text += choice.stops.finish();
+  }
+  if (choice.stops.matched()) {
+    if (news.finish == FinishReason::kNone) context_.engine.cancel(*choice.id);
+    end(choice, FinishReason::kStop);
+    out.ending = Ending{FinishReason::kStop, *choice.stops.matched(), {}};
+  } else if (news.finish != FinishReason::kNone) {
+    end(choice, news.finish);
+    out.ending = Ending{news.finish, {}, news.record.failure};
+  }
+  return out;
+}
+
+void Generation::note_time(Choice& choice, Clock::time_point at) {
+  seconds_ = seconds_between(start_, at);
+  if (first_token_seconds_ == 0) first_token_seconds_ = seconds_;
+  if (choice.tokens == 0) {
+    if (!choice.request.leader) context_.metrics.first_token(seconds_);
+  } else {
+    context_.metrics.next_token(seconds_between(choice.last_token, at));
+  }
+  choice.last_token = at;
+}
+
+std::span<const TokenId> Generation::prompt(size_t choice) const {
+  return choices_[choices_[choice].request.leader.value_or(choice)].prompt;
+}
+
+Totals Generation::totals() const {
+  Totals totals;
+  for (const Choice& choice : choices_) {
+    totals.answer_tokens += choice.tokens;
+    totals.computed_tokens += choice.record.computed_tokens;
+    totals.preemptions += choice.record.preemptions;
+    totals.steps += choice.record.steps;
+    if (choice.request.leader) continue;
+    totals.prompt_tokens += static_cast<std::int64_t>(choice.prompt.size());
+    totals.reused_tokens += choice.record.reuse.reused_tokens;
+    totals.written_tokens += written_tokens(choice.record.reuse, context_.block_tokens);
+  }
+  totals.first_token_seconds = first_token_seconds_;
+  totals.seconds = seconds_;
+  return totals;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,118 @@
+// One API request as text: one engine request for each choice, its tokens as they come turned into text, ended by stop
+// strings.
+//
+// A follower has its leader's prompt: it is submitted once the leader's first token has come, so that it finds the whole
+// prompt in the cache instead of computing it at the same time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine_thread.h"
+#include "server/admission.h"
+#include "server/mailbox.h"
+#include "server/stop_strings.h"
+#include "text/detokenizer.h"
+
+namespace kvasir {
+
+class Metrics;
+
+struct ChoiceRequest {
+  Request request;
+  std::vector<std::string> stop;
+  std::optional<size_t> leader;  // an earlier choice with the same prompt
+  Admission::Ticket ticket;
+};
+
+struct Ending {
+  FinishReason finish = FinishReason::kNone;
+  std::string stop_string;  // kStop: the one that was met; empty: the model ended the text
+  std::string failure;      // kFailed
+};
+
+// What the choices cost and found so far; complete at the end.
+struct Totals {
+  std::int64_t prompt_tokens = 0;     // each prompt counted once, whatever its choices
+  std::int64_t reused_tokens = 0;
+  std::int64_t written_tokens = 0;    // of prompts: in full blocks that were not there before, to be found again
+  std::int64_t answer_tokens = 0;
+  std::int64_t computed_tokens = 0;
+  int preemptions = 0;
+  int steps = 0;
+  double first_token_seconds = 0;
+  double seconds = 0;  // up to the newest token
+};
+
+class Generation {
+ public:
+  struct Context {
+    EngineThread& engine;
+    Tokenizer tokenizer;
+    Metrics& metrics;
+    int block_tokens;
+  };
+  struct News {
+    size_t choice = 0;
+    std::string text;              // may be empty
+    std::optional<Ending> ending;  // the last news of this choice
+  };
+
+  // Submits. Throws Error, with nothing left running, when a request can never run.
+  Generation(Context context, std::vector<ChoiceRequest> choices);
+  ~Generation();  // cancels what still runs
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  void on_news(std::function<void()> wake) { mailbox_->on_news(std::move(wake)); }
+  std::vector<News> take();  // what happened since; neighbouring texts of one choice are put together
+  bool done() const { return open_ == 0; }
+  void cancel();
+
+  size_t choices() const { return choices_.size(); }
+  Totals totals() const;
+  const ReuseReport& reuse(size_t choice) const { return choices_[choice].record.reuse; }
+  std::span<const TokenId> prompt(size_t choice) const;
+  FinishReason finish(size_t choice) const { return choices_[choice].finish; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Choice {
+    Choice(const Tokenizer& tokenizer, ChoiceRequest asked)
+        : request(std::move(asked)), prompt(request.leader ? std::vector<TokenId>{} : request.request.prompt),
+          detokenizer(tokenizer), stops(request.stop) {}
+
+    ChoiceRequest request;
+    std::vector<TokenId> prompt;  // empty: the leader's
+    Detokenizer detokenizer;
+    StopStrings stops;
+    std::optional<RequestId> id;  // nullopt: not submitted yet
+    RequestRecord record;
+    std::int64_t tokens = 0;
+    Clock::time_point last_token;
+    FinishReason finish = FinishReason::kNone;
+  };
+
+  void submit(size_t index);
+  void submit_followers(size_t leader);
+  void note_time(Choice& choice, Clock::time_point at);
+  News read(const TokenNews& news);
+  void end(Choice& choice, FinishReason finish);
+
+  Context context_;
+  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  std::vector<Choice> choices_;
+  size_t open_ = 0;
+  Clock::time_point start_ = Clock::now();
+  double first_token_seconds_ = 0;
+  double seconds_ = 0;
+};
+
+}  // namespace kvasir

@@ -1,0 +1,78 @@
+// Sockets: HTTP/1.1 in, the handler's answers out. Knows nothing of models, tokens or JSON.
+//
+// One thread (run()'s) does all reading and writing; a few more run the handler, which may take a while to parse and
+// tokenize. A client that leaves ends its request: its Work is destroyed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/http_types.h"
+
+namespace kvasir {
+
+struct HttpOptions {
+  std::string host = "127.0.0.1";  // an address, or "localhost"
+  std::uint16_t port = 8080;       // 0: any that is free
+  size_t max_connections = 4096;
+  std::uint32_t header_bytes = 32 << 10;
+  std::uint64_t body_bytes = 32 << 20;
+  std::chrono::milliseconds idle_timeout{75'000};    // between two requests
+  std::chrono::milliseconds header_timeout{10'000};  // from the first byte of a request to the end of its headers
+  std::chrono::milliseconds body_timeout{60'000};
+  std::chrono::milliseconds write_timeout{30'000};    // for a client to take what it was sent
+  std::chrono::milliseconds request_timeout{0};       // for an answer; 0: none
+  std::chrono::milliseconds heartbeat_after{15'000};  // of silence in a stream
+  int handler_threads = 2;
+  std::vector<std::string> allowed_origins{};  // besides loopback ones; "*": all
+};
+
+// One line of the log.
+struct HttpExchange {
+  std::string id;
+  std::string method;
+  std::string path;
+  int status = 0;
+  std::uint64_t bytes = 0;  // of the body
+  double seconds = 0;
+  std::string_view outcome;  // "done", "gone": the client left, "timeout", "refused": before the handler saw it
+};
+
+class HttpServer {
+ public:
+  // Both are called on run()'s thread, but the handler, which is called on several. It must not throw.
+  struct Callbacks {
+    std::function<Response(const HttpRequest&)> handle;
+    std::function<HttpReply(const std::string& path, int status, const std::string& message)> refuse;  // an error's body
+    std::function<void(const HttpExchange&)> on_exchange;
+    std::function<void(std::int64_t open)> on_connections;
+  };
+
+  // Binds. Throws Error when it cannot.
+  HttpServer(HttpOptions options, Callbacks callbacks);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  std::uint16_t port() const;
+
+  // Serves until drained or stopped; every connection is closed when it returns. Call once.
+  void run();
+
+  // From any thread. drain: no new connections, requests that are being answered are finished. stop: all are cut.
+  void drain();
+  void stop();
+
+  // SIGTERM and SIGINT drain; a second one ends the process at once. Call before run().
+  void drain_on_signals(std::function<void()> on_drain);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kvasir

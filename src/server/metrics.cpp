@@ -1,0 +1,137 @@
+#include "server/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvasir {
+namespace {
+
+std::string escaped(std::string_view label) {
+  std::string out;
+  for (const char c : label) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// The page while it is written: every sample has the label model_name.
+class Page {
+ public:
+  explicit Page(std::string_view model_name) : model_(fmt::format("model_name=\"{}\"", escaped(model_name))) {}
+
+  void family(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+
+  template <class Number>
+  void sample(Number value, std::string_view labels = {}, std::string_view suffix = {}) {
+    text_ += fmt::format("{}{}{{{}{}{}}} {}\n", name_, suffix, model_, labels.empty() ? "" : ",", labels, value);
+  }
+
+  void one(std::string_view name, std::string_view type, std::string_view help, double value) {
+    family(name, type, help);
+    sample(value);
+  }
+
+  void histogram(std::string_view name, std::string_view help, const Histogram& histogram) {
+    family(name, "histogram", help);
+    std::int64_t total = 0;
+    for (size_t i = 0; i < histogram.counts().size(); ++i) {
+      total += histogram.counts()[i];
+      const bool last = i == histogram.bounds().size();
+      sample(total, fmt::format("le=\"{}\"", last ? "+Inf" : fmt::format("{}", histogram.bounds()[i])), "_bucket");
+    }
+    sample(histogram.sum(), {}, "_sum");
+    sample(total, {}, "_count");
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string model_;
+  std::string name_;
+  std::string text_;
+};
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+void write_engine(Page& page, const EngineNumbers& engine) {
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  page.one("vllm:num_requests_running", "gauge", "Requests the model works on", real(engine.running));
+  page.one("vllm:num_requests_waiting", "gauge", "Requests that wait for room", real(engine.waiting));
+  page.one("vllm:kv_cache_usage_perc", "gauge", "Share of the blocks that running requests hold, 0 to 1",
+           share(engine.held_blocks, engine.blocks));
+  page.one("vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up in the cache", real(engine.queried_tokens));
+  page.one("vllm:prefix_cache_hits_total", "counter", "Prompt tokens found in the cache", real(engine.hit_tokens));
+  page.one("vllm:num_preemptions_total", "counter", "Times a running request made room", real(engine.preemptions));
+  page.family("vllm:cache_config_info", "gauge", "The cache's shape");
+  page.sample(1, fmt::format("block_size=\"{}\",num_gpu_blocks=\"{}\"", engine.block_tokens, engine.blocks));
+  page.one("kvasir:kv_cached_blocks", "gauge", "Blocks nobody holds that can be found again", real(engine.cached_blocks));
+  page.one("kvasir:kv_evicted_blocks_total", "counter", "Cached blocks that made room", real(engine.evicted_blocks));
+}
+
+}  // namespace
+
+void Histogram::observe(double value) {
+  const auto bucket = std::ranges::lower_bound(bounds_, value) - bounds_.begin();
+  ++counts_[static_cast<size_t>(bucket)];
+  sum_ += value;
+}
+
+void Metrics::first_token(double seconds) {
+  const std::lock_guard lock(mutex_);
+  first_token_.observe(seconds);
+}
+
+void Metrics::next_token(double seconds) {
+  const std::lock_guard lock(mutex_);
+  next_token_.observe(seconds);
+}
+
+void Metrics::finished(const FinishedRequest& request) {
+  const std::lock_guard lock(mutex_);
+  prompt_tokens_ += request.prompt_tokens;
+  reused_tokens_ += request.reused_tokens;
+  generated_tokens_ += request.generated_tokens;
+  whole_.observe(request.seconds);
+  ++by_reason_[std::string(request.reason)];
+}
+
+void Metrics::replied(int status) {
+  const std::lock_guard lock(mutex_);
+  ++by_status_[status];
+}
+
+void Metrics::connections(std::int64_t open) {
+  const std::lock_guard lock(mutex_);
+  open_connections_ = open;
+}
+
+std::string Metrics::render(const EngineNumbers& engine) const {
+  Page page(model_name_);
+  write_engine(page, engine);
+  const std::lock_guard lock(mutex_);
+  page.one("vllm:prompt_tokens_total", "counter", "Tokens of prompts", static_cast<double>(prompt_tokens_));
+  page.one("vllm:prompt_tokens_cached_total", "counter", "Tokens of prompts that were reused", static_cast<double>(reused_tokens_));
+  page.one("vllm:generation_tokens_total", "counter", "Tokens answered", static_cast<double>(generated_tokens_));
+  page.family("vllm:request_success_total", "counter", "Requests that ended, by the reason why");
+  for (const auto& [reason, count] : by_reason_) page.sample(count, fmt::format("finished_reason=\"{}\"", reason));
+  page.histogram("vllm:time_to_first_token_seconds", "From the request to its first token", first_token_);
+  page.histogram("vllm:inter_token_latency_seconds", "Between two tokens of an answer", next_token_);
+  page.histogram("vllm:e2e_request_latency_seconds", "From the request to its end", whole_);
+  page.one("kvasir:http_connections", "gauge", "Open connections", static_cast<double>(open_connections_));
+  page.family("kvasir:http_replies_total", "counter", "Replies, by status");
+  for (const auto& [status, count] : by_status_) page.sample(count, fmt::format("status=\"{}\"", status));
+  return page.take();
+}
+
+}  // namespace kvasir

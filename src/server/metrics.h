@@ -1,0 +1,81 @@
+// What the server counts, and how Prometheus reads it. Names are vLLM's where vLLM has one, so that dashboards work.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kvasir {
+
+// A Prometheus histogram: counts of values up to each bound.
+class Histogram {
+ public:
+  explicit Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
+
+  void observe(double value);
+  std::span<const double> bounds() const { return bounds_; }
+  std::span<const std::int64_t> counts() const { return counts_; }  // of each bucket alone; the last is above all bounds
+  double sum() const { return sum_; }
+
+ private:
+  std::vector<double> bounds_;  // ascending
+  std::vector<std::int64_t> counts_;
+  double sum_ = 0;
+};
+
+// The engine's own numbers, read between two steps.
+struct EngineNumbers {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  std::int64_t preemptions = 0;
+  std::int64_t blocks = 0;
+  std::int64_t held_blocks = 0;    // of running requests
+  std::int64_t cached_blocks = 0;  // of nobody, to be found again
+  std::int64_t block_tokens = 0;
+  std::int64_t queried_tokens = 0;
+  std::int64_t hit_tokens = 0;
+  std::int64_t evicted_blocks = 0;
+};
+
+struct FinishedRequest {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t reused_tokens = 0;
+  std::int64_t generated_tokens = 0;
+  double seconds = 0;
+  std::string_view reason;  // "stop", "length", "abort", "error"
+};
+
+// All methods may be called from any thread.
+class Metrics {
+ public:
+  explicit Metrics(std::string model_name) : model_name_(std::move(model_name)) {}
+
+  void first_token(double seconds);
+  void next_token(double seconds);
+  void finished(const FinishedRequest& request);
+  void replied(int status);
+  void connections(std::int64_t open);
+
+  // The whole page, in Prometheus' text format 0.0.4.
+  std::string render(const EngineNumbers& engine) const;
+
+ private:
+  std::string model_name_;
+  mutable std::mutex mutex_;
+  Histogram first_token_{{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}};
+  Histogram next_token_{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}};
+  Histogram whole_{{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480}};
+  std::int64_t prompt_tokens_ = 0;
+  std::int64_t reused_tokens_ = 0;
+  std::int64_t generated_tokens_ = 0;
+  std::int64_t open_connections_ = 0;
+  std::map<std::string, std::int64_t, std::less<>> by_reason_{{"abort", 0}, {"error", 0}, {"length", 0}, {"stop", 0}};
+  std::map<int, std::int64_t> by_status_;
+};
+
+}  // namespace kvasir

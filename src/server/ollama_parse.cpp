@@ -1,0 +1,71 @@
+#include "server/ollama_parse.h"
+
+#include <array>
+
+#include "server/api_error.h"
+#include "server/parse_common.h"
+
+namespace kvasir {
+namespace {
+
+constexpr size_t kMostStops = 64;
+
+AnswerOptions read_options(const Fields& fields) {
+  static constexpr std::array<Unsupported, 5> kLater{{{"format", "constrained output comes later"},
+                                                      {"tools", "tools come later"},
+                                                      {"suffix", "this model cannot fill in the middle"},
+                                                      {"images", "this model reads text"},
+                                                      {"logprobs", "the engine does not hand out probabilities"}}};
+  refuse(fields, kLater);
+  AnswerOptions options;
+  options.sampling.temperature = 0.8F;
+  options.sampling.top_k = 40;
+  options.sampling.top_p = 0.9F;
+  options.stream = fields.boolean("stream").value_or(true);
+  options.explain = fields.boolean("explain").value_or(false);
+  const std::optional<Fields> inner = fields.object("options");
+  if (!inner) return options;
+  const AnswerOptions outer = options;
+  read_sampling(*inner, options);
+  options.stream = outer.stream;
+  options.explain = outer.explain;
+  if (const auto penalty = inner->number("repeat_penalty", {0.01, 100})) {
+    options.sampling.repetition_penalty = static_cast<float>(*penalty);
+  }
+  // -1 and -2 are how Ollama's users say "as many as fit".
+  if (const auto count = inner->integer("num_predict", {-2, 1 << 30}); count && *count >= 0) {
+    if (*count == 0) bad_param(inner->path("num_predict"), "num_predict is 0; ask for at least one token");
+    options.max_tokens = *count;
+  }
+  options.stop = read_stops(*inner, "stop", kMostStops);
+  return options;
+}
+
+}  // namespace
+
+ChatRequest parse_ollama_chat(const Json& body) {
+  const Fields fields(body);
+  ChatRequest request;
+  request.options = read_options(fields);
+  request.messages = read_messages(fields);
+  return request;
+}
+
+std::variant<ChatRequest, CompletionRequest> parse_ollama_generate(const Json& body) {
+  const Fields fields(body);
+  AnswerOptions options = read_options(fields);
+  std::string prompt = fields.required_text("prompt");
+  if (fields.boolean("raw").value_or(false)) {
+    CompletionRequest request;
+    request.prompts.emplace_back(std::move(prompt));
+    request.options = std::move(options);
+    return request;
+  }
+  ChatRequest request;
+  request.options = std::move(options);
+  if (const auto system = fields.text("system")) request.messages.push_back({{"role", "system"}, {"content", *system}});
+  request.messages.push_back({{"role", "user"}, {"content", std::move(prompt)}});
+  return request;
+}
+
+}  // namespace kvasir

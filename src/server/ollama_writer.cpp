@@ -1,0 +1,89 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "server/answer_writer.h"
+
+namespace kvasir {
+namespace {
+
+std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+// One object of the answer: {model, created_at, message | response, done}. A stream is a line for each piece.
+class OllamaWriter : public AnswerWriter {
+ public:
+  OllamaWriter(OllamaKind kind, AnswerHead head) : kind_(kind), head_(std::move(head)) {}
+
+  std::string begin(const AnswerReport&) override { return {}; }
+  std::string end(size_t, const Ending& ending) override {
+    ending_ = ending;
+    return {};
+  }
+  std::string fail(const ApiError& error) override { return error_body(Dialect::kOllama, error) + "\n"; }
+
+ protected:
+  OrderedJson object(std::string_view text) const {
+    OrderedJson out{{"model", head_.model},
+                    {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(head_.created)))}};
+    if (kind_ == OllamaKind::kChat) {
+      out["message"] = {{"role", "assistant"}, {"content", text}};
+    } else {
+      out["response"] = text;
+    }
+    out["done"] = false;
+    return out;
+  }
+
+  OrderedJson last_object(std::string_view text, const AnswerReport& report) const {
+    const Totals& totals = report.totals;
+    OrderedJson out = object(text);
+    out["done"] = true;
+    out["done_reason"] = ending_.finish == FinishReason::kLength ? "length" : "stop";
+    out["total_duration"] = nanoseconds(totals.seconds);
+    out["load_duration"] = 0;
+    out["prompt_eval_count"] = totals.prompt_tokens;
+    out["prompt_eval_duration"] = nanoseconds(totals.first_token_seconds);
+    out["eval_count"] = totals.answer_tokens;
+    out["eval_duration"] = nanoseconds(totals.seconds - totals.first_token_seconds);
+    if (!report.explanation.is_null()) out["kvasir"] = report.explanation;
+    return out;
+  }
+
+ private:
+  OllamaKind kind_;
+  AnswerHead head_;
+  Ending ending_;
+};
+
+class OllamaStream : public OllamaWriter {
+ public:
+  using OllamaWriter::OllamaWriter;
+  std::string text(size_t, std::string_view piece) override { return to_text(object(piece)) + "\n"; }
+  std::string finish(const AnswerReport& report) override { return to_text(last_object("", report)) + "\n"; }
+};
+
+class OllamaWhole : public OllamaWriter {
+ public:
+  using OllamaWriter::OllamaWriter;
+  std::string text(size_t, std::string_view piece) override {
+    text_ += piece;
+    return {};
+  }
+  std::string finish(const AnswerReport& report) override { return to_text(last_object(text_, report)); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> ollama_stream(OllamaKind kind, AnswerHead head) {
+  return std::make_unique<OllamaStream>(kind, std::move(head));
+}
+
+std::unique_ptr<AnswerWriter> ollama_whole(OllamaKind kind, AnswerHead head) {
+  return std::make_unique<OllamaWhole>(kind, std::move(head));
+}
+
+}  // namespace kvasir

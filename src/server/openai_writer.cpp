@@ -1,0 +1,142 @@
+#include "server/answer_writer.h"
+#include "server/sse.h"
+
+namespace kvasir {
+namespace {
+
+OrderedJson usage_of(const Totals& totals) {
+  return {{"prompt_tokens", totals.prompt_tokens},
+          {"completion_tokens", totals.answer_tokens},
+          {"total_tokens", totals.prompt_tokens + totals.answer_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", totals.reused_tokens}, {"cache_write_tokens", totals.written_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
+}
+
+OrderedJson finish_name(const Ending& ending) { return ending.finish == FinishReason::kLength ? "length" : "stop"; }
+
+class OpenAiStream : public AnswerWriter {
+ public:
+  OpenAiStream(OpenAiKind kind, AnswerHead head) : kind_(kind), head_(std::move(head)) {}
+
+  std::string begin(const AnswerReport&) override {
+    std::string out;
+    for (size_t i = 0; i < head_.choices; ++i) {
+      if (kind_ == OpenAiKind::kChat) {
+        out += chunk(choice(i, {{"role", "assistant"}, {"content", ""}}));
+      } else if (!head_.echo.empty()) {
+        out += text(i, head_.echo[i]);
+      }
+    }
+    return out;
+  }
+
+  std::string text(size_t index, std::string_view piece) override {
+    return chunk(kind_ == OpenAiKind::kChat ? choice(index, {{"content", piece}}) : choice(index, piece));
+  }
+
+  std::string end(size_t index, const Ending& ending) override {
+    OrderedJson last = kind_ == OpenAiKind::kChat ? choice(index, OrderedJson::object()) : choice(index, "");
+    last["finish_reason"] = finish_name(ending);
+    return chunk(std::move(last));
+  }
+
+  std::string finish(const AnswerReport& report) override {
+    std::string out;
+    // The explanation rides on a last chunk of its own, unless there is one for the usage.
+    if (head_.include_usage || !report.explanation.is_null()) {
+      OrderedJson last = envelope(OrderedJson::array());
+      if (head_.include_usage) last["usage"] = usage_of(report.totals);
+      if (!report.explanation.is_null()) last["kvasir"] = report.explanation;
+      out = sse_data(to_text(last));
+    }
+    return out.append(kSseDone);
+  }
+
+  std::string fail(const ApiError& error) override { return sse_data(error_body(Dialect::kOpenAi, error)); }
+
+ private:
+  OrderedJson choice(size_t index, OrderedJson content) const {
+    return {{"index", index},
+            {kind_ == OpenAiKind::kChat ? "delta" : "text", std::move(content)},
+            {"logprobs", nullptr},
+            {"finish_reason", nullptr}};
+  }
+
+  OrderedJson envelope(OrderedJson choices) const {
+    return {{"id", head_.id},
+            {"object", kind_ == OpenAiKind::kChat ? "chat.completion.chunk" : "text_completion"},
+            {"created", head_.created},
+            {"model", head_.model},
+            {"choices", std::move(choices)}};
+  }
+
+  std::string chunk(OrderedJson one) const {
+    OrderedJson out = envelope(OrderedJson::array({std::move(one)}));
+    if (head_.include_usage) out["usage"] = nullptr;
+    return sse_data(to_text(out));
+  }
+
+  OpenAiKind kind_;
+  AnswerHead head_;
+};
+
+class OpenAiWhole : public AnswerWriter {
+ public:
+  OpenAiWhole(OpenAiKind kind, AnswerHead head)
+      : kind_(kind), head_(std::move(head)), texts_(head_.choices), endings_(head_.choices) {
+    for (size_t i = 0; i < head_.echo.size(); ++i) texts_[i] = head_.echo[i];
+  }
+
+  std::string begin(const AnswerReport&) override { return {}; }
+  std::string text(size_t choice, std::string_view piece) override {
+    texts_[choice] += piece;
+    return {};
+  }
+  std::string end(size_t choice, const Ending& ending) override {
+    endings_[choice] = ending;
+    return {};
+  }
+
+  std::string finish(const AnswerReport& report) override {
+    OrderedJson choices = OrderedJson::array();
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      OrderedJson choice{{"index", i}};
+      if (kind_ == OpenAiKind::kChat) {
+        choice["message"] = {{"role", "assistant"}, {"content", std::move(texts_[i])}, {"refusal", nullptr}};
+      } else {
+        choice["text"] = std::move(texts_[i]);
+      }
+      choice["logprobs"] = nullptr;
+      choice["finish_reason"] = finish_name(endings_[i]);
+      choices.push_back(std::move(choice));
+    }
+    OrderedJson out{{"id", head_.id},
+                    {"object", kind_ == OpenAiKind::kChat ? "chat.completion" : "text_completion"},
+                    {"created", head_.created},
+                    {"model", head_.model},
+                    {"choices", std::move(choices)},
+                    {"usage", usage_of(report.totals)}};
+    if (!report.explanation.is_null()) out["kvasir"] = report.explanation;
+    return to_text(out);
+  }
+
+  std::string fail(const ApiError& error) override { return error_body(Dialect::kOpenAi, error); }
+
+ private:
+  OpenAiKind kind_;
+  AnswerHead head_;
+  std::vector<std::string> texts_;
+  std::vector<Ending> endings_;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> openai_stream(OpenAiKind kind, AnswerHead head) {
+  return std::make_unique<OpenAiStream>(kind, std::move(head));
+}
+
+std::unique_ptr<AnswerWriter> openai_whole(OpenAiKind kind, AnswerHead head) {
+  return std::make_unique<OpenAiWhole>(kind, std::move(head));
+}
+
+}  // namespace kvasir

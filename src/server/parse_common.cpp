@@ -1,0 +1,135 @@
+#include "server/parse_common.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "server/api_error.h"
+
+namespace kvasir {
+namespace {
+
+constexpr size_t kLongestStop = 4096;  // bytes: holding back is quadratic in them
+
+bool asks_for_something(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value.get<double>() != 0;
+  return !value.empty();
+}
+
+TokenId token_of_key(const std::string& key) {
+  TokenId token = -1;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
+  if (error != std::errc{} || end != key.data() + key.size() || token < 0) {
+    bad_param("logit_bias", fmt::format("the keys of logit_bias must be token ids, and \"{}\" is none", key.substr(0, 40)));
+  }
+  return token;
+}
+
+void read_logit_bias(const Fields& fields, SamplingParams& sampling) {
+  const std::optional<Fields> bias = fields.object("logit_bias");
+  if (!bias) return;
+  for (const auto& [key, value] : bias->json().items()) {
+    const TokenId token = token_of_key(key);
+    if (const auto by = bias->number(key, {-100, 100})) sampling.logit_bias.emplace_back(token, static_cast<float>(*by));
+  }
+}
+
+}  // namespace
+
+void refuse(const Fields& fields, std::span<const Unsupported> list) {
+  for (const Unsupported& one : list) {
+    const Json* field = fields.find(one.name);
+    if (field == nullptr || !asks_for_something(*field)) continue;
+    not_supported(fields.path(one.name), fmt::format("{} is not supported yet: {}", fields.path(one.name), one.why));
+  }
+}
+
+void read_sampling(const Fields& fields, AnswerOptions& options) {
+  SamplingParams& sampling = options.sampling;
+  const auto real = [&](const char* name, Fields::Range range, float& out) {
+    if (const auto value = fields.number(name, range)) out = static_cast<float>(*value);
+  };
+  real("temperature", {0, 2}, sampling.temperature);
+  real("top_p", {0, 1}, sampling.top_p);
+  real("min_p", {0, 1}, sampling.min_p);
+  real("frequency_penalty", {-2, 2}, sampling.frequency_penalty);
+  real("presence_penalty", {-2, 2}, sampling.presence_penalty);
+  real("repetition_penalty", {0.01, 100}, sampling.repetition_penalty);
+  // -1 is how vLLM's users say "all".
+  if (const auto k = fields.integer("top_k", {-1, 1 << 30})) sampling.top_k = static_cast<int>(std::max<std::int64_t>(*k, 0));
+  read_logit_bias(fields, sampling);
+  if (const auto seed = fields.integer("seed", {-0x1p63, 0x1p63})) options.seed = static_cast<std::uint64_t>(*seed);
+  if (const Json* ids = fields.find("stop_token_ids")) options.stop_token_ids = token_ids(*ids, "stop_token_ids");
+  if (options.stop_token_ids.size() > 1024) bad_param("stop_token_ids", "stop_token_ids has more than 1024 tokens");
+  options.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  options.explain = fields.boolean("explain").value_or(false);
+  options.stream = fields.boolean("stream").value_or(options.stream);
+}
+
+std::vector<std::string> read_stops(const Fields& fields, const std::string& name, size_t most) {
+  const Json* field = fields.find(name);
+  if (field == nullptr) return {};
+  const std::string param = fields.path(name);
+  std::vector<std::string> stops;
+  if (field->is_string()) {
+    stops.push_back(field->get<std::string>());
+  } else if (field->is_array()) {
+    if (field->size() > most) bad_param(param, fmt::format("{} has {} strings; use at most {}", param, field->size(), most));
+    for (const Json& item : *field) {
+      if (!item.is_string()) bad_param(param, param + " must be a string, or an array of strings");
+      stops.push_back(item.get<std::string>());
+    }
+  } else {
+    bad_param(param, param + " must be a string, or an array of strings");
+  }
+  for (const std::string& stop : stops) {
+    if (stop.empty()) bad_param(param, param + " has an empty string, which would end every answer at once");
+    if (stop.size() > kLongestStop) bad_param(param, fmt::format("{} has a string longer than {} bytes", param, kLongestStop));
+  }
+  return stops;
+}
+
+std::string content_text(const Json& content, const std::string& param) {
+  if (content.is_null()) return {};
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array()) bad_param(param, param + " must be a string, or an array of text parts");
+  std::string text;
+  for (size_t i = 0; i < content.size(); ++i) {
+    const Fields part(content[i], fmt::format("{}[{}].", param, i));
+    const std::string type = part.required_text("type");
+    if (type != "text" && type != "input_text" && type != "output_text") {
+      not_supported(part.path("type"), fmt::format("parts of type \"{}\" are not supported: this model reads text", type.substr(0, 40)));
+    }
+    text += part.required_text("text");
+  }
+  return text;
+}
+
+OrderedJson read_messages(const Fields& fields) {
+  static constexpr std::array<std::string_view, 6> kRoles{"system", "developer", "user", "assistant", "tool", "function"};
+  const Json& list = fields.required("messages");
+  if (!list.is_array() || list.empty()) bad_param("messages", "messages must be an array of at least one message");
+  OrderedJson messages = OrderedJson::array();
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Fields message(list[i], fmt::format("messages[{}].", i));
+    const std::string role = message.required_text("role");
+    if (std::ranges::find(kRoles, role) == kRoles.end()) {
+      bad_param(message.path("role"), fmt::format("the role \"{}\" is none of system, developer, user, assistant, tool", role.substr(0, 40)));
+    }
+    static constexpr std::array<Unsupported, 2> kLater{{{"tool_calls", "tools come later"}, {"images", "this model reads text"}}};
+    refuse(message, kLater);
+    const Json* content = message.find("content");
+    if (content == nullptr && role != "assistant") message.required("content");
+    OrderedJson out{{"role", role == "developer" ? "system" : role},
+                    {"content", content == nullptr ? std::string() : content_text(*content, message.path("content"))}};
+    if (const auto name = message.text("name")) out["name"] = *name;
+    messages.push_back(std::move(out));
+  }
+  return messages;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,223 @@
+#include "server/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+
+#include "base/hash.h"
+#include "server/api_error.h"
+#include "server/sse.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::uint64_t kChoiceSalt = 0x6b76617369720001;
+
+std::uint64_t random_seed() {
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+// The first choice draws with the seed itself: n = 1 and the first of n = 4 are the same answer.
+std::uint64_t seed_of_choice(std::uint64_t seed, size_t choice) {
+  return choice == 0 ? seed : mix(seed, choice, kChoiceSalt);
+}
+
+}  // namespace
+
+std::string random_hex(int bits) {
+  std::random_device device;
+  std::string out;
+  for (int i = 0; i < bits; i += 32) out += fmt::format("{:08x}", device());
+  return out;
+}
+
+Response json_response(const OrderedJson& json) {
+  Response response;
+  response.reply.body = to_text(json);
+  return response;
+}
+
+Service::Service(ServedModel& model, ServiceOptions options)
+    : model_(model),
+      options_(std::move(options)),
+      metrics_(options_.model_name),
+      records_(options_.kept_records),
+      admission_(model.engine.config().scheduler.max_sequences + options_.max_queued),
+      engine_(model.engine) {}
+
+std::span<const Service::Route> Service::routes() {
+  using enum Route::Match;
+  static constexpr std::array<Route, 20> kRoutes{{
+      {"POST", "/v1/chat/completions", &Service::openai_chat},
+      {"POST", "/v1/completions", &Service::openai_completion},
+      {"GET", "/v1/models", &Service::models},
+      {"GET", "/v1/models/", &Service::model_by_name, kBelow},
+      {"POST", "/v1/messages", &Service::anthropic_messages},
+      {"POST", "/v1/messages/count_tokens", &Service::anthropic_count},
+      {"POST", "/api/chat", &Service::ollama_chat},
+      {"POST", "/api/generate", &Service::ollama_generate},
+      {"GET", "/api/tags", &Service::ollama_tags},
+      {"GET", "/api/version", &Service::ollama_version},
+      {"POST", "/tokenize", &Service::tokenize},
+      {"POST", "/detokenize", &Service::detokenize_tokens},
+      {"POST", "/apply-template", &Service::apply_template},
+      {"GET", "/", &Service::health},
+      {"GET", "/health", &Service::health},
+      {"GET", "/v1/health", &Service::health},
+      {"GET", "/props", &Service::props},
+      {"GET", "/metrics", &Service::metrics_page},
+      {"GET", "/kvasir/requests/", &Service::request_record, kBelow},
+      {"GET", "/models", &Service::models},
+  }};
+  return kRoutes;
+}
+
+Response Service::handle(const HttpRequest& request) {
+  const Dialect dialect = dialect_of(request.path);
+  const auto failed = [&](const ApiError& error) {
+    Response response;
+    response.reply = error_reply(dialect, error);
+    return response;
+  };
+  try {
+    return dispatch(request);
+  } catch (const Error& error) {
+    return failed(ApiError::from(error));
+  } catch (const std::bad_alloc&) {
+    return failed(ApiError({.status = 503, .type = "unavailable_error", .retry_after_s = 1}, "there is not enough memory just now"));
+  } catch (const std::exception& error) {
+    return failed(ApiError({.status = 500, .type = "server_error"}, fmt::format("unexpected: {}", error.what())));
+  }
+}
+
+Response Service::dispatch(const HttpRequest& request) {
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  std::string allowed;
+  for (const Route& route : routes()) {
+    const bool below = route.match == Route::Match::kBelow;
+    const bool here = below ? request.path.size() > route.path.size() && request.path.starts_with(route.path)
+                            : request.path == route.path;
+    if (!here) continue;
+    if (route.method == method) return (this->*route.handler)(request);
+    allowed = route.method;
+  }
+  if (allowed.empty()) {
+    throw ApiError({.status = 404, .type = "not_found_error", .code = "unknown_url"},
+                   fmt::format("there is no {} here; see GET /v1/models, POST /v1/chat/completions", request.path.substr(0, 200)));
+  }
+  throw ApiError({.status = 405, .code = "method_not_allowed", .allow = allowed},
+                 fmt::format("{} is asked with {}, not with {}", request.path.substr(0, 200), allowed, request.method.substr(0, 20)));
+}
+
+std::vector<Piece> Service::render(const ChatRequest& chat) const {
+  if (!model_.chat) {
+    throw ApiError({.param = "messages", .code = "no_chat_template"},
+                   "the model has no chat template; use /v1/completions, or a model that was tuned for chat");
+  }
+  RenderOptions options;
+  options.bos_token = model_.tokenizer.bos_token().value_or("");
+  options.eos_token = model_.tokenizer.eos_token().value_or("");
+  options.variables = chat.variables;
+  return model_.chat->render(chat.messages, options);
+}
+
+Service::Tokens Service::chat_tokens(const ChatRequest& chat) const { return encode_chat(model_.tokenizer, render(chat)); }
+
+Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {
+  if (const auto* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
+  return model_.tokenizer.encode_document(std::get<std::string>(prompt), Tokenizer::Specials::kParse);
+}
+
+std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options) {
+  const auto count = static_cast<std::int64_t>(prompts.size()) * options.n;
+  if (count > admission_.places()) {
+    bad_param("n", fmt::format("{} answers were asked for at once, and the server takes {}", count, admission_.places()));
+  }
+  auto tickets = admission_.admit(count);
+  if (!tickets) {
+    throw ApiError({.status = 429, .type = "rate_limit_error", .code = "queue_full", .retry_after_s = 1},
+                   fmt::format("{} requests are running or waiting already; try again", admission_.taken()));
+  }
+  const std::uint64_t seed = options.seed ? *options.seed : random_seed();
+  std::vector<ChoiceRequest> out;
+  for (Tokens& prompt : prompts) {
+    const size_t leader = out.size();
+    for (size_t i = 0; i < static_cast<size_t>(options.n); ++i) {
+      ChoiceRequest choice;
+      Request& request = choice.request;
+      request.prompt = i + 1 == static_cast<size_t>(options.n) ? std::move(prompt) : prompt;
+      request.sampling = options.sampling;
+      request.sampling.seed = seed_of_choice(seed, i);
+      const auto room = model_.longest - static_cast<std::int64_t>(request.prompt.size());
+      request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
+      request.stop_tokens = options.stop_token_ids;
+      const std::vector<TokenId>& eos = model_.model->config().eos;
+      if (!options.ignore_eos) request.stop_tokens.insert(request.stop_tokens.end(), eos.begin(), eos.end());
+      choice.stop = options.stop;
+      if (i > 0) choice.leader = leader;
+      choice.ticket = std::move((*tickets)[out.size()]);
+      out.push_back(std::move(choice));
+    }
+  }
+  return out;
+}
+
+AnswerHead Service::head(const char* id_prefix, const AnswerOptions& options) const {
+  AnswerHead out;
+  out.id = id_prefix + random_hex(96);
+  out.model = options_.model_name;
+  out.created = std::time(nullptr);
+  out.choices = static_cast<size_t>(options.n);
+  out.include_usage = options.include_usage;
+  return out;
+}
+
+Response Service::begin(const HttpRequest& request, Beginning beginning) {
+  const AnswerOptions& options = beginning.options;
+  auto generation = std::make_unique<Generation>(
+      Generation::Context{engine_, model_.tokenizer, metrics_, model_.engine.config().block_tokens},
+      choices(std::move(beginning.prompts), options));
+  FinishedRecord record;
+  record.request_id = request.id;
+  record.answer_id = beginning.answer_id;
+  record.path = request.path;
+  record.created = std::time(nullptr);
+  Response response;
+  response.work = std::make_unique<AnswerWork>(
+      std::move(generation), std::move(beginning.writer),
+      AnswerWork::Books{metrics_, records_, model_.tokenizer, std::move(record),
+                        options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo});
+  response.body = options.stream ? Response::Body::kStreamed : Response::Body::kWhole;
+  if (options.stream) {
+    response.reply.content_type = beginning.stream_type;
+    response.reply.headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}};
+    response.heartbeat = beginning.heartbeat;
+  }
+  return response;
+}
+
+EngineNumbers Service::engine_numbers() {
+  return engine_.ask([](Engine& engine) {
+    EngineNumbers out;
+    out.running = engine.scheduler().running();
+    out.waiting = engine.scheduler().waiting();
+    out.preemptions = engine.scheduler().preemptions();
+    const KvCache& cache = engine.cache();
+    for (size_t g = 0; g < cache.groups(); ++g) {
+      const BlockPool& pool = cache.pool(g);
+      out.blocks += pool.size();
+      out.held_blocks += pool.held();
+      out.cached_blocks += pool.available() - pool.free_blocks();
+    }
+    out.block_tokens = cache.block_tokens();
+    out.queried_tokens = cache.stats().queried_tokens;
+    out.hit_tokens = cache.stats().hit_tokens;
+    out.evicted_blocks = cache.stats().evicted_blocks;
+    return out;
+  });
+}
+
+}  // namespace kvasir

@@ -1,0 +1,108 @@
+// Every route, without sockets: an HttpRequest in, a Response out.
+//
+// handle() may be called from several threads. It parses, renders and tokenizes, which may take a while; then the answer
+// grows in the Response's Work.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine_thread.h"
+#include "server/admission.h"
+#include "server/answer_work.h"
+#include "server/api_types.h"
+#include "server/http_types.h"
+#include "server/metrics.h"
+#include "server/records.h"
+#include "server/served_model.h"
+
+namespace kvasir {
+
+struct ServiceOptions {
+  std::string model_name = "kvasir";
+  std::int64_t max_queued = 1024;  // requests beyond those that can run at once
+  size_t kept_records = 1024;
+};
+
+class Service {
+ public:
+  Service(ServedModel& model, ServiceOptions options);  // the model outlives this
+
+  Response handle(const HttpRequest& request);  // never throws for what a client did
+
+  Metrics& metrics() { return metrics_; }
+  EngineNumbers engine_numbers();
+  std::int64_t in_flight() const { return admission_.taken(); }  // requests that the engine has not let go of
+
+ private:
+  using Tokens = std::vector<TokenId>;
+  using Handler = Response (Service::*)(const HttpRequest&);
+  struct Route {
+    enum class Match { kExact, kBelow };  // kBelow: the path is the beginning, and a name follows
+    const char* method;
+    std::string_view path;
+    Handler handler;
+    Match match = Match::kExact;
+  };
+  // An answer about to begin.
+  struct Beginning {
+    std::vector<Tokens> prompts;
+    AnswerOptions options;
+    std::unique_ptr<AnswerWriter> writer;
+    std::string answer_id;
+    std::string stream_type;
+    std::string heartbeat;
+  };
+
+  static std::span<const Route> routes();
+  Response dispatch(const HttpRequest& request);
+
+  Tokens chat_tokens(const ChatRequest& chat) const;
+  std::vector<Piece> render(const ChatRequest& chat) const;
+  Tokens prompt_tokens(const Prompt& prompt) const;
+  std::vector<ChoiceRequest> choices(std::vector<Tokens> prompts, const AnswerOptions& options);
+  Response begin(const HttpRequest& request, Beginning beginning);
+  AnswerHead head(const char* id_prefix, const AnswerOptions& options) const;
+
+  Response openai_chat(const HttpRequest& request);
+  Response openai_completion(const HttpRequest& request);
+  Response anthropic_messages(const HttpRequest& request);
+  Response anthropic_count(const HttpRequest& request);
+  Response ollama_chat(const HttpRequest& request);
+  Response ollama_generate(const HttpRequest& request);
+  Response ollama_answer(const HttpRequest& request, OllamaKind kind, std::variant<ChatRequest, CompletionRequest> asked);
+  Response ollama_tags(const HttpRequest& request);
+  Response ollama_version(const HttpRequest& request);
+
+  Response tokenize(const HttpRequest& request);
+  Response detokenize_tokens(const HttpRequest& request);
+  Response apply_template(const HttpRequest& request);
+
+  Response health(const HttpRequest& request);
+  Response models(const HttpRequest& request);
+  Response model_by_name(const HttpRequest& request);
+  Response props(const HttpRequest& request);
+  Response metrics_page(const HttpRequest& request);
+  Response request_record(const HttpRequest& request);
+  OrderedJson model_card() const;
+
+  ServedModel& model_;
+  ServiceOptions options_;
+  std::time_t started_ = std::time(nullptr);
+  Metrics metrics_;
+  Records records_;
+  Admission admission_;
+  EngineThread engine_;  // last: what it still tells goes to nobody once this is destroyed
+};
+
+// A reply with this JSON.
+Response json_response(const OrderedJson& json);
+
+// So many random bits, as hexadecimal text.
+std::string random_hex(int bits);
+
+}  // namespace kvasir

@@ -1,0 +1,94 @@
+// The routes that generate.
+#include <fmt/format.h>
+
+#include "server/anthropic_parse.h"
+#include "server/ollama_parse.h"
+#include "server/openai_parse.h"
+#include "server/service.h"
+#include "server/sse.h"
+#include "text/detokenizer.h"
+
+namespace kvasir {
+
+Response Service::openai_chat(const HttpRequest& request) {
+  ChatRequest chat = parse_openai_chat(parse_json(request.body));
+  AnswerHead about = head("chatcmpl-", chat.options);
+  Beginning beginning;
+  beginning.prompts.push_back(chat_tokens(chat));
+  beginning.answer_id = about.id;
+  beginning.stream_type = kSseType;
+  beginning.heartbeat = kSsePing;
+  const auto writer = chat.options.stream ? openai_stream : openai_whole;
+  beginning.writer = writer(OpenAiKind::kChat, std::move(about));
+  beginning.options = std::move(chat.options);
+  return begin(request, std::move(beginning));
+}
+
+Response Service::openai_completion(const HttpRequest& request) {
+  CompletionRequest completion = parse_openai_completion(parse_json(request.body));
+  AnswerHead about = head("cmpl-", completion.options);
+  about.choices *= completion.prompts.size();
+  Beginning beginning;
+  for (const Prompt& prompt : completion.prompts) {
+    beginning.prompts.push_back(prompt_tokens(prompt));
+    if (!completion.echo) continue;
+    const auto* text = std::get_if<std::string>(&prompt);
+    const std::string echo =
+        text != nullptr ? *text : detokenize(model_.tokenizer, beginning.prompts.back(), Tokenizer::SkipSpecials::kSkip);
+    about.echo.insert(about.echo.end(), static_cast<size_t>(completion.options.n), echo);
+  }
+  beginning.answer_id = about.id;
+  beginning.stream_type = kSseType;
+  beginning.heartbeat = kSsePing;
+  const auto writer = completion.options.stream ? openai_stream : openai_whole;
+  beginning.writer = writer(OpenAiKind::kText, std::move(about));
+  beginning.options = std::move(completion.options);
+  return begin(request, std::move(beginning));
+}
+
+Response Service::anthropic_messages(const HttpRequest& request) {
+  ChatRequest chat = parse_anthropic_messages(parse_json(request.body));
+  AnswerHead about = head("msg_", chat.options);
+  Beginning beginning;
+  beginning.prompts.push_back(chat_tokens(chat));
+  beginning.answer_id = about.id;
+  beginning.stream_type = kSseType;
+  beginning.heartbeat = sse_event("ping", R"({"type":"ping"})");
+  const auto writer = chat.options.stream ? anthropic_stream : anthropic_whole;
+  beginning.writer = writer(std::move(about));
+  beginning.options = std::move(chat.options);
+  return begin(request, std::move(beginning));
+}
+
+Response Service::anthropic_count(const HttpRequest& request) {
+  const ChatRequest chat = parse_anthropic_count(parse_json(request.body));
+  return json_response({{"input_tokens", chat_tokens(chat).size()}});
+}
+
+Response Service::ollama_chat(const HttpRequest& request) {
+  return ollama_answer(request, OllamaKind::kChat, parse_ollama_chat(parse_json(request.body)));
+}
+
+Response Service::ollama_generate(const HttpRequest& request) {
+  return ollama_answer(request, OllamaKind::kGenerate, parse_ollama_generate(parse_json(request.body)));
+}
+
+Response Service::ollama_answer(const HttpRequest& request, OllamaKind kind, std::variant<ChatRequest, CompletionRequest> asked) {
+  Beginning beginning;
+  if (auto* chat = std::get_if<ChatRequest>(&asked)) {
+    beginning.prompts.push_back(chat_tokens(*chat));
+    beginning.options = std::move(chat->options);
+  } else {
+    auto& completion = std::get<CompletionRequest>(asked);
+    beginning.prompts.push_back(prompt_tokens(completion.prompts.front()));
+    beginning.options = std::move(completion.options);
+  }
+  AnswerHead about = head("ollama-", beginning.options);
+  beginning.answer_id = about.id;
+  beginning.stream_type = "application/x-ndjson";
+  const auto writer = beginning.options.stream ? ollama_stream : ollama_whole;
+  beginning.writer = writer(kind, std::move(about));
+  return begin(request, std::move(beginning));
+}
+
+}  // namespace kvasir
