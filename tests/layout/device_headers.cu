@@ -1,0 +1,20 @@
+// The layout headers are for kernels too: this compiles them for a device. It is never run.
+#include "layout/codec_bf16.h"
+#include "layout/codec_f16.h"
+#include "layout/codec_f32.h"
+#include "layout/kv_view.h"
+#include "layout/retention.h"
+#include "layout/softmax_state.h"
+
+namespace kvasir {
+
+__global__ void read_one(KvView view, SequenceView sequence, float* out) {
+  const BlockId block = sequence.block_of(threadIdx.x, view.layout.block_tokens);
+  const auto* keys = reinterpret_cast<const CodecF16::Stored*>(view.k_head(block, 0));
+  const SoftmaxMerge merged = merge(SoftmaxState{1, 2}, SoftmaxState{3, 4});
+  out[0] = CodecF16::decode(keys[view.k_index(0, 1)]) + merged.state.d;
+  out[1] = CodecBF16::decode(CodecBF16::encode(out[2])) + CodecF32::decode(out[3]);
+  out[2] = view.retention.visible(3, 2) ? 1.0F : 0.0F;
+}
+
+}  // namespace kvasir
