@@ -31,8 +31,8 @@ Row lay_out(std::vector<RuleAutomaton> automata) {
   return row;
 }
 
-// Which states have a way to the end of their rule. Backwards from the ends, each edge once: a call is a way only when
-// its rule has one, so it waits until that is known.
+// Which states have a way to the end of their rule. Backwards from the ends, each edge once: a call is a way only
+// when its rule has one, so it waits until that is known.
 class Productive {
  public:
   explicit Productive(const Row& row) : good_(row.states.size(), false), waiting_(row.starts.size()) {
@@ -88,9 +88,8 @@ class Productive {
 void cut(Row& row, const Productive& productive) {
   for (RuleState& state : row.states) {
     std::erase_if(state.edges, [&](const ByteEdge& edge) { return !productive.state(edge.target); });
-    std::erase_if(state.calls, [&](const RuleCall& call) {
-      return !productive.rule(call.rule) || !productive.state(call.after);
-    });
+    std::erase_if(state.calls,
+                  [&](const RuleCall& call) { return !productive.rule(call.rule) || !productive.state(call.after); });
   }
 }
 
@@ -157,7 +156,8 @@ std::optional<Grammar::Parts> assemble(std::vector<RuleAutomaton> automata, Rule
     if (!kept[id]) continue;
     parts.states.push_back({static_cast<std::uint32_t>(parts.edges.size()),
                             static_cast<std::uint32_t>(parts.calls.size()), 0, row.states[id].is_final});
-    for (const ByteEdge& edge : row.states[id].edges) parts.edges.push_back({edge.low, edge.high, new_ids[edge.target]});
+    for (const ByteEdge& edge : row.states[id].edges)
+      parts.edges.push_back({edge.low, edge.high, new_ids[edge.target]});
     for (const RuleCall& call : row.states[id].calls) parts.calls.push_back({call.rule, new_ids[call.after]});
   }
   parts.states.push_back(

@@ -29,7 +29,8 @@ RuleId GrammarBuilder::add_rule(std::string name) {
 
 NodeId GrammarBuilder::node() {
   if (first_edges_.size() >= limits_.nodes) {
-    fail_too_large(fmt::format("the schema needs more than {} automaton nodes", limits_.nodes), rules_[current_].name);
+    fail_too_large(fmt::format("the schema needs more than {} automaton nodes", limits_.nodes),
+                   rules_[current_].name);
   }
   first_edges_.push_back(0);
   return static_cast<NodeId>(first_edges_.size() - 1);
@@ -45,9 +46,7 @@ void GrammarBuilder::add_edge(NodeId from, NodeEdge edge) {
   first_edges_[from] = static_cast<std::uint32_t>(edges_.size());
 }
 
-void GrammarBuilder::join(NodeId from, NodeId to) {
-  add_edge(from, {.kind = NodeEdge::Kind::kEmpty, .target = to});
-}
+void GrammarBuilder::join(NodeId from, NodeId to) { add_edge(from, {.kind = NodeEdge::Kind::kEmpty, .target = to}); }
 
 void GrammarBuilder::bytes(NodeId from, std::uint8_t low, std::uint8_t high, NodeId to) {
   CHECK(low <= high);

@@ -56,8 +56,8 @@ class GrammarBuilder {
   NodeId literal(NodeId from, std::string_view text);
   NodeId call(NodeId from, RuleId rule);
 
-  // Throws Error when a limit is exceeded, or when no text at all matches the root. REQUIRES: no rule matches the empty
-  // text or begins with itself.
+  // Throws Error when a limit is exceeded, or when no text at all matches the root. REQUIRES: no rule matches the
+  // empty text or begins with itself.
   std::shared_ptr<const Grammar> build(RuleId root) const;
 
   // For determinize.cpp.

@@ -26,8 +26,8 @@ std::pair<Utf8, std::size_t> utf8_of(char32_t c) {
 // The last character that has as many bytes as c.
 char32_t last_as_long(char32_t c) { return c < 0x80 ? 0x7F : c < 0x800 ? 0x7FF : c < 0x10000 ? 0xFFFF : kLast; }
 
-// One range of each byte spells the characters from low to high exactly when, from the right, the bytes run from 80 to
-// BF until they agree. This is the largest such piece that begins at `low`.
+// One range of each byte spells the characters from low to high exactly when, from the right, the bytes run from 80
+// to BF until they agree. This is the largest such piece that begins at `low`.
 char32_t end_of_piece(char32_t low, char32_t high) {
   high = std::min(high, last_as_long(low));
   for (int bits = 18; bits > 0; bits -= 6) {
@@ -66,7 +66,12 @@ std::optional<char32_t> take_utf8(std::string_view& text) {
   if (text.empty()) return std::nullopt;
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(0);
-  const std::size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  const std::size_t length = lead < 0x80   ? 1
+                             : lead < 0xC2 ? 0
+                             : lead < 0xE0 ? 2
+                             : lead < 0xF0 ? 3
+                             : lead < 0xF5 ? 4
+                                           : 0;
   if (length == 0 || text.size() < length) return std::nullopt;
   char32_t c = length == 1 ? lead : lead & (0x7FU >> length);
   for (std::size_t i = 1; i < length; ++i) {
@@ -120,14 +125,22 @@ CodePointSet CodePointSet::complement() const {
 
 std::string json_spelling(char32_t character) {
   switch (character) {
-    case U'"': return "\\\"";
-    case U'\\': return "\\\\";
-    case U'\b': return "\\b";
-    case U'\f': return "\\f";
-    case U'\n': return "\\n";
-    case U'\r': return "\\r";
-    case U'\t': return "\\t";
-    default: break;
+    case U'"':
+      return "\\\"";
+    case U'\\':
+      return "\\\\";
+    case U'\b':
+      return "\\b";
+    case U'\f':
+      return "\\f";
+    case U'\n':
+      return "\\n";
+    case U'\r':
+      return "\\r";
+    case U'\t':
+      return "\\t";
+    default:
+      break;
   }
   if (character < 0x20) return fmt::format("\\u{:04x}", static_cast<unsigned>(character));
   const auto [bytes, length] = utf8_of(character);

@@ -29,8 +29,8 @@ struct Bound {
 
 struct DecimalRange {
   std::optional<Bound> least, most;
-  // The most digits of a number in all, and after the point. Doubles tell decimals of 15 digits apart, so that what is
-  // below a bound as text is below it as a number too.
+  // The most digits of a number in all, and after the point. Doubles tell decimals of 15 digits apart, so that what
+  // is below a bound as text is below it as a number too.
   std::size_t digits = 15;
   std::size_t fraction_digits = 15;
 };

@@ -1,8 +1,8 @@
 // A grammar, compiled: a pushdown automaton over bytes. Constant once built, so that threads and requests share it.
 //
-// Every rule is a deterministic automaton. Its states have edges on byte ranges, and calls: "here a text of rule R may
-// stand, and after it the state is S". A state may have several calls, and both calls and edges: which of them holds
-// is found out by following all (matcher.h). What GrammarBuilder guarantees, and the matcher relies on:
+// Every rule is a deterministic automaton. Its states have edges on byte ranges, and calls: "here a text of rule R
+// may stand, and after it the state is S". A state may have several calls, and both calls and edges: which of them
+// holds is found out by following all (matcher.h). What GrammarBuilder guarantees, and the matcher relies on:
 //   - a rule matches no empty text, and never begins by calling itself, directly or through others;
 //   - from every state there is a way to the end of its rule: whoever follows the automaton never gets stuck.
 #pragma once

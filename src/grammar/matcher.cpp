@@ -53,8 +53,8 @@ void Stepper::close(Places& places) {
   check_count(places);
 }
 
-// Rules that end here return to those who called them, which may end here too. A place that can only return is dropped
-// once it has, but for the bottom's: there it says that the text may end.
+// Rules that end here return to those who called them, which may end here too. A place that can only return is
+// dropped once it has, but for the bottom's: there it says that the text may end.
 void Stepper::add_returns(Places& places) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Place place = places[i];

@@ -1,7 +1,8 @@
 // Matcher: where in a grammar a text has come to. Follows all ways of reading the text at once, byte by byte.
 //
-// A way is a Place: a state, and the stack of whom to return to. Places that agree are one, and all places that call a
-// rule at the same byte share one stack (stack_pool.h), so that their number is bounded by the grammar, not by the text.
+// A way is a Place: a state, and the stack of whom to return to. Places that agree are one, and all places that call
+// a rule at the same byte share one stack (stack_pool.h), so that their number is bounded by the grammar, not by the
+// text.
 #pragma once
 
 #include <array>

@@ -28,16 +28,16 @@ StateId after_plain_character(const Grammar::Parts& parts, StateId state) {
   const auto second = [&](std::uint8_t lead, std::uint8_t low, std::uint8_t high) {
     return common_target(parts, common_target(parts, state, lead, lead), low, high);
   };
-  const bool all_alike =
-      common_target(parts, state, 0x23, 0x5B) == target && common_target(parts, state, 0x5D, 0x7F) == target &&
-      after_tails(parts, common_target(parts, state, 0xC2, 0xDF), 1) == target &&
-      after_tails(parts, second(0xE0, 0xA0, 0xBF), 1) == target &&
-      after_tails(parts, common_target(parts, state, 0xE1, 0xEC), 2) == target &&
-      after_tails(parts, second(0xED, 0x80, 0x9F), 1) == target &&
-      after_tails(parts, common_target(parts, state, 0xEE, 0xEF), 2) == target &&
-      after_tails(parts, second(0xF0, 0x90, 0xBF), 2) == target &&
-      after_tails(parts, common_target(parts, state, 0xF1, 0xF3), 3) == target &&
-      after_tails(parts, second(0xF4, 0x80, 0x8F), 2) == target;
+  const bool all_alike = common_target(parts, state, 0x23, 0x5B) == target &&
+                         common_target(parts, state, 0x5D, 0x7F) == target &&
+                         after_tails(parts, common_target(parts, state, 0xC2, 0xDF), 1) == target &&
+                         after_tails(parts, second(0xE0, 0xA0, 0xBF), 1) == target &&
+                         after_tails(parts, common_target(parts, state, 0xE1, 0xEC), 2) == target &&
+                         after_tails(parts, second(0xED, 0x80, 0x9F), 1) == target &&
+                         after_tails(parts, common_target(parts, state, 0xEE, 0xEF), 2) == target &&
+                         after_tails(parts, second(0xF0, 0x90, 0xBF), 2) == target &&
+                         after_tails(parts, common_target(parts, state, 0xF1, 0xF3), 3) == target &&
+                         after_tails(parts, second(0xF4, 0x80, 0x8F), 2) == target;
   return all_alike ? target : kNoState;
 }
 

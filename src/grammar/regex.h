@@ -1,9 +1,10 @@
 // Regular expressions of JSON Schema's "pattern", the part of them that is a finite automaton.
 //
 // Understood: literals, ".", classes, \d \w \s and their opposites, \t \n \r \f \v \xHH \uHHHH, escaped punctuation,
-// groups (plain, non-capturing, named), alternatives, * + ? {m} {m,} {m,n} (lazy ones match the same texts), and ^ and
-// $ at the ends of the pattern or of one of its alternatives. Refused with an Error: look-around, back references, \b,
-// \p, anchors elsewhere. As JSON Schema has it, a pattern without anchors matches anywhere in the string.
+// groups (plain, non-capturing, named), alternatives, * + ? {m} {m,} {m,n} (lazy ones match the same texts), and ^
+// and $ at the ends of the pattern or of one of its alternatives. Refused with an Error: look-around, back
+// references, \b, \p, anchors elsewhere. As JSON Schema has it, a pattern without anchors matches anywhere in the
+// string.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,14 @@ struct Regex {
   static constexpr std::uint32_t kNoLimit = 0xFFFFFFFF;
 
   Kind kind = Kind::kSequence;
-  CodePointSet set;             // kSet: one character of it
-  std::vector<Regex> parts;     // kSequence, kAlternatives; kRepeat: the one that is repeated
-  std::uint32_t least = 0;      // kRepeat
+  CodePointSet set;          // kSet: one character of it
+  std::vector<Regex> parts;  // kSequence, kAlternatives; kRepeat: the one that is repeated
+  std::uint32_t least = 0;   // kRepeat
   std::uint32_t most = kNoLimit;
 };
 
-// Throws Error, naming `where`, for what is not understood. What it returns has no kBegin and no kEnd, and matches the
-// whole string.
+// Throws Error, naming `where`, for what is not understood. What it returns has no kBegin and no kEnd, and matches
+// the whole string.
 Regex parse_pattern(std::string_view pattern, const std::string& where);
 
 // How many characters a string may have.

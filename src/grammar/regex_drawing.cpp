@@ -39,9 +39,11 @@ class Unroller {
         for (const Regex& part : regex.parts) graph.edges.push_back({draw(from, part), to, nullptr});
         return to;
       }
-      case Regex::Kind::kRepeat: return repeat(from, regex);
+      case Regex::Kind::kRepeat:
+        return repeat(from, regex);
       case Regex::Kind::kBegin:
-      case Regex::Kind::kEnd: break;  // parse_pattern leaves none
+      case Regex::Kind::kEnd:
+        break;  // parse_pattern leaves none
     }
     return from;
   }

@@ -16,8 +16,8 @@ constexpr std::size_t kMaxPattern = 16'384;
 CodePointSet digits() { return {{U'0', U'9'}}; }
 CodePointSet word_characters() { return {{U'0', U'9'}, {U'A', U'Z'}, {U'_', U'_'}, {U'a', U'z'}}; }
 CodePointSet spaces() {
-  return {{0x09, 0x0D},     {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
-          {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+  return {{0x09, 0x0D},     {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+          {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 }
 CodePointSet line_breaks() { return {{0x0A, 0x0A}, {0x0D, 0x0D}, {0x2028, 0x2029}}; }
 
@@ -35,7 +35,8 @@ class PatternParser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    fail_input(fmt::format("the pattern has {}", what), where_, "see docs/structured-output.md for what is supported");
+    fail_input(fmt::format("the pattern has {}", what), where_,
+               "see docs/structured-output.md for what is supported");
   }
 
   bool next_is(char c) const { return !rest_.empty() && rest_.front() == c; }
@@ -153,14 +154,22 @@ class PatternParser {
   char32_t character_escape(std::string_view letters) {
     const char32_t c = take_character();
     switch (c) {
-      case U't': return U'\t';
-      case U'n': return U'\n';
-      case U'r': return U'\r';
-      case U'f': return U'\f';
-      case U'v': return U'\v';
-      case U'x': return hex(2);
-      case U'u': return code_unit();
-      default: break;
+      case U't':
+        return U'\t';
+      case U'n':
+        return U'\n';
+      case U'r':
+        return U'\r';
+      case U'f':
+        return U'\f';
+      case U'v':
+        return U'\v';
+      case U'x':
+        return hex(2);
+      case U'u':
+        return code_unit();
+      default:
+        break;
     }
     const bool alphanumeric = (c >= U'0' && c <= U'9') || (c >= U'a' && c <= U'z') || (c >= U'A' && c <= U'Z');
     if (c == U'b' && letters == "b") return U'\b';

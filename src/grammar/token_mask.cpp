@@ -43,7 +43,8 @@ struct Walk {
 
 }  // namespace
 
-TokenMasker::TokenMasker(std::shared_ptr<const Vocabulary> vocabulary) : TokenMasker(std::move(vocabulary), Limits{}) {}
+TokenMasker::TokenMasker(std::shared_ptr<const Vocabulary> vocabulary)
+    : TokenMasker(std::move(vocabulary), Limits{}) {}
 
 TokenMasker::TokenMasker(std::shared_ptr<const Vocabulary> vocabulary, Limits limits)
     : vocabulary_(std::move(vocabulary)), limits_(limits) {

@@ -44,7 +44,9 @@ class TokenMasker {
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
-    std::size_t operator()(const Key& key) const { return key.digest[0] ^ reinterpret_cast<std::uintptr_t>(key.grammar); }
+    std::size_t operator()(const Key& key) const {
+      return key.digest[0] ^ reinterpret_cast<std::uintptr_t>(key.grammar);
+    }
   };
   struct Entry {
     Key key;

@@ -1,4 +1,5 @@
-// A vocabulary as masks need it: the tokens' bytes in tries, so that tokens with a common beginning are tried together.
+// A vocabulary as masks need it: the tokens' bytes in tries, so that tokens with a common beginning are tried
+// together.
 //
 // Inside a JSON string nearly every token of a vocabulary is allowed, and trying them one by one would be most of the
 // work. So tokens of plain characters only (whole characters that need no escape) are grouped by how many characters

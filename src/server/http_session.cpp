@@ -9,7 +9,7 @@
 #include <boost/beast/http/read.hpp>
 #include <utility>
 
-#include "server/service.h"
+#include "server/random_id.h"
 
 namespace kvasir {
 

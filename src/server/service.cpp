@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <random>
 
 #include "base/hash.h"
 #include "server/api_error.h"
+#include "server/random_id.h"
 #include "server/sse.h"
 
 namespace kvasir {
@@ -15,24 +15,12 @@ namespace {
 
 constexpr std::uint64_t kChoiceSalt = 0x6b76617369720001;
 
-std::uint64_t random_seed() {
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32) | device();
-}
-
 // The first choice draws with the seed itself: n = 1 and the first of n = 4 are the same answer.
 std::uint64_t seed_of_choice(std::uint64_t seed, size_t choice) {
   return choice == 0 ? seed : mix(seed, choice, kChoiceSalt);
 }
 
 }  // namespace
-
-std::string random_hex(int bits) {
-  std::random_device device;
-  std::string out;
-  for (int i = 0; i < bits; i += 32) out += fmt::format("{:08x}", device());
-  return out;
-}
 
 Response json_response(const OrderedJson& json) {
   Response response;

@@ -102,7 +102,4 @@ class Service {
 // A reply with this JSON.
 Response json_response(const OrderedJson& json);
 
-// So many random bits, as hexadecimal text.
-std::string random_hex(int bits);
-
 }  // namespace kvasir
