@@ -15,8 +15,10 @@ DAG = {
     "text": ["base"],
     "engine": ["kv", "model", "sample"],
     "plan": ["layout"],
+    "grammar": ["base"],
     "api": ["engine", "text"],
-    "cli": ["api", "plan"],
+    "server": ["engine", "text", "grammar"],
+    "cli": ["api", "plan", "server"],
 }
 # (folder, included folder) -> the only headers allowed
 EXCEPTIONS = {("kv", "layout"): {"layout/retention.h"}}
