@@ -9,6 +9,7 @@
 #include "cli/bench_command.h"
 #include "cli/plan_command.h"
 #include "cli/run_command.h"
+#include "cli/serve_command.h"
 #include "cli/synth_command.h"
 
 namespace {
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "kvasir " KVASIR_VERSION);
   app.require_subcommand(1);
   app.fallthrough(false);
+  kvasir::add_serve_command(app);
   kvasir::add_run_command(app);
   kvasir::add_bench_command(app);
   kvasir::add_plan_command(app);

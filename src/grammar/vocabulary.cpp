@@ -16,9 +16,9 @@
 namespace kvasir::grammar {
 namespace {
 
-// How many plain characters: few tiers, since each costs a trie. Strings without a length limit use the last; those
-// with one the others, as they near it.
-constexpr std::array<std::uint32_t, 4> kTierCharacters{0, 4, 16, std::numeric_limits<std::uint32_t>::max()};
+// How many plain characters: few tiers, since each costs a trie. One more is as long as the longest plain token:
+// strings without a length limit use it, and those with one until they near it.
+constexpr std::array<std::uint32_t, 5> kTierCharacters{0, 4, 8, 16, 32};
 
 // The number of characters when all are whole and plain.
 std::optional<std::uint32_t> plain_length(std::string_view bytes) {
@@ -92,11 +92,20 @@ Vocabulary::Vocabulary(std::vector<std::string> tokens, std::vector<TokenId> end
     if (!tokens_[id].empty() && !is_end(static_cast<TokenId>(id))) order.push_back(static_cast<TokenId>(id));
   }
   std::ranges::stable_sort(order, {}, [this](TokenId id) -> const std::string& { return bytes_of(id); });
-  for (const std::uint32_t characters : kTierCharacters) {
+  std::vector<std::optional<std::uint32_t>> lengths(tokens_.size());
+  std::uint32_t longest = 0;
+  for (const TokenId id : order) {
+    const auto length = lengths[static_cast<std::size_t>(id)] = plain_length(bytes_of(id));
+    longest = std::max(longest, length.value_or(0));
+  }
+  std::vector<std::uint32_t> cuts(kTierCharacters.begin(), kTierCharacters.end());
+  std::erase_if(cuts, [longest](std::uint32_t cut) { return cut >= longest && cut > 0; });
+  if (longest > 0) cuts.push_back(longest);
+  for (const std::uint32_t characters : cuts) {
     Tier tier{characters, TokenSet(tokens_.size()), {}};
     std::vector<TokenId> rest;
     for (const TokenId id : order) {
-      const std::optional<std::uint32_t> length = plain_length(bytes_of(id));
+      const std::optional<std::uint32_t> length = lengths[static_cast<std::size_t>(id)];
       if (length && *length <= characters) {
         tier.allowed.insert(id);
       } else {

@@ -7,11 +7,15 @@ namespace {
 
 std::string_view reason_name(FinishReason finish) {
   switch (finish) {
-    case FinishReason::kStop: return "stop";
-    case FinishReason::kLength: return "length";
-    case FinishReason::kFailed: return "error";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kFailed:
+      return "error";
     case FinishReason::kCancelled:
-    case FinishReason::kNone: break;
+    case FinishReason::kNone:
+      break;
   }
   return "abort";
 }
@@ -21,14 +25,12 @@ std::string_view reason_name(FinishReason finish) {
 OrderedJson explain(const Generation& generation, size_t choice, const Tokenizer& tokenizer) {
   const ReuseReport& reuse = generation.reuse(choice);
   const std::span<const TokenId> prompt = generation.prompt(choice);
-  OrderedJson out{{"prompt_tokens", prompt.size()},
-                  {"reused_tokens", reuse.reused_tokens},
-                  {"reason", name_of(reuse.stop)},
-                  {"explanation", describe(reuse)},
-                  {"stopped_at", reuse.stopped_at},
-                  {"stopped_at_text", nullptr}};
+  OrderedJson out{{"prompt_tokens", prompt.size()}, {"reused_tokens", reuse.reused_tokens},
+                  {"reason", name_of(reuse.stop)},  {"explanation", describe(reuse)},
+                  {"stopped_at", reuse.stopped_at}, {"stopped_at_text", nullptr}};
   const auto at = static_cast<size_t>(reuse.stopped_at);
-  if (reuse.prompt_tokens > 0 && at < prompt.size()) out["stopped_at_text"] = to_valid_utf8(tokenizer.bytes_of(prompt[at]));
+  if (reuse.prompt_tokens > 0 && at < prompt.size())
+    out["stopped_at_text"] = to_valid_utf8(tokenizer.bytes_of(prompt[at]));
   return out;
 }
 
@@ -54,7 +56,8 @@ Work::Progress AnswerWork::take() {
       return {std::move(progress.bytes), true, 500};
     }
     if (news.ending && news.ending->finish == FinishReason::kCancelled) {
-      const ApiError error({.status = 503, .type = "unavailable_error", .retry_after_s = 1}, "the server is shutting down");
+      const ApiError error({.status = 503, .type = "unavailable_error", .retry_after_s = 1},
+                           "the server is shutting down");
       progress.bytes += failed(error).bytes;
       return {std::move(progress.bytes), true, 503};
     }
@@ -86,7 +89,8 @@ void AnswerWork::write_down() {
   FinishedRecord& record = books_.record;
   record.totals = generation_->totals();
   record.cache = explain(*generation_, 0, books_.tokenizer);
-  for (size_t i = 0; i < generation_->choices(); ++i) record.finish_reasons.emplace_back(reason_name(generation_->finish(i)));
+  for (size_t i = 0; i < generation_->choices(); ++i)
+    record.finish_reasons.emplace_back(reason_name(generation_->finish(i)));
   books_.metrics.finished({.prompt_tokens = record.totals.prompt_tokens,
                            .reused_tokens = record.totals.reused_tokens,
                            .generated_tokens = record.totals.answer_tokens,

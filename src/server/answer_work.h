@@ -1,4 +1,5 @@
-// A generation and the writer of its answer, as the HTTP layer drives them; its record is kept when it ends, however it does.
+// A generation and the writer of its answer, as the HTTP layer drives them; its record is kept when it ends, however
+// it does.
 #pragma once
 
 #include <functional>
@@ -12,7 +13,8 @@
 
 namespace kvasir {
 
-// Why the cache was used as it was, for one choice: {prompt_tokens, reused_tokens, reason, explanation, stopped_at, …}.
+// Why the cache was used as it was, for one choice: {prompt_tokens, reused_tokens, reason, explanation, stopped_at,
+// …}.
 OrderedJson explain(const Generation& generation, size_t choice, const Tokenizer& tokenizer);
 
 class AnswerWork : public Work {

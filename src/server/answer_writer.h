@@ -1,7 +1,8 @@
 // How an answer is written down: one implementation for each API and each way of sending.
 //
-// Calls come in this order: begin, then text and end of the choices in any mixture, then finish; or fail at any time, and
-// nothing after it. Each returns bytes to send. A writer for replies that are sent whole returns nothing until finish.
+// Calls come in this order: begin, then text and end of the choices in any mixture, then finish; or fail at any time,
+// and nothing after it. Each returns bytes to send. A writer for replies that are sent whole returns nothing until
+// finish.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ namespace kvasir {
 struct AnswerHead {
   std::string id;
   std::string model;
-  std::int64_t created = 0;        // Unix time
-  std::vector<std::string> echo;   // text before each choice; empty: none
+  std::int64_t created = 0;       // Unix time
+  std::vector<std::string> echo;  // text before each choice; empty: none
   size_t choices = 1;
   bool include_usage = false;
 };

@@ -13,10 +13,12 @@ namespace {
 constexpr size_t kMostStops = 64;
 
 void refuse_later(const Fields& fields) {
-  static constexpr std::array<Unsupported, 2> kLater{{{"tools", "tools come later"}, {"mcp_servers", "tools come later"}}};
+  static constexpr std::array<Unsupported, 2> kLater{
+      {{"tools", "tools come later"}, {"mcp_servers", "tools come later"}}};
   refuse(fields, kLater);
   const std::optional<Fields> thinking = fields.object("thinking");
-  if (thinking && thinking->required_text("type") != "disabled") not_supported("thinking", "thinking is not supported by this model");
+  if (thinking && thinking->required_text("type") != "disabled")
+    not_supported("thinking", "thinking is not supported by this model");
 }
 
 // The system prompt stands beside the messages here, and before them in a template.
@@ -28,7 +30,8 @@ OrderedJson messages_with_system(const Fields& fields) {
   for (OrderedJson& message : read_messages(fields)) {
     const auto role = message["role"].get<std::string>();
     if (role != "user" && role != "assistant") {
-      bad_param("messages", fmt::format("the role \"{}\" is neither user nor assistant; use the parameter system", role));
+      bad_param("messages",
+                fmt::format("the role \"{}\" is neither user nor assistant; use the parameter system", role));
     }
     messages.push_back(std::move(message));
   }

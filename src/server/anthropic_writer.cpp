@@ -6,11 +6,12 @@ namespace {
 
 // Unlike OpenAI's, the three kinds of input tokens exclude each other.
 OrderedJson usage_of(const Totals& totals) {
-  return {{"input_tokens", totals.prompt_tokens - totals.reused_tokens - totals.written_tokens},
-          {"cache_creation_input_tokens", totals.written_tokens},
-          {"cache_read_input_tokens", totals.reused_tokens},
-          {"cache_creation", {{"ephemeral_5m_input_tokens", totals.written_tokens}, {"ephemeral_1h_input_tokens", 0}}},
-          {"output_tokens", totals.answer_tokens}};
+  return {
+      {"input_tokens", totals.prompt_tokens - totals.reused_tokens - totals.written_tokens},
+      {"cache_creation_input_tokens", totals.written_tokens},
+      {"cache_read_input_tokens", totals.reused_tokens},
+      {"cache_creation", {{"ephemeral_5m_input_tokens", totals.written_tokens}, {"ephemeral_1h_input_tokens", 0}}},
+      {"output_tokens", totals.answer_tokens}};
 }
 
 OrderedJson stop_reason(const Ending& ending) {
@@ -23,8 +24,13 @@ OrderedJson stop_sequence(const Ending& ending) {
 }
 
 OrderedJson message(const AnswerHead& head, OrderedJson content) {
-  return {{"id", head.id},          {"type", "message"},       {"role", "assistant"},     {"model", head.model},
-          {"content", std::move(content)}, {"stop_reason", nullptr}, {"stop_sequence", nullptr}};
+  return {{"id", head.id},
+          {"type", "message"},
+          {"role", "assistant"},
+          {"model", head.model},
+          {"content", std::move(content)},
+          {"stop_reason", nullptr},
+          {"stop_sequence", nullptr}};
 }
 
 std::string event(const OrderedJson& json) { return sse_event(json["type"].get<std::string>(), to_text(json)); }
@@ -37,11 +43,13 @@ class AnthropicStream : public AnswerWriter {
     OrderedJson first = message(head_, OrderedJson::array());
     first["usage"] = usage_of(report.totals);
     return event({{"type", "message_start"}, {"message", std::move(first)}}) +
-           event({{"type", "content_block_start"}, {"index", 0}, {"content_block", {{"type", "text"}, {"text", ""}}}});
+           event(
+               {{"type", "content_block_start"}, {"index", 0}, {"content_block", {{"type", "text"}, {"text", ""}}}});
   }
 
   std::string text(size_t, std::string_view piece) override {
-    return event({{"type", "content_block_delta"}, {"index", 0}, {"delta", {{"type", "text_delta"}, {"text", piece}}}});
+    return event(
+        {{"type", "content_block_delta"}, {"index", 0}, {"delta", {{"type", "text_delta"}, {"text", piece}}}});
   }
 
   std::string end(size_t, const Ending& ending) override {
@@ -57,7 +65,9 @@ class AnthropicStream : public AnswerWriter {
     return event(last) + event({{"type", "message_stop"}});
   }
 
-  std::string fail(const ApiError& error) override { return sse_event("error", error_body(Dialect::kAnthropic, error)); }
+  std::string fail(const ApiError& error) override {
+    return sse_event("error", error_body(Dialect::kAnthropic, error));
+  }
 
  private:
   AnswerHead head_;

@@ -9,13 +9,20 @@ OrderedJson text_or_null(const std::string& text) { return text.empty() ? Ordere
 
 std::string anthropic_type(int status) {
   switch (status) {
-    case 401: return "authentication_error";
-    case 403: return "permission_error";
-    case 404: return "not_found_error";
-    case 413: return "request_too_large";
-    case 429: return "rate_limit_error";
-    case 503: return "overloaded_error";
-    default: return status >= 500 ? "api_error" : "invalid_request_error";
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
   }
 }
 
@@ -53,7 +60,8 @@ std::string error_body(Dialect dialect, const ApiError& error) {
   const ApiError::Reply& reply = error.reply();
   switch (dialect) {
     case Dialect::kAnthropic:
-      return to_text({{"type", "error"}, {"error", {{"type", anthropic_type(reply.status)}, {"message", error.message()}}}});
+      return to_text(
+          {{"type", "error"}, {"error", {{"type", anthropic_type(reply.status)}, {"message", error.message()}}}});
     case Dialect::kOllama:
       return to_text({{"error", error.message()}});
     case Dialect::kOpenAi:
@@ -70,7 +78,8 @@ HttpReply error_reply(Dialect dialect, const ApiError& error) {
   HttpReply reply;
   reply.status = error.reply().status;
   reply.body = error_body(dialect, error);
-  if (error.reply().retry_after_s > 0) reply.headers.emplace_back("retry-after", std::to_string(error.reply().retry_after_s));
+  if (error.reply().retry_after_s > 0)
+    reply.headers.emplace_back("retry-after", std::to_string(error.reply().retry_after_s));
   if (!error.reply().allow.empty()) reply.headers.emplace_back("allow", error.reply().allow);
   return reply;
 }

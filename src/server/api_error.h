@@ -13,10 +13,10 @@ class ApiError : public Error {
   struct Reply {
     int status = 400;
     std::string type = "invalid_request_error";
-    std::string param{};      // empty: null
-    std::string code{};       // empty: null
-    int retry_after_s = 0;    // 0: no retry-after
-    std::string allow{};      // 405: the methods there are
+    std::string param{};    // empty: null
+    std::string code{};     // empty: null
+    int retry_after_s = 0;  // 0: no retry-after
+    std::string allow{};    // 405: the methods there are
   };
 
   ApiError(Reply reply, std::string message);

@@ -50,7 +50,8 @@ void Generation::submit(size_t index) {
 
 void Generation::submit_followers(size_t leader) {
   for (size_t i = leader + 1; i < choices_.size(); ++i) {
-    if (choices_[i].request.leader == leader && !choices_[i].id && choices_[i].finish == FinishReason::kNone) submit(i);
+    if (choices_[i].request.leader == leader && !choices_[i].id && choices_[i].finish == FinishReason::kNone)
+      submit(i);
   }
 }
 

@@ -1,8 +1,8 @@
-// One API request as text: one engine request for each choice, its tokens as they come turned into text, ended by stop
-// strings.
+// One API request as text: one engine request for each choice, its tokens as they come turned into text, ended by
+// stop strings.
 //
-// A follower has its leader's prompt: it is submitted once the leader's first token has come, so that it finds the whole
-// prompt in the cache instead of computing it at the same time.
+// A follower has its leader's prompt: it is submitted once the leader's first token has come, so that it finds the
+// whole prompt in the cache instead of computing it at the same time.
 #pragma once
 
 #include <chrono>
@@ -39,9 +39,9 @@ struct Ending {
 
 // What the choices cost and found so far; complete at the end.
 struct Totals {
-  std::int64_t prompt_tokens = 0;     // each prompt counted once, whatever its choices
+  std::int64_t prompt_tokens = 0;  // each prompt counted once, whatever its choices
   std::int64_t reused_tokens = 0;
-  std::int64_t written_tokens = 0;    // of prompts: in full blocks that were not there before, to be found again
+  std::int64_t written_tokens = 0;  // of prompts: in full blocks that were not there before, to be found again
   std::int64_t answer_tokens = 0;
   std::int64_t computed_tokens = 0;
   int preemptions = 0;
@@ -86,8 +86,10 @@ class Generation {
 
   struct Choice {
     Choice(const Tokenizer& tokenizer, ChoiceRequest asked)
-        : request(std::move(asked)), prompt(request.leader ? std::vector<TokenId>{} : request.request.prompt),
-          detokenizer(tokenizer), stops(request.stop) {}
+        : request(std::move(asked)),
+          prompt(request.leader ? std::vector<TokenId>{} : request.request.prompt),
+          detokenizer(tokenizer),
+          stops(request.stop) {}
 
     ChoiceRequest request;
     std::vector<TokenId> prompt;  // empty: the leader's

@@ -46,6 +46,7 @@ struct HttpServer::Impl {
   Callbacks callbacks;
   asio::io_context io{1};
   tcp::acceptor acceptor;
+  std::uint16_t port = 0;
   asio::signal_set signals;
   asio::steady_timer accept_pause;
   asio::thread_pool handlers;
@@ -56,8 +57,10 @@ struct HttpServer::Impl {
 
 void HttpServer::Impl::bind() {
   error_code error;
-  const asio::ip::address address = asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
-  if (error) fail_usage(fmt::format("'{}' is not an address", options.host), "--host", "use one like 127.0.0.1 or ::1");
+  const asio::ip::address address =
+      asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
+  if (error)
+    fail_usage(fmt::format("'{}' is not an address", options.host), "--host", "use one like 127.0.0.1 or ::1");
   const tcp::endpoint endpoint(address, options.port);
   acceptor.open(endpoint.protocol(), error);
   if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
@@ -67,6 +70,7 @@ void HttpServer::Impl::bind() {
     fail_usage(fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()), "--port",
                "use another --port, or end what uses this one");
   }
+  port = acceptor.local_endpoint().port();
 }
 
 asio::awaitable<void> HttpServer::Impl::accept_loop() {
@@ -139,7 +143,7 @@ HttpServer::HttpServer(HttpOptions options, Callbacks callbacks)
 
 HttpServer::~HttpServer() = default;
 
-std::uint16_t HttpServer::port() const { return impl_->acceptor.local_endpoint().port(); }
+std::uint16_t HttpServer::port() const { return impl_->port; }
 
 void HttpServer::run() {
   asio::co_spawn(impl_->io, impl_->accept_loop(), asio::detached);

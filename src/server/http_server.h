@@ -47,7 +47,8 @@ class HttpServer {
   // Both are called on run()'s thread, but the handler, which is called on several. It must not throw.
   struct Callbacks {
     std::function<Response(const HttpRequest&)> handle;
-    std::function<HttpReply(const std::string& path, int status, const std::string& message)> refuse;  // an error's body
+    std::function<HttpReply(const std::string& path, int status, const std::string& message)>
+        refuse;  // an error's body
     std::function<void(const HttpExchange&)> on_exchange;
     std::function<void(std::int64_t open)> on_connections;
   };

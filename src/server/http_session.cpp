@@ -80,7 +80,8 @@ asio::awaitable<bool> Session::wait_for_first_byte() {
   idle_ = true;
   stream_.expires_after(context_.options.idle_timeout);
   error_code error;
-  const size_t bytes = co_await stream_.async_read_some(buffer_.prepare(4096), asio::redirect_error(asio::use_awaitable, error));
+  const size_t bytes =
+      co_await stream_.async_read_some(buffer_.prepare(4096), asio::redirect_error(asio::use_awaitable, error));
   idle_ = false;
   buffer_.commit(bytes);
   co_return !error;
@@ -121,7 +122,8 @@ asio::awaitable<bool> Session::refuse_unread(const error_code& error) {
   if (status == 0) co_return false;
   wants_keep_alive_ = false;
   if (request_.id.empty()) request_.id = "req-" + random_hex(96);
-  HttpReply reply = context_.callbacks.refuse(request_.path, status, "this is not a request the server reads: " + error.message());
+  HttpReply reply =
+      context_.callbacks.refuse(request_.path, status, "this is not a request the server reads: " + error.message());
   co_await send_whole(std::move(reply));
   log("refused");
   co_await linger();
@@ -145,7 +147,8 @@ KeepAlive Session::keep_alive() const {
 
 std::optional<HttpReply> Session::answer_without_handler() const {
   if (!origin_.empty() && !is_allowed_origin(origin_, context_.options.allowed_origins)) {
-    return context_.callbacks.refuse(request_.path, 403, "pages of this origin may not use the server; see --allow-origin");
+    return context_.callbacks.refuse(request_.path, 403,
+                                     "pages of this origin may not use the server; see --allow-origin");
   }
   if (request_.method != "OPTIONS") return std::nullopt;
   HttpReply reply;
@@ -164,6 +167,7 @@ asio::awaitable<void> Session::answer() {
     co_return;
   }
   co_await asio::co_spawn(context_.handlers.get_executor(), call_handler(), asio::use_awaitable);
+  request_.body = {};  // up to tens of megabytes, and an answer may take minutes
   if (response_.body == Response::Body::kReady) {
     co_await send_whole(std::move(response_.reply));
     log("done");
@@ -240,7 +244,8 @@ asio::awaitable<void> Session::send_stream() {
     if (gone_) break;
     exchange_.bytes += progress.bytes.size();
     std::string bytes;
-    if (!progress.bytes.empty()) bytes = framing == Framing::kChunked ? chunk_text(progress.bytes) : std::move(progress.bytes);
+    if (!progress.bytes.empty())
+      bytes = framing == Framing::kChunked ? chunk_text(progress.bytes) : std::move(progress.bytes);
     if (progress.done && framing == Framing::kChunked) bytes += kLastChunk;
     if (!bytes.empty()) co_await write(std::move(bytes));
   }

@@ -10,19 +10,32 @@ namespace kvasir {
 
 std::string_view reason_phrase(int status) {
   switch (status) {
-    case 200: return "OK";
-    case 204: return "No Content";
-    case 400: return "Bad Request";
-    case 403: return "Forbidden";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 408: return "Request Timeout";
-    case 413: return "Content Too Large";
-    case 429: return "Too Many Requests";
-    case 431: return "Request Header Fields Too Large";
-    case 500: return "Internal Server Error";
-    case 503: return "Service Unavailable";
-    default: return "Unknown";
+    case 200:
+      return "OK";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Unknown";
   }
 }
 
@@ -30,7 +43,8 @@ std::string head_text(const HttpReply& reply, Framing framing, KeepAlive keep_al
   std::string out = fmt::format("HTTP/1.1 {} {}\r\n", reply.status, reason_phrase(reply.status));
   if (reply.status != 204) out += fmt::format("content-type: {}\r\n", reply.content_type);
   if (framing == Framing::kChunked) out += "transfer-encoding: chunked\r\n";
-  if (framing == Framing::kLength && reply.status != 204) out += fmt::format("content-length: {}\r\n", reply.body.size());
+  if (framing == Framing::kLength && reply.status != 204)
+    out += fmt::format("content-length: {}\r\n", reply.body.size());
   for (const auto& [name, value] : reply.headers) out += fmt::format("{}: {}\r\n", name, value);
   out += keep_alive == KeepAlive::kYes ? "connection: keep-alive\r\n\r\n" : "connection: close\r\n\r\n";
   return out;
@@ -51,7 +65,8 @@ bool is_loopback(std::string_view host) {
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   if (host == "localhost" || host == "::1") return true;
   // 127.0.0.0/8 and nothing that only begins like it.
-  return host.starts_with("127.") && std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+  return host.starts_with("127.") &&
+         std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
 }
 
 bool is_allowed_origin(std::string_view origin, std::span<const std::string> allowed) {

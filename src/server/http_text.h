@@ -34,8 +34,8 @@ bool is_request_id(std::string_view id);
 // The path of a request target, without its query.
 std::string_view path_of(std::string_view target);
 
-// Whether a page of this origin may talk to us: loopback pages, and those the operator named. A page from elsewhere that a
-// browser happens to show must not use the model of the person in front of it.
+// Whether a page of this origin may talk to us: loopback pages, and those the operator named. A page from elsewhere
+// that a browser happens to show must not use the model of the person in front of it.
 bool is_allowed_origin(std::string_view origin, std::span<const std::string> allowed);
 
 // Whether the name or address is this machine only.

@@ -32,7 +32,9 @@ Json parse_json(std::string_view text, const JsonLimits& limits) {
   }
 }
 
-std::string to_text(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
+std::string to_text(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
 
 Fields::Fields(const Json& object, std::string prefix) : object_(&object), prefix_(std::move(prefix)) {
   if (object.is_object()) return;
@@ -58,8 +60,9 @@ std::optional<std::int64_t> Fields::integer(const std::string& name, Range range
   const Json* field = find(name);
   if (field == nullptr) return std::nullopt;
   // 1.0 is an integer to JSON's own makers, and clients do send it.
-  const bool whole = field->is_number_integer() || (field->is_number() && std::trunc(field->get<double>()) == field->get<double>() &&
-                                                    std::abs(field->get<double>()) < 0x1p63);
+  const bool whole =
+      field->is_number_integer() || (field->is_number() && std::trunc(field->get<double>()) == field->get<double>() &&
+                                     std::abs(field->get<double>()) < 0x1p63);
   if (!whole) bad_param(path(name), path(name) + " must be an integer");
   check_range(field->get<double>(), range, path(name));
   if (field->is_number_integer()) return field->get<std::int64_t>();
@@ -88,7 +91,8 @@ std::optional<Fields> Fields::object(const std::string& name) const {
 
 const Json& Fields::required(const std::string& name) const {
   const Json* field = find(name);
-  if (field == nullptr) throw ApiError({.param = path(name), .code = "missing_required_parameter"}, path(name) + " is missing");
+  if (field == nullptr)
+    throw ApiError({.param = path(name), .code = "missing_required_parameter"}, path(name) + " is missing");
   return *field;
 }
 

@@ -25,7 +25,8 @@ Json parse_json(std::string_view text, const JsonLimits& limits = {});
 // Never throws: what is not UTF-8 is replaced.
 std::string to_text(const OrderedJson& json);
 
-// Reads the fields of one object. A field that is null counts as missing. Every reader throws ApiError naming the field.
+// Reads the fields of one object. A field that is null counts as missing. Every reader throws ApiError naming the
+// field.
 class Fields {
  public:
   struct Range {

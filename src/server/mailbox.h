@@ -50,9 +50,9 @@ class Mailbox {
 
  private:
   std::mutex mutex_;
-  std::vector<TokenNews> news_;   // under mutex_
-  std::function<void()> wake_;    // under mutex_
-  bool closed_ = false;           // under mutex_
+  std::vector<TokenNews> news_;  // under mutex_
+  std::function<void()> wake_;   // under mutex_
+  bool closed_ = false;          // under mutex_
 };
 
 }  // namespace kvasir

@@ -70,12 +70,14 @@ void write_engine(Page& page, const EngineNumbers& engine) {
   page.one("vllm:num_requests_waiting", "gauge", "Requests that wait for room", real(engine.waiting));
   page.one("vllm:kv_cache_usage_perc", "gauge", "Share of the blocks that running requests hold, 0 to 1",
            share(engine.held_blocks, engine.blocks));
-  page.one("vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up in the cache", real(engine.queried_tokens));
+  page.one("vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up in the cache",
+           real(engine.queried_tokens));
   page.one("vllm:prefix_cache_hits_total", "counter", "Prompt tokens found in the cache", real(engine.hit_tokens));
   page.one("vllm:num_preemptions_total", "counter", "Times a running request made room", real(engine.preemptions));
   page.family("vllm:cache_config_info", "gauge", "The cache's shape");
   page.sample(1, fmt::format("block_size=\"{}\",num_gpu_blocks=\"{}\"", engine.block_tokens, engine.blocks));
-  page.one("kvasir:kv_cached_blocks", "gauge", "Blocks nobody holds that can be found again", real(engine.cached_blocks));
+  page.one("kvasir:kv_cached_blocks", "gauge", "Blocks nobody holds that can be found again",
+           real(engine.cached_blocks));
   page.one("kvasir:kv_evicted_blocks_total", "counter", "Cached blocks that made room", real(engine.evicted_blocks));
 }
 
@@ -121,7 +123,8 @@ std::string Metrics::render(const EngineNumbers& engine) const {
   write_engine(page, engine);
   const std::lock_guard lock(mutex_);
   page.one("vllm:prompt_tokens_total", "counter", "Tokens of prompts", static_cast<double>(prompt_tokens_));
-  page.one("vllm:prompt_tokens_cached_total", "counter", "Tokens of prompts that were reused", static_cast<double>(reused_tokens_));
+  page.one("vllm:prompt_tokens_cached_total", "counter", "Tokens of prompts that were reused",
+           static_cast<double>(reused_tokens_));
   page.one("vllm:generation_tokens_total", "counter", "Tokens answered", static_cast<double>(generated_tokens_));
   page.family("vllm:request_success_total", "counter", "Requests that ended, by the reason why");
   for (const auto& [reason, count] : by_reason_) page.sample(count, fmt::format("finished_reason=\"{}\"", reason));

@@ -19,7 +19,9 @@ class Histogram {
 
   void observe(double value);
   std::span<const double> bounds() const { return bounds_; }
-  std::span<const std::int64_t> counts() const { return counts_; }  // of each bucket alone; the last is above all bounds
+  std::span<const std::int64_t> counts() const {
+    return counts_;
+  }  // of each bucket alone; the last is above all bounds
   double sum() const { return sum_; }
 
  private:
@@ -67,8 +69,10 @@ class Metrics {
  private:
   std::string model_name_;
   mutable std::mutex mutex_;
-  Histogram first_token_{{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}};
-  Histogram next_token_{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}};
+  Histogram first_token_{
+      {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}};
+  Histogram next_token_{
+      {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}};
   Histogram whole_{{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480}};
   std::int64_t prompt_tokens_ = 0;
   std::int64_t reused_tokens_ = 0;

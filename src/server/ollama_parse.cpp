@@ -63,7 +63,8 @@ std::variant<ChatRequest, CompletionRequest> parse_ollama_generate(const Json& b
   }
   ChatRequest request;
   request.options = std::move(options);
-  if (const auto system = fields.text("system")) request.messages.push_back({{"role", "system"}, {"content", *system}});
+  if (const auto system = fields.text("system"))
+    request.messages.push_back({{"role", "system"}, {"content", *system}});
   request.messages.push_back({{"role", "user"}, {"content", std::move(prompt)}});
   return request;
 }

@@ -24,8 +24,9 @@ class OllamaWriter : public AnswerWriter {
 
  protected:
   OrderedJson object(std::string_view text) const {
-    OrderedJson out{{"model", head_.model},
-                    {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(head_.created)))}};
+    OrderedJson out{
+        {"model", head_.model},
+        {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(head_.created)))}};
     if (kind_ == OllamaKind::kChat) {
       out["message"] = {{"role", "assistant"}, {"content", text}};
     } else {

@@ -56,9 +56,11 @@ void refuse_later(const Fields& fields) {
 
 std::vector<Prompt> read_prompts(const Json& json) {
   if (json.is_string()) return {json.get<std::string>()};
-  if (!json.is_array() || json.empty()) bad_param("prompt", "prompt must be a string, an array of strings, or an array of token ids");
+  if (!json.is_array() || json.empty())
+    bad_param("prompt", "prompt must be a string, an array of strings, or an array of token ids");
   if (json.front().is_number()) return {token_ids(json, "prompt")};
-  if (json.size() > kMostPrompts) bad_param("prompt", fmt::format("prompt has {} entries; use at most {}", json.size(), kMostPrompts));
+  if (json.size() > kMostPrompts)
+    bad_param("prompt", fmt::format("prompt has {} entries; use at most {}", json.size(), kMostPrompts));
   std::vector<Prompt> prompts;
   for (const Json& item : json) {
     if (item.is_string()) {
@@ -81,7 +83,8 @@ ChatRequest parse_openai_chat(const Json& body) {
   request.options.max_tokens = fields.integer("max_completion_tokens", kTokenCount);
   const auto old_name = fields.integer("max_tokens", kTokenCount);
   if (!request.options.max_tokens) request.options.max_tokens = old_name;
-  if (const auto variables = fields.object("chat_template_kwargs")) request.variables = OrderedJson(variables->json());
+  if (const auto variables = fields.object("chat_template_kwargs"))
+    request.variables = OrderedJson(variables->json());
   return request;
 }
 

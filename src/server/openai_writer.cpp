@@ -8,7 +8,8 @@ OrderedJson usage_of(const Totals& totals) {
   return {{"prompt_tokens", totals.prompt_tokens},
           {"completion_tokens", totals.answer_tokens},
           {"total_tokens", totals.prompt_tokens + totals.answer_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", totals.reused_tokens}, {"cache_write_tokens", totals.written_tokens}}},
+          {"prompt_tokens_details",
+           {{"cached_tokens", totals.reused_tokens}, {"cache_write_tokens", totals.written_tokens}}},
           {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
 }
 

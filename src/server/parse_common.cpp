@@ -17,6 +17,7 @@ constexpr size_t kLongestStop = 4096;  // bytes: holding back is quadratic in th
 bool asks_for_something(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number()) return value.get<double>() != 0;
+  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
   return !value.empty();
 }
 
@@ -24,7 +25,8 @@ TokenId token_of_key(const std::string& key) {
   TokenId token = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
   if (error != std::errc{} || end != key.data() + key.size() || token < 0) {
-    bad_param("logit_bias", fmt::format("the keys of logit_bias must be token ids, and \"{}\" is none", key.substr(0, 40)));
+    bad_param("logit_bias",
+              fmt::format("the keys of logit_bias must be token ids, and \"{}\" is none", key.substr(0, 40)));
   }
   return token;
 }
@@ -34,7 +36,8 @@ void read_logit_bias(const Fields& fields, SamplingParams& sampling) {
   if (!bias) return;
   for (const auto& [key, value] : bias->json().items()) {
     const TokenId token = token_of_key(key);
-    if (const auto by = bias->number(key, {-100, 100})) sampling.logit_bias.emplace_back(token, static_cast<float>(*by));
+    if (const auto by = bias->number(key, {-100, 100}))
+      sampling.logit_bias.emplace_back(token, static_cast<float>(*by));
   }
 }
 
@@ -60,7 +63,8 @@ void read_sampling(const Fields& fields, AnswerOptions& options) {
   real("presence_penalty", {-2, 2}, sampling.presence_penalty);
   real("repetition_penalty", {0.01, 100}, sampling.repetition_penalty);
   // -1 is how vLLM's users say "all".
-  if (const auto k = fields.integer("top_k", {-1, 1 << 30})) sampling.top_k = static_cast<int>(std::max<std::int64_t>(*k, 0));
+  if (const auto k = fields.integer("top_k", {-1, 1 << 30}))
+    sampling.top_k = static_cast<int>(std::max<std::int64_t>(*k, 0));
   read_logit_bias(fields, sampling);
   if (const auto seed = fields.integer("seed", {-0x1p63, 0x1p63})) options.seed = static_cast<std::uint64_t>(*seed);
   if (const Json* ids = fields.find("stop_token_ids")) options.stop_token_ids = token_ids(*ids, "stop_token_ids");
@@ -78,7 +82,8 @@ std::vector<std::string> read_stops(const Fields& fields, const std::string& nam
   if (field->is_string()) {
     stops.push_back(field->get<std::string>());
   } else if (field->is_array()) {
-    if (field->size() > most) bad_param(param, fmt::format("{} has {} strings; use at most {}", param, field->size(), most));
+    if (field->size() > most)
+      bad_param(param, fmt::format("{} has {} strings; use at most {}", param, field->size(), most));
     for (const Json& item : *field) {
       if (!item.is_string()) bad_param(param, param + " must be a string, or an array of strings");
       stops.push_back(item.get<std::string>());
@@ -88,7 +93,8 @@ std::vector<std::string> read_stops(const Fields& fields, const std::string& nam
   }
   for (const std::string& stop : stops) {
     if (stop.empty()) bad_param(param, param + " has an empty string, which would end every answer at once");
-    if (stop.size() > kLongestStop) bad_param(param, fmt::format("{} has a string longer than {} bytes", param, kLongestStop));
+    if (stop.size() > kLongestStop)
+      bad_param(param, fmt::format("{} has a string longer than {} bytes", param, kLongestStop));
   }
   return stops;
 }
@@ -102,7 +108,8 @@ std::string content_text(const Json& content, const std::string& param) {
     const Fields part(content[i], fmt::format("{}[{}].", param, i));
     const std::string type = part.required_text("type");
     if (type != "text" && type != "input_text" && type != "output_text") {
-      not_supported(part.path("type"), fmt::format("parts of type \"{}\" are not supported: this model reads text", type.substr(0, 40)));
+      not_supported(part.path("type"),
+                    fmt::format("parts of type \"{}\" are not supported: this model reads text", type.substr(0, 40)));
     }
     text += part.required_text("text");
   }
@@ -110,7 +117,8 @@ std::string content_text(const Json& content, const std::string& param) {
 }
 
 OrderedJson read_messages(const Fields& fields) {
-  static constexpr std::array<std::string_view, 6> kRoles{"system", "developer", "user", "assistant", "tool", "function"};
+  static constexpr std::array<std::string_view, 6> kRoles{"system",    "developer", "user",
+                                                          "assistant", "tool",      "function"};
   const Json& list = fields.required("messages");
   if (!list.is_array() || list.empty()) bad_param("messages", "messages must be an array of at least one message");
   OrderedJson messages = OrderedJson::array();
@@ -118,14 +126,18 @@ OrderedJson read_messages(const Fields& fields) {
     const Fields message(list[i], fmt::format("messages[{}].", i));
     const std::string role = message.required_text("role");
     if (std::ranges::find(kRoles, role) == kRoles.end()) {
-      bad_param(message.path("role"), fmt::format("the role \"{}\" is none of system, developer, user, assistant, tool", role.substr(0, 40)));
+      bad_param(
+          message.path("role"),
+          fmt::format("the role \"{}\" is none of system, developer, user, assistant, tool", role.substr(0, 40)));
     }
-    static constexpr std::array<Unsupported, 2> kLater{{{"tool_calls", "tools come later"}, {"images", "this model reads text"}}};
+    static constexpr std::array<Unsupported, 2> kLater{
+        {{"tool_calls", "tools come later"}, {"images", "this model reads text"}}};
     refuse(message, kLater);
     const Json* content = message.find("content");
     if (content == nullptr && role != "assistant") message.required("content");
-    OrderedJson out{{"role", role == "developer" ? "system" : role},
-                    {"content", content == nullptr ? std::string() : content_text(*content, message.path("content"))}};
+    OrderedJson out{
+        {"role", role == "developer" ? "system" : role},
+        {"content", content == nullptr ? std::string() : content_text(*content, message.path("content"))}};
     if (const auto name = message.text("name")) out["name"] = *name;
     messages.push_back(std::move(out));
   }

@@ -31,9 +31,8 @@ void Records::add(FinishedRecord record) {
 
 std::optional<FinishedRecord> Records::find(const std::string& id) const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(records_, [&](const FinishedRecord& record) {
-    return record.request_id == id || record.answer_id == id;
-  });
+  const auto found = std::ranges::find_if(
+      records_, [&](const FinishedRecord& record) { return record.request_id == id || record.answer_id == id; });
   if (found == records_.end()) return std::nullopt;
   return *found;
 }

@@ -28,7 +28,7 @@ class Records {
  public:
   explicit Records(size_t capacity) : capacity_(capacity) {}
 
-  void add(FinishedRecord record);  // the oldest goes when there is no room
+  void add(FinishedRecord record);                                  // the oldest goes when there is no room
   std::optional<FinishedRecord> find(const std::string& id) const;  // either id; the newest of several
 
  private:

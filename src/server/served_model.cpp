@@ -28,7 +28,8 @@ std::filesystem::path checked_folder(const LlmOptions& options) {
   check_runnable(config, options.model);
   parse_kv_format(options.kv_format);
   if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
-    fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens", "use 1 to 65536");
+    fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens",
+               "use 1 to 65536");
   }
   return options.model;
 }
@@ -51,8 +52,9 @@ ServedModel::ServedModel(const LlmOptions& options)
       engine(*backend, *model, engine_config(options)),
       longest(longest_that_fits(engine)) {
   if (tokenizer.vocab_size() > model->config().vocab) {
-    fail_input(fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
-               options.model, "check that tokenizer.json and config.json belong together");
+    fail_input(
+        fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
+        options.model, "check that tokenizer.json and config.json belong together");
   }
   if (tokenizer.chat_template()) chat.emplace(*tokenizer.chat_template(), tokenizer.chat_template_where());
 }

@@ -75,7 +75,8 @@ Response Service::handle(const HttpRequest& request) {
   } catch (const Error& error) {
     return failed(ApiError::from(error));
   } catch (const std::bad_alloc&) {
-    return failed(ApiError({.status = 503, .type = "unavailable_error", .retry_after_s = 1}, "there is not enough memory just now"));
+    return failed(ApiError({.status = 503, .type = "unavailable_error", .retry_after_s = 1},
+                           "there is not enough memory just now"));
   } catch (const std::exception& error) {
     return failed(ApiError({.status = 500, .type = "server_error"}, fmt::format("unexpected: {}", error.what())));
   }
@@ -94,10 +95,12 @@ Response Service::dispatch(const HttpRequest& request) {
   }
   if (allowed.empty()) {
     throw ApiError({.status = 404, .type = "not_found_error", .code = "unknown_url"},
-                   fmt::format("there is no {} here; see GET /v1/models, POST /v1/chat/completions", request.path.substr(0, 200)));
+                   fmt::format("there is no {} here; see GET /v1/models, POST /v1/chat/completions",
+                               request.path.substr(0, 200)));
   }
   throw ApiError({.status = 405, .code = "method_not_allowed", .allow = allowed},
-                 fmt::format("{} is asked with {}, not with {}", request.path.substr(0, 200), allowed, request.method.substr(0, 20)));
+                 fmt::format("{} is asked with {}, not with {}", request.path.substr(0, 200), allowed,
+                             request.method.substr(0, 20)));
 }
 
 std::vector<Piece> Service::render(const ChatRequest& chat) const {
@@ -112,7 +115,9 @@ std::vector<Piece> Service::render(const ChatRequest& chat) const {
   return model_.chat->render(chat.messages, options);
 }
 
-Service::Tokens Service::chat_tokens(const ChatRequest& chat) const { return encode_chat(model_.tokenizer, render(chat)); }
+Service::Tokens Service::chat_tokens(const ChatRequest& chat) const {
+  return encode_chat(model_.tokenizer, render(chat));
+}
 
 Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {
   if (const auto* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
@@ -122,7 +127,8 @@ Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {
 std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options) {
   const auto count = static_cast<std::int64_t>(prompts.size()) * options.n;
   if (count > admission_.places()) {
-    bad_param("n", fmt::format("{} answers were asked for at once, and the server takes {}", count, admission_.places()));
+    bad_param("n",
+              fmt::format("{} answers were asked for at once, and the server takes {}", count, admission_.places()));
   }
   auto tickets = admission_.admit(count);
   if (!tickets) {

@@ -1,7 +1,7 @@
 // Every route, without sockets: an HttpRequest in, a Response out.
 //
-// handle() may be called from several threads. It parses, renders and tokenizes, which may take a while; then the answer
-// grows in the Response's Work.
+// handle() may be called from several threads. It parses, renders and tokenizes, which may take a while; then the
+// answer grows in the Response's Work.
 #pragma once
 
 #include <atomic>
@@ -74,7 +74,8 @@ class Service {
   Response anthropic_count(const HttpRequest& request);
   Response ollama_chat(const HttpRequest& request);
   Response ollama_generate(const HttpRequest& request);
-  Response ollama_answer(const HttpRequest& request, OllamaKind kind, std::variant<ChatRequest, CompletionRequest> asked);
+  Response ollama_answer(const HttpRequest& request, OllamaKind kind,
+                         std::variant<ChatRequest, CompletionRequest> asked);
   Response ollama_tags(const HttpRequest& request);
   Response ollama_version(const HttpRequest& request);
 

@@ -34,7 +34,8 @@ Response Service::openai_completion(const HttpRequest& request) {
     if (!completion.echo) continue;
     const auto* text = std::get_if<std::string>(&prompt);
     const std::string echo =
-        text != nullptr ? *text : detokenize(model_.tokenizer, beginning.prompts.back(), Tokenizer::SkipSpecials::kSkip);
+        text != nullptr ? *text
+                        : detokenize(model_.tokenizer, beginning.prompts.back(), Tokenizer::SkipSpecials::kSkip);
     about.echo.insert(about.echo.end(), static_cast<size_t>(completion.options.n), echo);
   }
   beginning.answer_id = about.id;
@@ -73,7 +74,8 @@ Response Service::ollama_generate(const HttpRequest& request) {
   return ollama_answer(request, OllamaKind::kGenerate, parse_ollama_generate(parse_json(request.body)));
 }
 
-Response Service::ollama_answer(const HttpRequest& request, OllamaKind kind, std::variant<ChatRequest, CompletionRequest> asked) {
+Response Service::ollama_answer(const HttpRequest& request, OllamaKind kind,
+                                std::variant<ChatRequest, CompletionRequest> asked) {
   Beginning beginning;
   if (auto* chat = std::get_if<ChatRequest>(&asked)) {
     beginning.prompts.push_back(chat_tokens(*chat));

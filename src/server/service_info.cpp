@@ -12,7 +12,7 @@
 namespace kvasir {
 namespace {
 
-constexpr std::string_view kVersion = "0.1.0";
+constexpr std::string_view kVersion = KVASIR_VERSION;
 
 // A token's text, or its bytes where they are not text by themselves.
 OrderedJson piece_of(std::string_view bytes) {
@@ -46,15 +46,17 @@ Response Service::models(const HttpRequest&) {
 Response Service::model_by_name(const HttpRequest& request) {
   const std::string name = request.path.substr(std::string_view("/v1/models/").size());
   if (name != options_.model_name) {
-    throw ApiError({.status = 404, .type = "not_found_error", .param = "model", .code = "model_not_found"},
-                   fmt::format("there is no model '{}' here; this is '{}'", name.substr(0, 100), options_.model_name));
+    throw ApiError(
+        {.status = 404, .type = "not_found_error", .param = "model", .code = "model_not_found"},
+        fmt::format("there is no model '{}' here; this is '{}'", name.substr(0, 100), options_.model_name));
   }
   return json_response(model_card());
 }
 
 Response Service::props(const HttpRequest&) {
   const EngineConfig& config = model_.engine.config();
-  return json_response({{"default_generation_settings", {{"n_ctx", model_.longest}, {"params", {{"temperature", 1.0}, {"top_p", 1.0}}}}},
+  return json_response({{"default_generation_settings",
+                         {{"n_ctx", model_.longest}, {"params", {{"temperature", 1.0}, {"top_p", 1.0}}}}},
                         {"total_slots", config.scheduler.max_sequences},
                         {"model_path", options_.model_name},
                         {"chat_template", model_.tokenizer.chat_template().value_or("")},
@@ -79,7 +81,8 @@ Response Service::request_record(const HttpRequest& request) {
   const std::optional<FinishedRecord> record = records_.find(id);
   if (!record) {
     throw ApiError({.status = 404, .type = "not_found_error", .code = "request_not_found"},
-                   fmt::format("there is no finished request '{}'; the last {} are kept", id.substr(0, 100), options_.kept_records));
+                   fmt::format("there is no finished request '{}'; the last {} are kept", id.substr(0, 100),
+                               options_.kept_records));
   }
   return json_response(to_json(*record));
 }
@@ -88,13 +91,15 @@ Response Service::tokenize(const HttpRequest& request) {
   const Json body = parse_json(request.body);
   const Fields fields(body);
   const std::string content = fields.required_text("content");
-  const auto specials = fields.boolean("parse_special").value_or(true) ? Tokenizer::Specials::kParse : Tokenizer::Specials::kPlain;
+  const auto specials =
+      fields.boolean("parse_special").value_or(true) ? Tokenizer::Specials::kParse : Tokenizer::Specials::kPlain;
   const Tokenizer& tokenizer = model_.tokenizer;
   const Tokens tokens = fields.boolean("add_special").value_or(false) ? tokenizer.encode_document(content, specials)
                                                                       : tokenizer.encode(content, specials);
   if (!fields.boolean("with_pieces").value_or(false)) return json_response({{"tokens", tokens}});
   OrderedJson pieces = OrderedJson::array();
-  for (const TokenId token : tokens) pieces.push_back({{"id", token}, {"piece", piece_of(tokenizer.bytes_of(token))}});
+  for (const TokenId token : tokens)
+    pieces.push_back({{"id", token}, {"piece", piece_of(tokenizer.bytes_of(token))}});
   return json_response({{"tokens", std::move(pieces)}});
 }
 
@@ -112,17 +117,19 @@ Response Service::ollama_tags(const HttpRequest&) {
   const ModelConfig& config = model_.model->config();
   const std::string since = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(started_));
   const std::string architecture(name_of(config.architecture));
-  return json_response({{"models", OrderedJson::array({{{"name", options_.model_name},
-                                                         {"model", options_.model_name},
-                                                         {"modified_at", since},
-                                                         {"size", model_.model->weight_bytes()},
-                                                         {"digest", model_.model->fingerprint().hex()},
-                                                         {"details",
-                                                          {{"format", "safetensors"},
-                                                           {"family", architecture},
-                                                           {"families", OrderedJson::array({architecture})},
-                                                           {"parameter_size", fmt::format("{:.1f}M", static_cast<double>(parameter_count(config)) / 1e6)},
-                                                           {"quantization_level", "none"}}}}})}});
+  return json_response(
+      {{"models", OrderedJson::array({{{"name", options_.model_name},
+                                       {"model", options_.model_name},
+                                       {"modified_at", since},
+                                       {"size", model_.model->weight_bytes()},
+                                       {"digest", model_.model->fingerprint().hex()},
+                                       {"details",
+                                        {{"format", "safetensors"},
+                                         {"family", architecture},
+                                         {"families", OrderedJson::array({architecture})},
+                                         {"parameter_size",
+                                          fmt::format("{:.1f}M", static_cast<double>(parameter_count(config)) / 1e6)},
+                                         {"quantization_level", "none"}}}}})}});
 }
 
 Response Service::ollama_version(const HttpRequest&) { return json_response({{"version", kVersion}}); }

@@ -1,8 +1,8 @@
 // Stop strings in a text that comes in pieces.
 //
-// The answer ends before the stop string that is complete first; of those complete at once, before the longest. Whatever
-// the pieces, what push() and finish() gave out together is the text up to there, or all of it: text that may be the
-// beginning of a stop string is held back until it is certain.
+// The answer ends before the stop string that is complete first; of those complete at once, before the longest.
+// Whatever the pieces, what push() and finish() gave out together is the text up to there, or all of it: text that
+// may be the beginning of a stop string is held back until it is certain.
 #pragma once
 
 #include <optional>

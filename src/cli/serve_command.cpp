@@ -1,0 +1,145 @@
+#include "cli/serve_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "cli/model_options.h"
+#include "cli/progress.h"
+#include "server/http_text.h"
+#include "server/log.h"
+#include "server/serve.h"
+
+namespace kvasir {
+namespace {
+
+struct ServeOptions {
+  ModelOptions model;
+  HttpOptions http;
+  ServiceOptions service;
+  std::string alias;
+  std::string max_body = "32MiB";
+  double request_timeout = 0;
+  double idle_timeout = 75;
+  bool insecure_public = false;
+  bool quiet = false;
+};
+
+void say(const std::string& line) {
+  fmt::print(stderr, "{}\n", line);
+  std::fflush(stderr);
+}
+
+std::chrono::milliseconds checked_seconds(double seconds, const char* option) {
+  if (seconds >= 0 && seconds <= 1e6) return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
+  fail_usage(fmt::format("{} seconds make no sense", seconds), option, "use 0 to 1000000");
+}
+
+// Everything that can be wrong is said before a model is loaded.
+void check(ServeOptions& options) {
+  if (!is_loopback(options.http.host) && !options.insecure_public) {
+    fail_usage(
+        fmt::format("{} can be reached from other machines, and there are no keys yet: anyone could use the model",
+                    options.http.host),
+        "--host", "use 127.0.0.1, or say --insecure-public if the network is yours");
+  }
+  if (options.service.max_queued < 0)
+    fail_usage(fmt::format("{} requests cannot queue", options.service.max_queued), "--max-queued", "use 0 or more");
+  if (options.http.max_connections < 1)
+    fail_usage("no connection could be made", "--max-connections", "use 1 or more");
+  options.http.request_timeout = checked_seconds(options.request_timeout, "--request-timeout");
+  options.http.idle_timeout = checked_seconds(options.idle_timeout, "--idle-timeout");
+  options.http.body_bytes = parse_bytes(options.max_body, "--max-body");
+}
+
+ServedModel load(const ModelOptions& options) {
+  Progress progress("loading");
+  LlmOptions llm = llm_options(options);
+  llm.on_load = [&progress](int done, int all) {
+    progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all),
+                  fmt::format("layer {} of {}", done, all));
+  };
+  return ServedModel(llm);
+}
+
+std::string model_name(const ServeOptions& options) {
+  if (!options.alias.empty()) return options.alias;
+  std::filesystem::path folder = std::filesystem::absolute(find_model(options.model.model)).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  return folder.filename().string();
+}
+
+std::string url_of(const HttpServer& server, const std::string& host) {
+  const bool v6 = host.find(':') != std::string::npos;
+  return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", server.port());
+}
+
+void greet(const std::string& url, const std::string& model) {
+  say(fmt::format("kvasir: serving {} at {} (OpenAI: {}/v1, Anthropic and Ollama: {})", model, url, url, url));
+  say(
+      fmt::format("try:    curl {}/v1/chat/completions -H 'content-type: application/json' "
+                  "-d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story about a fox.\"}}]}}'",
+                  url));
+}
+
+void serve(ServeOptions& options) {
+  check(options);
+  options.service.model_name = model_name(options);
+  ServedModel model = load(options.model);
+  Service service(model, options.service);
+  std::function<void(const std::string&)> log;
+  if (!options.quiet) log = say;
+  HttpServer server(options.http, callbacks_of(service, log));
+  server.drain_on_signals([] { say(log_line("drain", {{"hint", "finishing what runs; again to end now"}})); });
+  greet(url_of(server, options.http.host), options.service.model_name);
+  server.run();
+  say(log_line("end", {}));
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = app.add_subcommand("serve", "Serve the OpenAI, Anthropic and Ollama APIs");
+  command->footer(
+      "Logs go to stderr, one line each. SIGTERM and Ctrl-C finish what runs, then end; a second one ends now.");
+  const std::string group = "Server";
+  HttpOptions& http = options->http;
+  command->add_option("--host", http.host, "Address to listen on")->capture_default_str()->group(group);
+  command->add_option("--port", http.port, "Port to listen on; 0: any that is free")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("-a,--alias", options->alias, "The model's name in replies; default: its folder's")
+      ->group(group);
+  command->add_option("--max-queued", options->service.max_queued, "Requests that may wait; more get 429")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--max-connections", http.max_connections, "Connections at once")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--max-body", options->max_body, "Largest request")->capture_default_str()->group(group);
+  command->add_option("--request-timeout", options->request_timeout, "Seconds for an answer; 0: no limit")
+      ->capture_default_str()
+      ->group(group);
+  command->add_option("--idle-timeout", options->idle_timeout, "Seconds a connection may be idle")
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--allow-origin", http.allowed_origins,
+                   "Web pages that may use the server, besides local ones; *: all")
+      ->group(group);
+  command
+      ->add_flag("--insecure-public", options->insecure_public,
+                 "Listen on other than loopback addresses, without keys")
+      ->group(group);
+  command->add_flag("-q,--quiet", options->quiet, "No line for each request")->group(group);
+  add_model_options(*command, options->model);
+  command->callback([options] { serve(*options); });
+}
+
+}  // namespace kvasir
