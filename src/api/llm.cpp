@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "backend/make_backend.h"
+#include "api/loaded_model.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "engine/engine.h"
@@ -21,19 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-EngineConfig engine_config(const LlmOptions& options) {
-  EngineConfig config;
-  config.k_format = config.v_format = parse_kv_format(options.kv_format);
-  config.block_tokens = options.block_tokens;
-  config.context = options.context;
-  config.kv_bytes = options.kv_bytes;
-  config.eviction = options.eviction;
-  config.reuse = options.reuse ? CacheConfig::Reuse::kOn : CacheConfig::Reuse::kOff;
-  config.mode = options.recompute ? EngineConfig::Mode::kRecompute : EngineConfig::Mode::kCached;
-  config.scheduler.max_batch_tokens = options.max_batch_tokens;
-  return config;
-}
-
 SamplingParams sampling_of(const GenerateOptions& options) {
   SamplingParams params;
   params.temperature = options.temperature;
@@ -48,34 +35,10 @@ SamplingParams sampling_of(const GenerateOptions& options) {
   return params;
 }
 
-// What is wrong with the folder or an option is said before gigabytes are read.
-std::filesystem::path checked_folder(const LlmOptions& options) {
-  const ModelConfig config = load_config(options.model);
-  check_runnable(config, options.model);
-  parse_kv_format(options.kv_format);
-  if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
-    fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens",
-               "use 1 to 65536");
-  }
-  return options.model;
-}
-
 }  // namespace
 
-// Members in the order they depend on each other: the engine goes first, the backend last.
-struct Llm::Impl {
-  explicit Impl(const LlmOptions& options)
-      : tokenizer(Tokenizer::load(checked_folder(options))),
-        backend(make_backend({options.device, options.threads, options.isa})),
-        model(load_model(options.model, *backend, {options.max_batch_tokens, options.on_load})),
-        engine(*backend, *model, engine_config(options)) {
-    if (tokenizer.vocab_size() > model->config().vocab) {
-      fail_input(
-          fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
-          options.model, "check that tokenizer.json and config.json belong together");
-    }
-    if (tokenizer.chat_template()) chat.emplace(*tokenizer.chat_template(), tokenizer.chat_template_where());
-  }
+struct Llm::Impl : LoadedModel {
+  using LoadedModel::LoadedModel;
 
   // One answer while it grows.
   struct Growing {
@@ -134,12 +97,6 @@ struct Llm::Impl {
     if (!growing.answer.failure.empty()) fail_input(growing.answer.failure);
     return std::move(growing.answer);
   }
-
-  Tokenizer tokenizer;
-  std::optional<ChatTemplate> chat;
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<Model> model;
-  Engine engine;
 };
 
 Llm::Llm(LlmOptions options) : impl_(std::make_unique<Impl>(options)) {}

@@ -57,14 +57,14 @@ void check(ServeOptions& options) {
   options.http.body_bytes = parse_bytes(options.max_body, "--max-body");
 }
 
-ServedModel load(const ModelOptions& options) {
+LoadedModel load(const ModelOptions& options) {
   Progress progress("loading");
   LlmOptions llm = llm_options(options);
   llm.on_load = [&progress](int done, int all) {
     progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all),
                   fmt::format("layer {} of {}", done, all));
   };
-  return ServedModel(llm);
+  return LoadedModel(llm);
 }
 
 std::string model_name(const ServeOptions& options) {
@@ -90,7 +90,7 @@ void greet(const std::string& url, const std::string& model) {
 void serve(ServeOptions& options) {
   check(options);
   options.service.model_name = model_name(options);
-  ServedModel model = load(options.model);
+  LoadedModel model = load(options.model);
   Service service(model, options.service);
   std::function<void(const std::string&)> log;
   if (!options.quiet) log = say;

@@ -28,7 +28,7 @@ Response json_response(const OrderedJson& json) {
   return response;
 }
 
-Service::Service(ServedModel& model, ServiceOptions options)
+Service::Service(LoadedModel& model, ServiceOptions options)
     : model_(model),
       options_(std::move(options)),
       metrics_(options_.model_name),

@@ -18,7 +18,7 @@
 #include "server/http_types.h"
 #include "server/metrics.h"
 #include "server/records.h"
-#include "server/served_model.h"
+#include "api/loaded_model.h"
 
 namespace kvasir {
 
@@ -30,7 +30,7 @@ struct ServiceOptions {
 
 class Service {
  public:
-  Service(ServedModel& model, ServiceOptions options);  // the model outlives this
+  Service(LoadedModel& model, ServiceOptions options);  // the model outlives this
 
   Response handle(const HttpRequest& request);  // never throws for what a client did
 
@@ -91,7 +91,7 @@ class Service {
   Response request_record(const HttpRequest& request);
   OrderedJson model_card() const;
 
-  ServedModel& model_;
+  LoadedModel& model_;
   ServiceOptions options_;
   std::time_t started_ = std::time(nullptr);
   Metrics metrics_;

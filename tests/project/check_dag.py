@@ -17,8 +17,8 @@ DAG = {
     "plan": ["layout"],
     "grammar": ["base"],
     "api": ["engine", "text"],
-    "server": ["engine", "text", "grammar"],
-    "cli": ["api", "plan", "server"],
+    "server": ["api", "grammar"],
+    "cli": ["plan", "server"],
 }
 # (folder, included folder) -> the only headers allowed
 EXCEPTIONS = {("kv", "layout"): {"layout/retention.h"}}

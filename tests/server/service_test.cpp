@@ -82,7 +82,7 @@ TEST_F(ServiceTest, AnswersAreTheEnginesOwn) {
   request.sampling.temperature = 0.9F;
   request.sampling.seed = 77;
   request.stop_tokens = model_->model->config().eos;
-  ServedModel alone(draft_options());
+  LoadedModel alone(draft_options());
   std::vector<TokenId> tokens;
   alone.engine.submit(request, [&](const Update& update) {
     if (update.token >= 0) tokens.push_back(update.token);
@@ -219,7 +219,7 @@ TEST_F(ServiceTest, TokensThereAndBack) {
 }
 
 TEST_F(ServiceTest, RefusesWhatDoesNotFitTheQueue) {
-  ServedModel own(draft_options());
+  LoadedModel own(draft_options());
   Service full(own,
                {.model_name = "full", .max_queued = 1 - own.engine.config().scheduler.max_sequences});  // one place
   Json body = story(100000);

@@ -146,7 +146,7 @@ class Client {
 
 class TestServer {
  public:
-  explicit TestServer(ServedModel& model, HttpOptions http = {}, ServiceOptions service = {})
+  explicit TestServer(LoadedModel& model, HttpOptions http = {}, ServiceOptions service = {})
       : service_(model, std::move(service)),
         server_(ephemeral(std::move(http)), callbacks_of(service_, {})),
         port_(server_.port()),
@@ -184,7 +184,7 @@ class TestServer {
 // Tests with the small shipped model, loaded once for all of a suite.
 class ServedDraft : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { model_ = std::make_unique<ServedModel>(draft_options()); }
+  static void SetUpTestSuite() { model_ = std::make_unique<LoadedModel>(draft_options()); }
   static void TearDownTestSuite() { model_.reset(); }
 
   static Json story(std::int64_t tokens) {
@@ -193,7 +193,7 @@ class ServedDraft : public ::testing::Test {
             {"temperature", 0}};
   }
 
-  static inline std::unique_ptr<ServedModel> model_;
+  static inline std::unique_ptr<LoadedModel> model_;
 };
 
 // The payloads of the "data:" lines, without [DONE].

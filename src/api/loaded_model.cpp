@@ -1,4 +1,4 @@
-#include "server/served_model.h"
+#include "api/loaded_model.h"
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ std::int64_t longest_that_fits(const Engine& engine) {
 
 }  // namespace
 
-ServedModel::ServedModel(const LlmOptions& options)
+LoadedModel::LoadedModel(const LlmOptions& options)
     : tokenizer(Tokenizer::load(checked_folder(options))),
       backend(make_backend({options.device, options.threads, options.isa})),
       model(load_model(options.model, *backend, {options.max_batch_tokens, options.on_load})),

@@ -1,4 +1,4 @@
-// A model with everything that serving it needs, tied together once.
+// A model with everything that answering with it needs, tied together once: for the library and for the server.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 namespace kvasir {
 
 // Members in the order they depend on each other: the engine goes first, the backend last.
-struct ServedModel {
-  explicit ServedModel(const LlmOptions& options);  // throws Error
+struct LoadedModel {
+  explicit LoadedModel(const LlmOptions& options);  // throws Error
 
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat;
