@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "api/loaded_model.h"
 #include "engine/engine_thread.h"
 #include "server/admission.h"
 #include "server/answer_work.h"
@@ -18,7 +19,6 @@
 #include "server/http_types.h"
 #include "server/metrics.h"
 #include "server/records.h"
-#include "api/loaded_model.h"
 
 namespace kvasir {
 
