@@ -95,7 +95,7 @@ class Llm {
   enum class Next : std::uint8_t { kContinue, kStop };
   using OnText = std::function<Next(std::string_view piece)>;
 
-  explicit Llm(LlmOptions options);
+  explicit Llm(const LlmOptions& options);
   ~Llm();
   Llm(Llm&&) noexcept;
   Llm& operator=(Llm&&) noexcept;

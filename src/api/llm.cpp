@@ -99,7 +99,7 @@ struct Llm::Impl : LoadedModel {
   }
 };
 
-Llm::Llm(LlmOptions options) : impl_(std::make_unique<Impl>(options)) {}
+Llm::Llm(const LlmOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Llm::~Llm() = default;
 Llm::Llm(Llm&&) noexcept = default;
 Llm& Llm::operator=(Llm&&) noexcept = default;
@@ -123,6 +123,7 @@ Answer Llm::chat(std::span<const Message> messages, const GenerateOptions& optio
     fail_input("the model has no chat template", "chat", "use generate(), or a model that was tuned for chat");
   if (messages.empty()) fail_input("there are no messages", "chat", "give at least one");
   std::vector<ChatMessage> list;
+  list.reserve(messages.size());
   for (const Message& message : messages) list.push_back({message.role, message.content});
   RenderOptions render;
   render.bos_token = impl_->tokenizer.bos_token().value_or("");
@@ -148,6 +149,7 @@ std::vector<Answer> Llm::generate_all(std::span<const std::string> prompts, cons
   }
   impl_->engine.run();
   std::vector<Answer> answers;
+  answers.reserve(growing.size());
   for (const auto& one : growing) answers.push_back(std::move(one->answer));
   return answers;
 }
