@@ -14,8 +14,8 @@ struct MachineLimits {
   double flops_per_second = 0;       // float32 fused multiply-adds in registers, two operations each
 };
 
-// The best of several runs, with so many threads, over the memory that the measured program reads. One reading at one time:
-// where a machine's bandwidth changes with time, a share of it can be off by as much.
+// The best of several runs, with so many threads, over the memory that the measured program reads. One reading at one
+// time: where a machine's bandwidth changes with time, a share of it can be off by as much.
 MachineLimits measure_machine(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory);
 
 }  // namespace kvasir
