@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "base/bytes.h"
@@ -149,6 +150,10 @@ void Engine::check(const Request& request) const {
   if (request.max_tokens < 1)
     fail_input(fmt::format("{} tokens were asked for", request.max_tokens), "request", "ask for at least one");
   check_sampling(request.sampling, "request");
+  if (request.logprobs && (*request.logprobs < 0 || *request.logprobs > model_.config().vocab)) {
+    fail_input(fmt::format("{} likeliest tokens were asked for", *request.logprobs), "request",
+               fmt::format("use 0 to {}", model_.config().vocab));
+  }
   const std::int64_t longest = std::min(prompt + request.max_tokens, config_.context);
   if (!cache_.fits_alone(longest - 1)) {  // the last token of an answer is never fed back
     throw Error(Error::Kind::kCapacity,
@@ -236,16 +241,42 @@ void Engine::advance(Sequence& sequence, int rows) {
   ++sequence.record.steps;
 }
 
+// The next token, and its probabilities where they are asked for: of the model's own logits, before anything else.
+TokenId Engine::draw(Sequence& sequence, std::span<float> logits, Position position) {
+  const Request& request = sequence.request;
+  std::optional<LogprobTable> table;
+  std::vector<float> own;
+  if (request.logprobs) {
+    check_logits(logits);
+    table.emplace(logits, *request.logprobs);
+    own.assign(logits.begin(), logits.end());
+  }
+  // A form that is complete must end: it goes before the wish for more tokens.
+  if (sequence.answered() < request.min_tokens && !request.constraint) {
+    for (const TokenId stop : request.stop_tokens) {
+      if (stop >= 0 && static_cast<size_t>(stop) < logits.size())
+        logits[static_cast<size_t>(stop)] = -std::numeric_limits<float>::infinity();
+    }
+  }
+  const TokenId token = sequence.sampler.sample(logits, position);
+  if (table) sequence.logprobs = table->of(own[static_cast<size_t>(token)]);
+  return token;
+}
+
 void Engine::choose(Sequence& sequence, std::span<float> logits) {
   if (sequence.finish != FinishReason::kNone) return;  // cancelled while it ran
   const auto position = static_cast<Position>(sequence.tokens.size());
   if (observer_) observer_(sequence.id, position, logits);
-  const TokenId token = sequence.sampler.sample(logits, position);
+  const TokenId token = draw(sequence, logits, position);
   if (std::ranges::find(sequence.request.stop_tokens, token) != sequence.request.stop_tokens.end()) {
     sequence.finish = FinishReason::kStop;
     return;
   }
   sequence.sampler.accept(token);
+  if (sequence.sampler.constraint() != nullptr && sequence.sampler.constraint()->ended()) {
+    sequence.finish = FinishReason::kStop;  // nothing may follow, whatever the request says of stop tokens
+    return;
+  }
   sequence.tokens.push_back(token);
   const bool full = static_cast<std::int64_t>(sequence.tokens.size()) >= config_.context;
   if (full || sequence.answered() >= sequence.request.max_tokens) sequence.finish = FinishReason::kLength;
@@ -261,7 +292,8 @@ void Engine::finish_done() {
 }
 
 void Engine::tell(const Sequence& sequence, TokenId token) const {
-  if (sequence.on_update) sequence.on_update({sequence.id, token, sequence.finish, &sequence.record});
+  const TokenLogprobs* probabilities = token >= 0 && sequence.logprobs ? &*sequence.logprobs : nullptr;
+  if (sequence.on_update) sequence.on_update({sequence.id, token, sequence.finish, probabilities, &sequence.record});
 }
 
 }  // namespace kvasir

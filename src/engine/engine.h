@@ -50,6 +50,8 @@ class Engine {
   RequestId new_id() { return next_id_++; }
   void start(RequestId id, Request request, OnUpdate on_update);
 
+  void set_share(std::uint32_t tenant, TenantShare share) { cache_.set_share(tenant, share); }
+
   bool idle() const { return scheduler_.idle(); }
   void step();  // does nothing when idle
   void run();   // steps until idle
@@ -69,6 +71,7 @@ class Engine {
 
  private:
   void advance(Sequence& sequence, int rows);
+  static TokenId draw(Sequence& sequence, std::span<float> logits, Position position);
   void choose(Sequence& sequence, std::span<float> logits);
   void finish_done();
   void tell(const Sequence& sequence, TokenId token) const;

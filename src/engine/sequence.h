@@ -17,7 +17,9 @@ struct Sequence {
         request(std::move(asked)),
         on_update(std::move(listener)),
         tokens(request.prompt),
-        sampler(request.sampling, request.prompt) {}
+        sampler(request.sampling, request.prompt) {
+    if (request.constraint) sampler.constrain(request.constraint->fork());
+  }
 
   RequestId id;
   Request request;
@@ -25,6 +27,7 @@ struct Sequence {
   std::vector<TokenId> tokens;  // prompt and answer
   Sampler sampler;
   KvLease lease;  // invalid while waiting
+  std::optional<TokenLogprobs> logprobs;  // of the newest token, where asked for
   RequestRecord record;
   FinishReason finish = FinishReason::kNone;
 

@@ -62,6 +62,9 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& ten
   report.evicted_tick = found.evicted_tick;
   stats_.queried_tokens += report.prompt_tokens;
   stats_.hit_tokens += report.reused_tokens;
+  TenantStats& theirs = tenants_[tenant.id].stats;
+  theirs.queried_tokens += report.prompt_tokens;
+  theirs.hit_tokens += report.reused_tokens;
   leases_.push_back(state.get());
   return {KvLease(this, std::move(state)), report};
 }
@@ -427,6 +430,11 @@ BlockUse KvCache::use_of(const Group& group, BlockId block) const {
 
 void KvCache::note(CacheEvent::Kind kind, size_t group, BlockId block) {
   if (listening_) events_.push_back({kind, group, block, tick_});
+}
+
+TenantStats KvCache::tenant_stats(std::uint32_t tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? TenantStats{} : found->second.stats;
 }
 
 std::vector<CacheEvent> KvCache::take_events() { return std::exchange(events_, {}); }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -103,6 +104,10 @@ class KvCache {
   const BlockPool& pool(size_t group) const { return groups_[group].pool; }
   const CacheStats& stats() const { return stats_; }
 
+  // From the next reserve on. Tenants nobody told of have the default share.
+  void set_share(std::uint32_t tenant, TenantShare share) { tenants_[tenant].share = share; }
+  TenantStats tenant_stats(std::uint32_t tenant) const;
+
   // What happened since the last call; kept only once a listener has asked for it.
   void listen() { listening_ = true; }
   std::vector<CacheEvent> take_events();
@@ -120,6 +125,10 @@ class KvCache {
     BlockPool pool;
     PrefixIndex index;
     std::vector<std::uint64_t> last_use;  // by block
+  };
+  struct TenantBook {
+    TenantShare share;
+    TenantStats stats;
   };
   // What a prompt finds: `slots` whole blocks, then `tail` tokens of one more block that goes on differently.
   struct Found {
@@ -171,6 +180,7 @@ class KvCache {
   std::vector<BlockCopy> copies_;
   std::vector<CacheEvent> events_;
   CacheStats stats_;
+  std::map<std::uint32_t, TenantBook> tenants_;
   std::uint64_t tick_ = 0;
   bool listening_ = false;
 };

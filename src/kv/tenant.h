@@ -13,4 +13,20 @@ struct Tenant {
   Key256 secret;  // all zero: the single tenant of a private process
 };
 
+// What a tenant may have of the pool, as shares of its blocks, and its weight among those who wait.
+struct TenantShare {
+  double guaranteed = 0;  // blocks up to this share are evicted only when nobody is above theirs
+  double most = 1;        // it never has more
+  double weight = 1;      // of the tokens computed while several wait
+};
+
+// What a tenant's requests did to the cache.
+struct TenantStats {
+  std::int64_t queried_tokens = 0;
+  std::int64_t hit_tokens = 0;
+  std::int64_t blocks = 0;          // it has now, held or cached, in all groups
+  std::int64_t bytes = 0;           // of them
+  std::int64_t evicted_blocks = 0;  // it lost
+};
+
 }  // namespace kvasir

@@ -24,16 +24,6 @@ double gumbel(std::uint64_t seed, Position position, TokenId token) {
   return -std::log(-std::log(uniform));
 }
 
-// A model that overflowed has nothing to say: better an error than a token out of noise. -inf is a forbidden token.
-void check_numbers(std::span<const float> logits) {
-  const auto wrong = [](float logit) { return !(logit < std::numeric_limits<float>::infinity()); };  // true for NaN
-  const auto impossible = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
-  if (std::ranges::any_of(logits, wrong) || std::ranges::all_of(logits, impossible)) {
-    fail_input("the model's logits are not numbers", "sampling",
-               "its weights, or a cache format too narrow for it, overflow: try --kv-dtype f32");
-  }
-}
-
 void check_range(float value, float least, float most, const char* name, const std::string& where) {
   if (value >= least && value <= most) return;  // false for NaN as well
   fail_usage(fmt::format("{} is {}", name, value), where, fmt::format("use {} to {}", least, most));
@@ -52,6 +42,16 @@ void check_sampling(const SamplingParams& params, const std::string& where) {
     fail_usage(fmt::format("top_k is {}", params.top_k), where, "use 0 for all tokens, or a count");
 }
 
+// Better an error than a token out of noise. -inf is a forbidden token.
+void check_logits(std::span<const float> logits) {
+  const auto wrong = [](float logit) { return !(logit < std::numeric_limits<float>::infinity()); };  // true for NaN
+  const auto impossible = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
+  if (std::ranges::any_of(logits, wrong) || std::ranges::all_of(logits, impossible)) {
+    fail_input("the model's logits are not numbers", "sampling",
+               "its weights, or a cache format too narrow for it, overflow: try --kv-dtype f32");
+  }
+}
+
 Sampler::Sampler(SamplingParams params, std::span<const TokenId> prompt) : params_(std::move(params)) {
   if (!has_penalty(params_)) return;
   for (const TokenId token : prompt) ++counts_[token].prompt;
@@ -59,12 +59,14 @@ Sampler::Sampler(SamplingParams params, std::span<const TokenId> prompt) : param
 
 void Sampler::accept(TokenId token) {
   if (has_penalty(params_)) ++counts_[token].answer;
+  if (constraint_) constraint_->accept(token);
 }
 
 TokenId Sampler::sample(std::span<float> logits, Position position) {
   CHECK(!logits.empty());
+  check_logits(logits);
   penalize(logits);
-  check_numbers(logits);
+  if (constraint_) constraint_->mask(logits);
   if (params_.temperature == 0.0F) {
     return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());  // the first of equals
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "sample/constraint.h"
 
 namespace kvasir {
 
@@ -28,13 +30,20 @@ struct SamplingParams {
 // Throws Error naming the parameter that is out of range. `where` says whose parameters they are.
 void check_sampling(const SamplingParams& params, const std::string& where);
 
-// One sequence's sampler: the parameters, and the counts that penalties need.
+// Throws Error when logits are not numbers: a model that overflowed has nothing to say.
+void check_logits(std::span<const float> logits);
+
+// One sequence's sampler: the parameters, the counts that penalties need, and the form the answer must have.
 class Sampler {
  public:
   Sampler(SamplingParams params, std::span<const TokenId> prompt);
 
+  // From now on the answer keeps to this form.
+  void constrain(std::unique_ptr<TokenConstraint> constraint) { constraint_ = std::move(constraint); }
+  const TokenConstraint* constraint() const { return constraint_.get(); }
+
   // The next token, which will stand at `position`. Changes `logits` in place. Throws Error when they are not
-  // numbers.
+  // numbers, or when the form allows no token.
   TokenId sample(std::span<float> logits, Position position);
 
   // The token was appended: sample()'s answer, or one that was forced.
@@ -57,6 +66,7 @@ class Sampler {
 
   SamplingParams params_;
   std::unordered_map<TokenId, Count> counts_;  // only when a penalty needs them
+  std::unique_ptr<TokenConstraint> constraint_;  // may be null
   std::vector<Candidate> candidates_;          // reused between calls
 };
 

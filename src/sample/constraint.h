@@ -1,0 +1,29 @@
+// What keeps an answer within a form: the sampler asks it which tokens may come next. sample/ knows no grammars;
+// whoever has one implements this.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/ids.h"
+
+namespace kvasir {
+
+class TokenConstraint {
+ public:
+  virtual ~TokenConstraint() = default;
+
+  // Sets the logits of tokens that may not come next to minus infinity. Throws Error when none may.
+  virtual void mask(std::span<float> logits) = 0;
+
+  // The token was appended. Throws Error when it may not come next.
+  virtual void accept(TokenId token) = 0;
+
+  // Nothing but an end may follow: the answer is finished even where ends are ignored.
+  virtual bool ended() const = 0;
+
+  // A second constraint that stands where this one does, and goes on by itself.
+  virtual std::unique_ptr<TokenConstraint> fork() const = 0;
+};
+
+}  // namespace kvasir
