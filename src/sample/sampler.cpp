@@ -64,8 +64,8 @@ void Sampler::accept(TokenId token) {
 
 TokenId Sampler::sample(std::span<float> logits, Position position) {
   CHECK(!logits.empty());
-  check_logits(logits);
   penalize(logits);
+  check_logits(logits);
   if (constraint_) constraint_->mask(logits);
   if (params_.temperature == 0.0F) {
     return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());  // the first of equals
