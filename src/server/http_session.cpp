@@ -153,8 +153,8 @@ std::optional<HttpReply> Session::answer_without_handler() const {
   if (request_.method != "OPTIONS") return std::nullopt;
   HttpReply reply;
   reply.status = 204;
-  reply.headers = {{"allow", "GET, POST, OPTIONS"},
-                   {"access-control-allow-methods", "GET, POST, OPTIONS"},
+  reply.headers = {{"allow", "GET, POST, DELETE, OPTIONS"},
+                   {"access-control-allow-methods", "GET, POST, DELETE, OPTIONS"},
                    {"access-control-allow-headers", "*, authorization"},
                    {"access-control-max-age", "600"}};
   return reply;

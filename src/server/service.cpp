@@ -33,14 +33,19 @@ Service::Service(LoadedModel& model, ServiceOptions options)
       options_(std::move(options)),
       metrics_(options_.model_name),
       records_(options_.kept_records),
+      responses_(options_.kept_responses),
       admission_(model.engine.config().scheduler.max_sequences + options_.max_queued),
       engine_(model.engine) {}
 
 std::span<const Service::Route> Service::routes() {
   using enum Route::Match;
-  static constexpr std::array<Route, 20> kRoutes{{
+  static constexpr std::array<Route, 24> kRoutes{{
       {"POST", "/v1/chat/completions", &Service::openai_chat},
       {"POST", "/v1/completions", &Service::openai_completion},
+      {"POST", "/v1/responses", &Service::openai_responses},
+      {"POST", "/v1/responses/input_tokens", &Service::openai_input_tokens},
+      {"GET", "/v1/responses/", &Service::kept_response, kBelow},
+      {"DELETE", "/v1/responses/", &Service::drop_response, kBelow},
       {"GET", "/v1/models", &Service::models},
       {"GET", "/v1/models/", &Service::model_by_name, kBelow},
       {"POST", "/v1/messages", &Service::anthropic_messages},
@@ -91,7 +96,7 @@ Response Service::dispatch(const HttpRequest& request) {
                             : request.path == route.path;
     if (!here) continue;
     if (route.method == method) return (this->*route.handler)(request);
-    allowed = route.method;
+    allowed += allowed.empty() ? route.method : std::string(", ") + route.method;
   }
   if (allowed.empty()) {
     throw ApiError({.status = 404, .type = "not_found_error", .code = "unknown_url"},

@@ -19,13 +19,17 @@
 #include "server/http_types.h"
 #include "server/metrics.h"
 #include "server/records.h"
+#include "server/response_store.h"
 
 namespace kvasir {
+
+struct ResponsesRequest;
 
 struct ServiceOptions {
   std::string model_name = "kvasir";
   std::int64_t max_queued = 1024;  // requests beyond those that can run at once
   size_t kept_records = 1024;
+  ResponseStore::Limits kept_responses{};
 };
 
 class Service {
@@ -70,6 +74,12 @@ class Service {
 
   Response openai_chat(const HttpRequest& request);
   Response openai_completion(const HttpRequest& request);
+  Response openai_responses(const HttpRequest& request);
+  Response openai_input_tokens(const HttpRequest& request);
+  Response kept_response(const HttpRequest& request);
+  Response drop_response(const HttpRequest& request);
+  OrderedJson conversation(const HttpRequest& request, const ResponsesRequest& asked) const;
+  static std::uint32_t tenant_of(const HttpRequest&) { return 0; }
   Response anthropic_messages(const HttpRequest& request);
   Response anthropic_count(const HttpRequest& request);
   Response ollama_chat(const HttpRequest& request);
@@ -96,6 +106,7 @@ class Service {
   std::time_t started_ = std::time(nullptr);
   Metrics metrics_;
   Records records_;
+  ResponseStore responses_;
   Admission admission_;
   EngineThread engine_;  // last: what it still tells goes to nobody once this is destroyed
 };

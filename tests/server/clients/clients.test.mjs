@@ -98,6 +98,30 @@ test('openai: completions', async () => {
   assert.equal(text, one.choices[0].text);
 });
 
+test('openai: responses, streamed and not, and one that goes on', async () => {
+  const body = { model: 'any', input: messages[0].content, instructions: 'You tell stories.', max_output_tokens: 12, temperature: 0 };
+  const whole = await openai.responses.create(body);
+  assert.equal(whole.status, 'incomplete');
+  const types = [];
+  const runner = openai.responses.stream(body);
+  for await (const event of runner) types.push(event.type);
+  const final = await runner.finalResponse();
+  assert.equal(types[0], 'response.created');
+  assert.equal(types.at(-1), 'response.incomplete');
+  assert.equal(final.output_text, whole.output_text);
+  assert.equal(final.usage.input_tokens_details.cached_tokens, final.usage.input_tokens - 1);
+  const next = await openai.responses.create({ model: 'any', input: 'And then?', previous_response_id: whole.id, max_output_tokens: 4 });
+  assert.ok(next.usage.input_tokens > whole.usage.output_tokens);
+  assert.equal((await openai.responses.retrieve(next.id)).output_text, next.output_text);
+  const items = [];
+  for await (const item of openai.responses.inputItems.list(next.id)) items.push(item.role);
+  assert.deepEqual(items, ['user', 'assistant', 'user']);
+  const count = await openai.responses.inputTokens.count({ input: body.input, instructions: body.instructions });
+  assert.equal(count.input_tokens, whole.usage.input_tokens);
+  await openai.responses.delete(next.id);
+  await assert.rejects(openai.responses.retrieve(next.id), OpenAI.NotFoundError);
+});
+
 test('openai: models', async () => {
   const models = [];
   for await (const model of openai.models.list()) models.push(model.id);

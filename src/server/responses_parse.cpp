@@ -1,0 +1,242 @@
+#include "server/responses_parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "server/api_error.h"
+#include "server/parse_common.h"
+#include "server/random_id.h"
+
+namespace kvasir {
+namespace {
+
+constexpr Fields::Range kTokenCount{1, 1 << 30};
+constexpr size_t kMostMetadata = 16;
+
+constexpr std::array<Unsupported, 7> kLater{{
+    {"background", "an answer is made while its request is open"},
+    {"conversation", "use previous_response_id"},
+    {"context_management", "the whole conversation is read"},
+    {"prompt", "there are no stored prompts; send the text"},
+    {"tools", "tools come later"},
+    {"top_logprobs", "the engine does not hand out probabilities"},
+    {"max_tool_calls", "tools come later"},
+}};
+
+void refuse_later(const Fields& fields) {
+  refuse(fields, kLater);
+  const auto truncation = fields.text("truncation");
+  if (truncation && *truncation != "disabled") {
+    not_supported("truncation", "truncation is not supported: a conversation that is too long is refused");
+  }
+  const std::optional<Fields> text = fields.object("text");
+  const std::optional<Fields> format = text ? text->object("format") : std::nullopt;
+  if (format && format->required_text("type") != "text")
+    not_supported("text.format", "text.format is not supported yet: only {\"type\":\"text\"} is");
+}
+
+std::string id_or_new(const Fields& item, const char* prefix) {
+  return item.text("id").value_or(prefix + random_hex(96));
+}
+
+OrderedJson text_part(const std::string& role, const std::string& text) {
+  if (role == "assistant") {
+    return {{"type", "output_text"}, {"text", text}, {"annotations", OrderedJson::array()}};
+  }
+  return {{"type", "input_text"}, {"text", text}};
+}
+
+OrderedJson content_parts(const Json& content, const std::string& role, const std::string& param) {
+  if (content.is_string()) return OrderedJson::array({text_part(role, content.get<std::string>())});
+  if (!content.is_array()) bad_param(param, param + " must be a string, or an array of text parts");
+  OrderedJson parts = OrderedJson::array();
+  for (size_t i = 0; i < content.size(); ++i) {
+    const Fields part(content[i], fmt::format("{}[{}].", param, i));
+    const std::string type = part.required_text("type");
+    if (type == "refusal") {
+      parts.push_back({{"type", type}, {"refusal", part.required_text("refusal")}});
+    } else if (type == "input_text" || type == "output_text" || type == "text") {
+      parts.push_back(text_part(role, part.required_text("text")));
+    } else {
+      not_supported(part.path("type"),
+                    fmt::format("parts of type \"{}\" are not supported: this model reads text", type.substr(0, 40)));
+    }
+  }
+  return parts;
+}
+
+OrderedJson read_message(const Fields& item) {
+  static constexpr std::array<std::string_view, 4> kRoles{"user", "assistant", "system", "developer"};
+  const std::string role = item.required_text("role");
+  if (std::ranges::find(kRoles, role) == kRoles.end()) {
+    bad_param(item.path("role"),
+              fmt::format("the role \"{}\" is none of user, assistant, system, developer", role.substr(0, 40)));
+  }
+  return {{"id", id_or_new(item, "msg_")},
+          {"type", "message"},
+          {"role", role},
+          {"status", "completed"},
+          {"content", content_parts(item.required("content"), role, item.path("content"))}};
+}
+
+OrderedJson read_call(const Fields& item) {
+  return {{"id", id_or_new(item, "fc_")},
+          {"type", "function_call"},
+          {"call_id", item.required_text("call_id")},
+          {"name", item.required_text("name")},
+          {"arguments", item.required_text("arguments")},
+          {"status", "completed"}};
+}
+
+OrderedJson read_call_output(const Fields& item) {
+  const Json& output = item.required("output");
+  OrderedJson text = output.is_string() ? OrderedJson(output.get<std::string>())
+                                        : content_parts(output, "tool", item.path("output"));
+  return {{"id", id_or_new(item, "fco_")},
+          {"type", "function_call_output"},
+          {"call_id", item.required_text("call_id")},
+          {"output", std::move(text)},
+          {"status", "completed"}};
+}
+
+OrderedJson read_items(const Json& input) {
+  if (input.is_string()) {
+    const Json message{{"role", "user"}, {"content", input}};
+    return OrderedJson::array({read_message(Fields(message))});
+  }
+  if (!input.is_array() || input.empty())
+    bad_param("input", "input must be a string, or an array of at least one item");
+  OrderedJson items = OrderedJson::array();
+  for (size_t i = 0; i < input.size(); ++i) {
+    const Fields item(input[i], fmt::format("input[{}].", i));
+    const std::string type = item.text("type").value_or("message");
+    if (type == "message") {
+      items.push_back(read_message(item));
+    } else if (type == "function_call") {
+      items.push_back(read_call(item));
+    } else if (type == "function_call_output") {
+      items.push_back(read_call_output(item));
+    } else if (type != "reasoning") {  // what another model thought is no part of the text
+      not_supported(item.path("type"),
+                    fmt::format("items of type \"{}\" are not supported: use message, function_call or "
+                                "function_call_output",
+                                type.substr(0, 40)));
+    }
+  }
+  if (items.empty()) bad_param("input", "input has nothing to answer");
+  return items;
+}
+
+// At most 16 short strings, as OpenAI has it: they are kept.
+OrderedJson read_metadata(const Fields& fields) {
+  const std::optional<Fields> metadata = fields.object("metadata");
+  OrderedJson out = OrderedJson::object();
+  if (!metadata) return out;
+  if (metadata->json().size() > kMostMetadata)
+    bad_param("metadata",
+              fmt::format("metadata has {} entries; use at most {}", metadata->json().size(), kMostMetadata));
+  for (const auto& [key, value] : metadata->json().items()) {
+    if (!value.is_string() || value.get_ref<const std::string&>().size() > 512 || key.size() > 64)
+      bad_param("metadata", "metadata must have names of up to 64 bytes and strings of up to 512");
+    out[key] = value.get<std::string>();
+  }
+  return out;
+}
+
+OrderedJson or_null(const std::optional<std::string>& text) {
+  return text ? OrderedJson(*text) : OrderedJson(nullptr);
+}
+
+OrderedJson settings_of(const Fields& fields, const ResponsesRequest& request) {
+  const AnswerOptions& options = request.chat.options;
+  OrderedJson out{{"instructions", or_null(fields.text("instructions"))},
+                  {"metadata", read_metadata(fields)},
+                  {"temperature", options.sampling.temperature},
+                  {"top_p", options.sampling.top_p},
+                  {"max_output_tokens", options.max_tokens ? OrderedJson(*options.max_tokens) : OrderedJson(nullptr)},
+                  {"previous_response_id", or_null(fields.text("previous_response_id"))},
+                  {"prompt_cache_key", or_null(fields.text("prompt_cache_key"))},
+                  {"text", {{"format", {{"type", "text"}}}}},
+                  {"tools", OrderedJson::array()},
+                  {"tool_choice", "auto"},
+                  {"parallel_tool_calls", fields.boolean("parallel_tool_calls").value_or(true)},
+                  {"truncation", "disabled"},
+                  {"background", false},
+                  {"service_tier", "default"},
+                  {"store", request.store}};
+  if (const auto user = fields.text("user")) out["user"] = *user;
+  if (const auto identifier = fields.text("safety_identifier")) out["safety_identifier"] = *identifier;
+  return out;
+}
+
+std::string text_of_parts(const OrderedJson& parts) {
+  if (parts.is_string()) return parts.get<std::string>();
+  std::string text;
+  for (const OrderedJson& part : parts)
+    text += part[part["type"] == "refusal" ? "refusal" : "text"].get<std::string>();
+  return text;
+}
+
+// Templates print a call's arguments as JSON: text that is JSON must not be quoted once more.
+OrderedJson arguments_of(const std::string& text) {
+  OrderedJson parsed = OrderedJson::parse(text, nullptr, false);
+  return parsed.is_object() ? parsed : OrderedJson(text);
+}
+
+void add_call(OrderedJson& messages, const OrderedJson& item) {
+  const bool joins = !messages.empty() && messages.back()["role"] == "assistant";
+  if (!joins) messages.push_back({{"role", "assistant"}, {"content", ""}});
+  messages.back()["tool_calls"].push_back(
+      {{"id", item["call_id"]},
+       {"type", "function"},
+       {"function", {{"name", item["name"]}, {"arguments", arguments_of(item["arguments"].get<std::string>())}}}});
+}
+
+}  // namespace
+
+ResponsesRequest parse_responses_count(const Json& body) {
+  const Fields fields(body);
+  refuse_later(fields);
+  fields.text("model");  // any name is served by the one model; only its type is checked
+  ResponsesRequest request;
+  request.items = read_items(fields.required("input"));
+  request.instructions = fields.text("instructions").value_or("");
+  request.previous = fields.text("previous_response_id").value_or("");
+  if (const auto variables = fields.object("chat_template_kwargs"))
+    request.chat.variables = OrderedJson(variables->json());
+  return request;
+}
+
+ResponsesRequest parse_responses(const Json& body) {
+  const Fields fields(body);
+  ResponsesRequest request = parse_responses_count(body);
+  AnswerOptions& options = request.chat.options;
+  options.sampling.temperature = 1.0F;
+  read_sampling(fields, options);
+  options.max_tokens = fields.integer("max_output_tokens", kTokenCount);
+  request.store = fields.boolean("store").value_or(true);
+  request.settings = settings_of(fields, request);
+  return request;
+}
+
+OrderedJson messages_of(const std::string& instructions, const OrderedJson& items) {
+  OrderedJson messages = OrderedJson::array();
+  if (!instructions.empty()) messages.push_back({{"role", "system"}, {"content", instructions}});
+  for (const OrderedJson& item : items) {
+    if (item["type"] == "function_call") {
+      add_call(messages, item);
+    } else if (item["type"] == "function_call_output") {
+      messages.push_back(
+          {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", text_of_parts(item["output"])}});
+    } else {
+      const auto role = item["role"].get<std::string>();
+      messages.push_back(
+          {{"role", role == "developer" ? "system" : role}, {"content", text_of_parts(item["content"])}});
+    }
+  }
+  return messages;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,92 @@
+// OpenAI's responses: the answers, and those that were kept.
+#include <fmt/format.h>
+
+#include "server/api_error.h"
+#include "server/responses_parse.h"
+#include "server/responses_writer.h"
+#include "server/service.h"
+#include "server/sse.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::string_view kPath = "/v1/responses/";
+constexpr std::string_view kInputItems = "/input_items";
+
+[[noreturn]] void no_response(const std::string& id, const std::string& param, size_t kept) {
+  throw ApiError(
+      {.status = 404, .type = "not_found_error", .param = param, .code = "response_not_found"},
+      fmt::format("there is no response '{}'; the last {} that were not sent with \"store\": false are kept "
+                  "while there is room",
+                  id.substr(0, 100), kept));
+}
+
+}  // namespace
+
+OrderedJson Service::conversation(const HttpRequest& request, const ResponsesRequest& asked) const {
+  if (asked.previous.empty()) return asked.items;
+  const auto previous = responses_.find(tenant_of(request), asked.previous);
+  if (!previous) no_response(asked.previous, "previous_response_id", options_.kept_responses.responses);
+  OrderedJson items = OrderedJson::parse(previous->items);
+  const OrderedJson response = OrderedJson::parse(previous->response);
+  items.insert(items.end(), response["output"].begin(), response["output"].end());
+  items.insert(items.end(), asked.items.begin(), asked.items.end());
+  return items;
+}
+
+Response Service::openai_responses(const HttpRequest& request) {
+  ResponsesRequest asked = parse_responses(parse_json(request.body));
+  OrderedJson items = conversation(request, asked);
+  asked.chat.messages = messages_of(asked.instructions, items);
+  AnswerHead about = head("resp_", asked.chat.options);
+  Beginning beginning;
+  beginning.prompts.push_back(chat_tokens(asked.chat));
+  beginning.answer_id = about.id;
+  beginning.stream_type = kSseType;
+  beginning.heartbeat = kSsePing;
+  ResponseFrame frame{std::move(asked.settings), nullptr};
+  if (asked.store) {
+    frame.keep = [this, tenant = tenant_of(request), items = to_text(items)](const OrderedJson& response) {
+      responses_.add(tenant, {response["id"].get<std::string>(), to_text(response), items});
+    };
+  }
+  const auto writer = asked.chat.options.stream ? responses_stream : responses_whole;
+  beginning.writer = writer(std::move(about), std::move(frame));
+  beginning.options = std::move(asked.chat.options);
+  return begin(request, std::move(beginning));
+}
+
+Response Service::openai_input_tokens(const HttpRequest& request) {
+  ResponsesRequest asked = parse_responses_count(parse_json(request.body));
+  asked.chat.messages = messages_of(asked.instructions, conversation(request, asked));
+  return json_response({{"object", "response.input_tokens"}, {"input_tokens", chat_tokens(asked.chat).size()}});
+}
+
+Response Service::kept_response(const HttpRequest& request) {
+  std::string id = request.path.substr(kPath.size());
+  const bool of_items = id.ends_with(kInputItems);
+  if (of_items) id.resize(id.size() - kInputItems.size());
+  const auto kept = responses_.find(tenant_of(request), id);
+  if (!kept) no_response(id, "response_id", options_.kept_responses.responses);
+  if (!of_items) {
+    Response response;
+    response.reply.body = kept->response;
+    return response;
+  }
+  OrderedJson items = OrderedJson::parse(kept->items);
+  OrderedJson first = items.front()["id"];
+  OrderedJson last = items.back()["id"];
+  return json_response({{"object", "list"},
+                        {"data", std::move(items)},
+                        {"first_id", std::move(first)},
+                        {"last_id", std::move(last)},
+                        {"has_more", false}});
+}
+
+Response Service::drop_response(const HttpRequest& request) {
+  const std::string id = request.path.substr(kPath.size());
+  if (!responses_.remove(tenant_of(request), id)) no_response(id, "response_id", options_.kept_responses.responses);
+  return json_response({{"id", id}, {"object", "response"}, {"deleted", true}});
+}
+
+}  // namespace kvasir
