@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/histogram.h"
 #include "base/ids.h"
 #include "kv/block_pool.h"
 #include "kv/explain.h"
@@ -50,6 +51,7 @@ struct CacheConfig {
   std::string eviction = "lru";
   RecomputeCost recompute;
   Reuse reuse = Reuse::kOn;
+  std::vector<std::vector<TokenId>> public_texts;  // beginnings whose whole blocks all tenants share
 };
 
 // The blocks 0 … n-1 in order: what every free_order is when nobody wants to test another.
@@ -77,6 +79,12 @@ struct CacheStats {
   std::int64_t deduplicated_blocks = 0;  // computed twice at the same time; one copy was given back
   std::int64_t evicted_blocks = 0;
   std::int64_t copied_blocks = 0;  // by forks
+  // In seconds of the clock that set_clock tells.
+  Histogram block_lifetime{life_bounds()};   // from published to evicted
+  Histogram block_idle{life_bounds()};       // from last held to evicted
+  Histogram block_reuse_gap{life_bounds()};  // from last held to held again
+
+  static std::vector<double> life_bounds();
 };
 
 class KvCache {
@@ -90,7 +98,7 @@ class KvCache {
     KvLease lease;
     ReuseReport report;
   };
-  Opened open(std::span<const TokenId> tokens, const Tenant& tenant);
+  Opened open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request = 0);
   Position reusable(std::span<const TokenId> tokens,
                     const Tenant& tenant) const;  // what open would pin; changes nothing
   bool reserve(KvLease& lease, std::int64_t tokens);
@@ -99,21 +107,32 @@ class KvCache {
   KvLease fork(const KvLease& lease);
   std::vector<BlockCopy> take_copies();
 
+  // Seconds on any clock that only goes forward, for what is told of the past. Decides nothing.
+  void set_clock(double seconds) { now_ = seconds; }
+
   int block_tokens() const { return config_.block_tokens; }
   size_t groups() const { return groups_.size(); }
   const BlockPool& pool(size_t group) const { return groups_[group].pool; }
   const CacheStats& stats() const { return stats_; }
 
-  // From the next reserve on. Tenants nobody told of have the default share.
-  void set_share(std::uint32_t tenant, TenantShare share) { tenants_[tenant].share = share; }
+  // From the next reserve on. Tenants nobody told of have the default share. Tenants' ids are dense.
+  void set_share(std::uint32_t tenant, TenantShare share);
   TenantStats tenant_stats(std::uint32_t tenant) const;
+  bool over_guarantee(std::uint32_t tenant) const;
+
+  // How many more blocks of this group a tenant's leases could take now.
+  std::int64_t available(size_t group, std::uint32_t tenant) const {
+    return groups_[group].pool.available(owner_of(tenant));
+  }
+  // How many blocks nobody but this lease holds, in all groups: what letting go of it would make available.
+  std::int64_t private_blocks(const KvLease& lease) const;
 
   // What happened since the last call; kept only once a listener has asked for it.
   void listen() { listening_ = true; }
   std::vector<CacheEvent> take_events();
 
-  // Whether a sequence of this length could ever be held, were it alone.
-  bool fits_alone(Position length) const;
+  // Whether a tenant's sequence of this length could ever be held, were it alone.
+  bool fits_alone(Position length, std::uint32_t tenant = 0) const;
 
   // Recounts everything from the leases up. Nothing, or the first thing that is wrong. O(blocks); callable any time.
   std::optional<std::string> problem() const;
@@ -124,11 +143,11 @@ class KvCache {
     CacheGroupConfig config;
     BlockPool pool;
     PrefixIndex index;
-    std::vector<std::uint64_t> last_use;  // by block
-  };
-  struct TenantBook {
-    TenantShare share;
-    TenantStats stats;
+    struct Use {
+      std::uint64_t tick = 0;
+      double time = 0;
+    };
+    std::vector<Use> last_use;  // by block: when its last holder let go
   };
   // What a prompt finds: `slots` whole blocks, then `tail` tokens of one more block that goes on differently.
   struct Found {
@@ -137,7 +156,7 @@ class KvCache {
     std::int64_t slots = 0;
     std::int64_t tail = 0;
     ReuseStop stop = ReuseStop::kNeverSeen;
-    std::uint64_t evicted_tick = 0;
+    PrefixIndex::Eviction eviction;
   };
   // What a lease needs of one group before tokens can be written.
   struct Need {
@@ -146,11 +165,20 @@ class KvCache {
       kCopy,   // others hold it, or it has a name: write into a copy
       kSteal,  // the same, but there is no room for a copy and nobody else holds it: unname it and write into it
     };
-    std::int64_t blocks = 0;
+    std::int64_t blocks = 0;         // to take …
+    std::int64_t public_blocks = 0;  // … of which so many for everybody
     Tail tail = Tail::kWrite;
   };
 
-  LeaseState blank(const Tenant& tenant) const;
+  static OwnerId owner_of(std::uint32_t tenant);  // 0 owns what is public
+  void name_roots(std::span<const TokenId> tokens, LeaseState& state) const;
+  static Key256 parent_of(const LeaseState& state, std::span<const Key256> keys, std::int64_t slot);
+  static Key256 name_of(const LeaseState& state, const Key256& parent, std::int64_t slot,
+                        std::span<const TokenId> tokens);
+  void check_public(LeaseState& state, std::int64_t slot) const;
+  void end_public(LeaseState& state, std::int64_t slots) const;
+
+  LeaseState blank(std::span<const TokenId> tokens, const Tenant& tenant) const;
   Found find(std::span<const TokenId> tokens, const LeaseState& state) const;
   void find_slots(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
   void find_tail(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
@@ -161,8 +189,8 @@ class KvCache {
 
   std::optional<Need> need_of(const LeaseState& state, size_t group, Position target) const;
   void make_tail_writable(LeaseState& state, size_t group, Need::Tail how);
-  BlockId take(size_t group);
-  void forget(Group& group, BlockId block);
+  BlockId take(size_t group, const LeaseState& state, std::int64_t slot);
+  void forget(size_t group, BlockId block, const PrefixIndex::Eviction& why);
   void hold(Group& group, BlockId block);
   void let_go(Group& group, BlockId block);
   void settle(Group& group, BlockId block);
@@ -180,7 +208,8 @@ class KvCache {
   std::vector<BlockCopy> copies_;
   std::vector<CacheEvent> events_;
   CacheStats stats_;
-  std::map<std::uint32_t, TenantBook> tenants_;
+  std::map<std::uint32_t, TenantStats> tenants_;  // what cannot be counted from the pool
+  double now_ = 0;
   std::uint64_t tick_ = 0;
   bool listening_ = false;
 };

@@ -21,7 +21,7 @@ Words words_of(ReuseStop stop) {
     case ReuseStop::kDiverged:
       return {"diverged", "the nearest cached text differs there"};
     case ReuseStop::kEvicted:
-      return {"evicted", "what followed was cached, and was evicted to make room"};
+      return {"evicted", "what followed was cached, and was evicted"};
     case ReuseStop::kWindowDropped:
       return {"window_dropped", "a layer's window no longer holds what is needed there"};
     case ReuseStop::kNeverSeen:
@@ -32,13 +32,41 @@ Words words_of(ReuseStop stop) {
   CHECK(false);
 }
 
+std::string cause_of(const ReuseReport& report) {
+  switch (report.evicted_for) {
+    case EvictedFor::kOwnRequest:
+      return fmt::format("to make room for your request {}", report.evicted_by);
+    case EvictedFor::kOwnQuota:
+      return fmt::format("because your quota was used up by your request {}", report.evicted_by);
+    case EvictedFor::kOthers:
+      break;
+  }
+  return "because the shared pool was full";
+}
+
 }  // namespace
+
+std::string_view name_of(EvictedFor whom) {
+  switch (whom) {
+    case EvictedFor::kOwnRequest:
+      return "own_request";
+    case EvictedFor::kOwnQuota:
+      return "own_quota";
+    case EvictedFor::kOthers:
+      break;
+  }
+  return "shared_pool";
+}
 
 std::string_view name_of(ReuseStop stop) { return words_of(stop).name; }
 
 std::string describe(const ReuseReport& report) {
-  return fmt::format("{} of {} prompt tokens reused; stopped at token {}: {}", report.reused_tokens,
-                     report.prompt_tokens, report.stopped_at, words_of(report.stop).sentence);
+  std::string out = fmt::format("{} of {} prompt tokens reused; stopped at token {}: {}", report.reused_tokens,
+                                report.prompt_tokens, report.stopped_at, words_of(report.stop).sentence);
+  if (report.stop == ReuseStop::kEvicted) {
+    out += fmt::format(" {}, {:.1f} s ago", cause_of(report), report.evicted_seconds_ago);
+  }
+  return out;
 }
 
 }  // namespace kvasir

@@ -19,12 +19,26 @@ enum class ReuseStop : std::uint8_t {
 
 std::string_view name_of(ReuseStop stop);  // "diverged"
 
+// Whom evicted blocks made room for. Of other tenants nothing is told but that the pool is shared.
+enum class EvictedFor : std::uint8_t {
+  kOwnRequest,  // one of the same tenant's
+  kOwnQuota,    // the same, because the tenant has the most it may have
+  kOthers,      // the pool is shared, and was full
+};
+
+std::string_view name_of(EvictedFor whom);  // "own_request"
+
 struct ReuseReport {
   std::int64_t prompt_tokens = 0;
   std::int64_t reused_tokens = 0;
   ReuseStop stop = ReuseStop::kNeverSeen;
   std::int64_t stopped_at = 0;     // position of the first token that could not be reused, and why it was that one
-  std::uint64_t evicted_tick = 0;  // kEvicted: when, on the cache's clock
+  std::int64_t public_tokens = 0;  // of those reused: in blocks that all tenants share
+  // With kEvicted:
+  std::uint64_t evicted_tick = 0;  // when, on the cache's own clock
+  double evicted_seconds_ago = 0;  // when, on the clock that the engine sets
+  EvictedFor evicted_for = EvictedFor::kOthers;
+  std::uint64_t evicted_by = 0;  // the own request it made room for
 };
 
 // "48 of 61 prompt tokens reused; stopped at token 52: another text was cached that differs there".

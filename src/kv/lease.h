@@ -22,6 +22,9 @@ class KvCache;
 //   each table has slots for the length and whatever is reserved beyond it.
 struct LeaseState {
   Tenant tenant;
+  std::uint64_t request = 0;      // whose lease it is, for explanations
+  size_t public_text = 0;         // which of the public texts the prompt begins with …
+  std::int64_t public_slots = 0;  // … and how many whole blocks of it: they are named for everybody
   Key256 root;
   std::vector<TokenId> tokens;
   std::vector<Key256> keys;

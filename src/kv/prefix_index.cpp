@@ -41,13 +41,13 @@ bool PrefixIndex::insert(BlockId block, const Entry& entry, std::span<const Toke
   return true;
 }
 
-void PrefixIndex::remove(BlockId block, std::uint64_t tick) {
+void PrefixIndex::remove(BlockId block, const Eviction& why) {
   CHECK(published(block));
   const Key256 key = slot(block).entry.key;
   by_key_.erase(key);
   unlink(block);
   slot(block) = Slot{};
-  remember(key, tick);
+  remember(key, why);
 }
 
 void PrefixIndex::link(BlockId block) {
@@ -70,13 +70,13 @@ void PrefixIndex::unlink(BlockId block) {
   }
 }
 
-void PrefixIndex::remember(const Key256& key, std::uint64_t tick) {
-  ghosts_.insert_or_assign(key, tick);
-  ghost_order_.emplace_back(key, tick);
+void PrefixIndex::remember(const Key256& key, const Eviction& why) {
+  ghosts_.insert_or_assign(key, why);
+  ghost_order_.emplace_back(key, why.tick);
   while (ghost_order_.size() > slots_.size()) {
     const auto ghost = ghosts_.find(ghost_order_.front().first);
     // One that came back and went again is remembered from then on.
-    if (ghost != ghosts_.end() && ghost->second == ghost_order_.front().second) ghosts_.erase(ghost);
+    if (ghost != ghosts_.end() && ghost->second.tick == ghost_order_.front().second) ghosts_.erase(ghost);
     ghost_order_.pop_front();
   }
 }
@@ -94,7 +94,7 @@ PrefixIndex::Agreement PrefixIndex::longest_agreement(const Key256& parent, std:
   return best;
 }
 
-std::optional<std::uint64_t> PrefixIndex::evicted_at(const Key256& key) const {
+std::optional<PrefixIndex::Eviction> PrefixIndex::eviction_of(const Key256& key) const {
   const auto ghost = ghosts_.find(key);
   if (ghost == ghosts_.end()) return std::nullopt;
   return ghost->second;

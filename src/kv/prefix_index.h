@@ -21,11 +21,21 @@ class PrefixIndex {
  public:
   PrefixIndex(std::int64_t blocks, int block_tokens);
 
+  // When and for whom a block was evicted.
+  struct Eviction {
+    std::uint64_t tick = 0;
+    double time = 0;            // on the clock that the cache was told
+    std::uint32_t tenant = 0;   // whose request needed the room …
+    std::uint64_t request = 0;  // … and which
+    bool over_quota = false;    // the tenant had the most it may have
+  };
+
   struct Entry {
     Key256 key;
     Key256 parent;          // the key of the block before, or the root's
     std::int64_t slot = 0;  // how many blocks come before it
     std::uint64_t born = 0;
+    double born_time = 0;
   };
 
   // The block that holds exactly these tokens after exactly that prefix, if it is here.
@@ -36,7 +46,7 @@ class PrefixIndex {
   bool insert(BlockId block, const Entry& entry, std::span<const TokenId> tokens);
 
   // Forgets a block's content, and remembers for a while that it was here.
-  void remove(BlockId block, std::uint64_t tick);
+  void remove(BlockId block, const Eviction& why);
 
   bool published(BlockId block) const { return slots_[static_cast<size_t>(block)].used; }
   const Entry& entry(BlockId block) const { return slots_[static_cast<size_t>(block)].entry; }
@@ -53,8 +63,8 @@ class PrefixIndex {
     std::int64_t tokens = 0;
   };
   Agreement longest_agreement(const Key256& parent, std::span<const TokenId> tokens) const;
-  // When the block of this key was evicted, if that was not too long ago.
-  std::optional<std::uint64_t> evicted_at(const Key256& key) const;
+  // How the block of this key was evicted, if that was not too long ago.
+  std::optional<Eviction> eviction_of(const Key256& key) const;
 
   bool well_formed() const;
 
@@ -71,15 +81,15 @@ class PrefixIndex {
   const Slot& slot(BlockId block) const { return slots_[static_cast<size_t>(block)]; }
   void link(BlockId block);
   void unlink(BlockId block);
-  void remember(const Key256& key, std::uint64_t tick);
+  void remember(const Key256& key, const Eviction& why);
 
   int block_tokens_;
   std::vector<Slot> slots_;      // by block
   std::vector<TokenId> tokens_;  // [block][block_tokens]
   std::unordered_map<Key256, BlockId, Key256Hash> by_key_;
-  std::unordered_map<Key256, BlockId, Key256Hash> children_;      // parent key -> first child
-  std::unordered_map<Key256, std::uint64_t, Key256Hash> ghosts_;  // evicted key -> tick
-  std::deque<std::pair<Key256, std::uint64_t>> ghost_order_;      // oldest first; as many as there are blocks
+  std::unordered_map<Key256, BlockId, Key256Hash> children_;  // parent key -> first child
+  std::unordered_map<Key256, Eviction, Key256Hash> ghosts_;   // evicted key -> how
+  std::deque<std::pair<Key256, std::uint64_t>> ghost_order_;  // oldest first; as many as there are blocks
 };
 
 }  // namespace kvasir

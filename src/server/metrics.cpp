@@ -83,12 +83,6 @@ void write_engine(Page& page, const EngineNumbers& engine) {
 
 }  // namespace
 
-void Histogram::observe(double value) {
-  const auto bucket = std::ranges::lower_bound(bounds_, value) - bounds_.begin();
-  ++counts_[static_cast<size_t>(bucket)];
-  sum_ += value;
-}
-
 void Metrics::first_token(double seconds) {
   const std::lock_guard lock(mutex_);
   first_token_.observe(seconds);

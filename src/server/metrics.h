@@ -10,25 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/histogram.h"
+
 namespace kvasir {
-
-// A Prometheus histogram: counts of values up to each bound.
-class Histogram {
- public:
-  explicit Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
-
-  void observe(double value);
-  std::span<const double> bounds() const { return bounds_; }
-  std::span<const std::int64_t> counts() const {
-    return counts_;
-  }  // of each bucket alone; the last is above all bounds
-  double sum() const { return sum_; }
-
- private:
-  std::vector<double> bounds_;  // ascending
-  std::vector<std::int64_t> counts_;
-  double sum_ = 0;
-};
 
 // The engine's own numbers, read between two steps.
 struct EngineNumbers {

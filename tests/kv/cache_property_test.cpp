@@ -24,6 +24,8 @@ std::ostream& operator<<(std::ostream& os, const Step& s) {
 std::ostream& operator<<(std::ostream& os, const WorldConfig& c) {
   os << "block_tokens " << c.block_tokens << ", " << c.eviction << ", late " << int(c.copies) << ", shuffle "
      << c.shuffle;
+  os << ", public " << c.public_text.size();
+  for (const auto& [id, share] : c.shares) os << ", tenant " << id << ": " << share.guaranteed << " " << share.most;
   for (const auto& g : c.groups)
     os << ", {" << g.retention.window << ", " << g.retention.sinks << ": " << g.blocks << "}";
   return os;
@@ -150,6 +152,12 @@ WorldConfig any_config(Groups which) {
     }
     config.groups.push_back({retention, *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 13))});
   }
+  if (*rc::gen::inRange(0, 3) == 0) config.public_text = Text(static_cast<size_t>(2 * config.block_tokens + 1), 1);
+  for (std::uint32_t tenant = 0; tenant < 2; ++tenant) {
+    if (*rc::gen::inRange(0, 3) != 0) continue;
+    const double most = *rc::gen::element(0.3, 0.6, 1.0);
+    config.shares[tenant] = {*rc::gen::element(0.0, 0.2, 0.5) * most, most, 1};
+  }
   return config;
 }
 
@@ -208,7 +216,9 @@ TEST(Cache, ALoneLeaseReachesWhateverFitsAlone) {
 
 TEST(Cache, ALoneLeaseFillsTheWholePoolOfAFullGroup) {
   law(1000, [](const Program& program, const Step& last) {
-    Player player = any_player(Groups::kOneFull);
+    WorldConfig config = any_config(Groups::kOneFull);
+    config.shares.clear();
+    Player player(config, *rc::gen::inRange(1, 4), *rc::gen::inRange(1U, 3U));
     KvCache& cache = player.world.cache();
     const std::int64_t length = cache.pool(0).size() * cache.block_tokens();
     RC_ASSERT(cache.fits_alone(length));

@@ -7,6 +7,11 @@
 namespace kvasir {
 namespace {
 
+std::optional<std::uint64_t> evicted_at(const PrefixIndex& index, const Key256& key) {
+  const auto how = index.eviction_of(key);
+  return how ? std::optional(how->tick) : std::nullopt;
+}
+
 using Tokens = std::vector<TokenId>;
 
 // A key that is told apart by one byte.
@@ -72,7 +77,7 @@ TEST(PrefixIndex, SiblingsSurviveEachOther) {
     PrefixIndex index(4, 1);
     for (BlockId b = 0; b < 4; ++b) ASSERT_TRUE(index.insert(b, {key_of(b), kRoot, 0, 0}, Tokens{b}));
     for (size_t gone = 0; gone < 4; ++gone) {
-      index.remove(order[gone], 1);
+      index.remove(order[gone], {.tick = 1});
       ASSERT_TRUE(index.well_formed());
       EXPECT_EQ(index.has_children(kRoot), gone < 3);
       for (size_t i = 0; i < 4; ++i) {
@@ -85,44 +90,44 @@ TEST(PrefixIndex, SiblingsSurviveEachOther) {
 
 TEST(PrefixIndex, RemembersWhenABlockWent) {
   PrefixIndex index(2, 1);
-  EXPECT_EQ(index.evicted_at(key_of(1)), std::nullopt);
+  EXPECT_EQ(evicted_at(index, key_of(1)), std::nullopt);
   ASSERT_TRUE(index.insert(0, {key_of(1), kRoot, 0, 0}, Tokens{1}));
-  index.remove(0, 42);
-  EXPECT_EQ(index.evicted_at(key_of(1)), 42U);
+  index.remove(0, {.tick = 42});
+  EXPECT_EQ(evicted_at(index, key_of(1)), 42U);
   ASSERT_TRUE(index.insert(1, {key_of(1), kRoot, 0, 0}, Tokens{1}));
-  EXPECT_EQ(index.evicted_at(key_of(1)), std::nullopt);  // it is back
+  EXPECT_EQ(evicted_at(index, key_of(1)), std::nullopt);  // it is back
 }
 
 TEST(PrefixIndex, RemembersAsManyAsThereAreBlocks) {
   PrefixIndex index(3, 1);
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(index.insert(0, {key_of(i), kRoot, 0, 0}, Tokens{i}));
-    index.remove(0, static_cast<std::uint64_t>(100 + i));
+    index.remove(0, {.tick = static_cast<std::uint64_t>(100 + i)});
   }
-  for (int i = 0; i < 7; ++i) EXPECT_EQ(index.evicted_at(key_of(i)), std::nullopt);
-  for (int i = 7; i < 10; ++i) EXPECT_EQ(index.evicted_at(key_of(i)), static_cast<std::uint64_t>(100 + i));
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(evicted_at(index, key_of(i)), std::nullopt);
+  for (int i = 7; i < 10; ++i) EXPECT_EQ(evicted_at(index, key_of(i)), static_cast<std::uint64_t>(100 + i));
 }
 
 TEST(PrefixIndex, ABlockThatCameBackIsRememberedFromItsLastEviction) {
   PrefixIndex index(3, 1);
   const auto come_and_go = [&](int name, std::uint64_t tick) {
     ASSERT_TRUE(index.insert(0, {key_of(name), kRoot, 0, 0}, Tokens{name}));
-    index.remove(0, tick);
+    index.remove(0, {.tick = tick});
   };
   come_and_go(1, 1);
   come_and_go(1, 2);
   come_and_go(2, 3);
   come_and_go(3, 4);
-  EXPECT_EQ(index.evicted_at(key_of(1)), 2U);  // the third last to go
+  EXPECT_EQ(evicted_at(index, key_of(1)), 2U);  // the third last to go
   come_and_go(4, 5);
-  EXPECT_EQ(index.evicted_at(key_of(1)), std::nullopt);
+  EXPECT_EQ(evicted_at(index, key_of(1)), std::nullopt);
 }
 
 TEST(PrefixIndex, ChildrenOutliveTheirParent) {
   PrefixIndex index(3, 1);
   ASSERT_TRUE(index.insert(0, {key_of(1), kRoot, 0, 0}, Tokens{1}));
   ASSERT_TRUE(index.insert(1, {key_of(2), key_of(1), 1, 0}, Tokens{2}));
-  index.remove(0, 5);
+  index.remove(0, {.tick = 5});
   EXPECT_TRUE(index.has_children(key_of(1)));
   EXPECT_EQ(index.find(key_of(2), Tokens{2}), 1);
   EXPECT_TRUE(index.well_formed());

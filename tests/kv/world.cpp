@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::uint64_t kScribble = 0xdeadbeef;
 
-std::uint64_t next_row(std::uint32_t tenant, std::span<const std::uint64_t> before, TokenId token) {
-  return mix(before.empty() ? 0 : before.back(), tenant + 1U, static_cast<std::uint64_t>(token) + 1U);
-}
-
 }  // namespace
 
 Tenant tenant_of(std::uint32_t id) {
@@ -36,8 +32,10 @@ World::World(const WorldConfig& config) : config_(config) {
     cache.groups.push_back({group.retention, order, 1024});
     memory_.emplace_back(static_cast<size_t>(group.blocks * config.block_tokens), kScribble);
   }
+  if (!config.public_text.empty()) cache.public_texts.push_back(config.public_text);
   names_.resize(config.groups.size());
   cache_.emplace(std::move(cache));
+  for (const auto& [tenant, share] : config.shares) cache_->set_share(tenant, share);
   cache_->listen();
 }
 
@@ -48,10 +46,10 @@ ReuseReport World::open(const Text& prompt, std::uint32_t tenant) {
   const Expected expected = expected_reuse(prompt, tenant);
   KvCache::Opened opened = cache_->open(prompt, tenant_of(tenant));
   const ReuseReport report = opened.report;
-  Held held{std::move(opened.lease), tenant, {}, {}, 0};
+  Held held{std::move(opened.lease), tenant, {}, {}, 0, public_slots(prompt)};
   for (std::int64_t i = 0; i < report.reused_tokens; ++i) {
     held.text.push_back(prompt[static_cast<size_t>(i)]);
-    held.rows.push_back(next_row(tenant, held.rows, held.text.back()));
+    held.rows.push_back(next_row(held, held.text.back()));
   }
   const std::int64_t reused = report.reused_tokens;
   if (reused < expected.tokens || (expected.exact && reused != expected.tokens)) {
@@ -87,12 +85,16 @@ void World::commit(size_t lease, const Text& tokens) {
   move_bytes();
   for (const TokenId token : tokens) {
     const auto position = static_cast<Position>(held.text.size());
-    held.rows.push_back(next_row(held.tenant, held.rows, token));
+    held.rows.push_back(next_row(held, token));
     held.text.push_back(token);
     for (size_t g = 0; g < memory_.size(); ++g) {
       *row(g, held.lease.table(g).at(position / config_.block_tokens), position) = held.rows.back();
     }
   }
+  // What was written may leave the public text: from the block it does so in, all is private.
+  const std::int64_t agreed = public_slots(held.text);
+  const std::int64_t full = std::ssize(held.text) / config_.block_tokens;
+  if (full > agreed) held.public_slots = std::min(held.public_slots, agreed);
   std::vector<BlockTable> tables;
   for (size_t g = 0; g < memory_.size(); ++g) tables.push_back(held.lease.table(g));
   cache_->commit(held.lease, tokens);
@@ -126,11 +128,13 @@ void World::truncate(size_t lease, Position length) {
   held.text.resize(static_cast<size_t>(length));
   held.rows.resize(static_cast<size_t>(length));
   held.reserved = 0;
+  held.public_slots = std::min(held.public_slots, length / config_.block_tokens);
   check();
 }
 
 void World::fork(size_t lease) {
-  Held twin{cache_->fork(held_[lease].lease), held_[lease].tenant, held_[lease].text, held_[lease].rows, 0};
+  Held twin{cache_->fork(held_[lease].lease), held_[lease].tenant, held_[lease].text, held_[lease].rows, 0,
+            held_[lease].public_slots};
   held_.push_back(std::move(twin));
   check();
 }
@@ -147,6 +151,12 @@ void World::release_all() {
     if (pool.held() != 0) fail(fmt::format("group {} leaks {} blocks", g, pool.held()));
     if (pool.free_blocks() + published(g) != pool.size()) fail(fmt::format("group {} lost blocks", g));
   }
+}
+
+// Where there is a public text, blocks may pass between tenants: then names alone tell who may read what.
+World::Row World::next_row(const Held& held, TokenId token) const {
+  const std::uint64_t tenant = config_.public_text.empty() ? held.tenant + 1U : 0U;
+  return mix(held.rows.empty() ? 0 : held.rows.back(), tenant, static_cast<std::uint64_t>(token) + 1U);
 }
 
 // --- bytes

@@ -32,7 +32,9 @@ struct WorldConfig {
   std::vector<Group> groups{{}};
   std::string eviction = "lru";
   Copies copies = Copies::kEager;
-  std::uint64_t shuffle = 0;  // of the order in which blocks are first handed out
+  std::uint64_t shuffle = 0;           // of the order in which blocks are first handed out
+  std::vector<TokenId> public_text{};  // whose whole blocks all tenants share
+  std::map<std::uint32_t, TenantShare> shares{};
 };
 
 class World {
@@ -77,14 +79,22 @@ class World {
     KvLease lease;
     std::uint32_t tenant = 0;
     Text text;
-    std::vector<Row> rows;      // what each position's bytes must be
-    std::int64_t reserved = 0;  // tokens that may be committed
+    std::vector<Row> rows;          // what each position's bytes must be
+    std::int64_t reserved = 0;      // tokens that may be committed
+    std::int64_t public_slots = 0;  // blocks that may get a public name
   };
   struct Name {
-    std::uint32_t tenant = 0;
-    Text text;  // all tokens from the start to the block's end
+    std::uint32_t tenant = 0;       // kEverybody: public
+    Text text;                      // all tokens from the start to the block's end
+    std::int64_t public_slots = 0;  // of a private name: how many blocks of its chain are public
+
+    friend bool operator==(const Name&, const Name&) = default;
   };
 
+  static constexpr std::uint32_t kEverybody = 0xffffffff;
+
+  std::int64_t public_slots(const Text& prompt) const;
+  Row next_row(const Held& held, TokenId token) const;
   void hear(const Held* from, const std::vector<BlockTable>& tables);
   void move_bytes();
   void scribble(const Held& held);
@@ -94,7 +104,8 @@ class World {
   bool has_room(const Held& held, std::int64_t tokens) const;
   std::string observable() const;
   Row* row(size_t group, BlockId block, Position position);
-  bool named(size_t group, std::uint32_t tenant, std::span<const TokenId> text) const;
+  static Name name_of(const Held& held, std::int64_t slot, Text text);
+  bool named(size_t group, const Name& name) const;
   void fail(const std::string& what);
 
   WorldConfig config_;

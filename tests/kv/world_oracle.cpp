@@ -21,27 +21,39 @@ void World::hear(const Held* from, const std::vector<BlockTable>& tables) {
     while (slot < table.slots() && table.at(slot) != event.block) ++slot;
     const auto end = static_cast<std::ptrdiff_t>((slot + 1) * config_.block_tokens);
     if (end > std::ssize(from->text)) return fail("a block got a name before it was full");
-    const Name name{from->tenant, {from->text.begin(), from->text.begin() + end}};
-    if (named(event.group, name.tenant, name.text)) fail("two blocks have one name");
+    Text text(from->text.begin(), from->text.begin() + end);
+    const Name name = name_of(*from, slot, std::move(text));
+    if (named(event.group, name)) fail("two blocks have one name");
     if (!names.emplace(event.block, name).second) fail(fmt::format("block {} has two names", event.block));
   }
 }
 
-bool World::named(size_t group, std::uint32_t tenant, std::span<const TokenId> text) const {
-  return std::ranges::any_of(names_[group], [&](const auto& entry) {
-    return entry.second.tenant == tenant && std::ranges::equal(entry.second.text, text);
-  });
+World::Name World::name_of(const Held& held, std::int64_t slot, Text text) {
+  if (slot < held.public_slots) return {kEverybody, std::move(text), 0};
+  return {held.tenant, std::move(text), held.public_slots};
+}
+
+bool World::named(size_t group, const Name& name) const {
+  return std::ranges::any_of(names_[group], [&](const auto& entry) { return entry.second == name; });
+}
+
+std::int64_t World::public_slots(const Text& prompt) const {
+  return (std::ranges::mismatch(prompt, config_.public_text).in1 - prompt.begin()) / config_.block_tokens;
 }
 
 World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant) const {
   const std::int64_t size = config_.block_tokens;
   const std::int64_t most = std::ssize(prompt) - 1;
   const std::span<const TokenId> all(prompt);
+  Held asking;
+  asking.tenant = tenant;
+  asking.public_slots = public_slots(prompt);
   const auto all_there = [&](std::int64_t slots) {
     for (size_t g = 0; g < names_.size(); ++g) {
       for (std::int64_t slot = 0; slot < slots; ++slot) {
         if (!config_.groups[g].retention.needed(slot * size, slot * size + size - 1, slots * size)) continue;
-        if (!named(g, tenant, all.first(static_cast<size_t>((slot + 1) * size)))) return false;
+        const std::span<const TokenId> text = all.first(static_cast<size_t>((slot + 1) * size));
+        if (!named(g, name_of(asking, slot, {text.begin(), text.end()}))) return false;
       }
     }
     return true;
@@ -51,7 +63,7 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant) 
   const bool exact = names_.size() == 1 && config_.groups[0].retention.full();
   std::int64_t tail = 0;
   for (const auto& [block, name] : names_[0]) {
-    if (!exact || name.tenant != tenant || std::ssize(name.text) != (slots + 1) * size) continue;
+    if (!exact || name != name_of(asking, slots, name.text) || std::ssize(name.text) != (slots + 1) * size) continue;
     const auto reach = static_cast<size_t>(std::min(most, (slots + 1) * size));
     const std::int64_t agreed = std::ranges::mismatch(name.text, all.first(reach)).in1 - name.text.begin();
     if (agreed > slots * size) tail = std::max(tail, agreed - slots * size);
@@ -75,7 +87,18 @@ bool World::has_room(const Held& held, std::int64_t tokens) const {
       });
       need += holders > 1;
     }
-    if (need > cache_->pool(g).size() - cache_->pool(g).held()) return false;
+    const BlockPool& pool = cache_->pool(g);
+    if (need > pool.size() - pool.held()) return false;
+    std::int64_t own = 0;
+    for (BlockId b = 0; b < pool.size(); ++b) {
+      own += pool.state(b) == BlockPool::State::kHeld && pool.owner(b) == held.tenant + 1;
+    }
+    const std::int64_t for_all =
+        std::max<std::int64_t>(std::min(held.public_slots, (length + tokens + size - 1) / size) - table.slots(), 0);
+    const auto share = config_.shares.find(held.tenant);
+    if (share == config_.shares.end() || share->second.most >= 1) continue;
+    const auto most = static_cast<std::int64_t>(share->second.most * static_cast<double>(pool.size()));
+    if (need - for_all > std::max<std::int64_t>(std::max<std::int64_t>(most, 1) - own, 0)) return false;
   }
   return true;
 }

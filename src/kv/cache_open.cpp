@@ -1,0 +1,184 @@
+// KvCache::open(): what a prompt finds in the cache, and why no more.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "kv/cache.h"
+
+namespace kvasir {
+
+KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request) {
+  CHECK(!tokens.empty());
+  ++tick_;
+  auto state = std::make_unique<LeaseState>(blank(tokens, tenant));
+  state->request = request;
+  const Found found = find(tokens, *state);
+  pin(found, tokens, *state);
+
+  ReuseReport report;
+  report.prompt_tokens = static_cast<std::int64_t>(tokens.size());
+  report.reused_tokens = static_cast<std::int64_t>(state->tokens.size());
+  report.stopped_at = report.reused_tokens;
+  report.stop = found.stop;
+  report.public_tokens = std::min(report.reused_tokens, state->public_slots * config_.block_tokens);
+  if (report.stop == ReuseStop::kEvicted) {
+    const PrefixIndex::Eviction& how = found.eviction;
+    report.evicted_tick = how.tick;
+    report.evicted_seconds_ago = now_ - how.time;
+    if (how.tenant == tenant.id) {
+      report.evicted_for = how.over_quota ? EvictedFor::kOwnQuota : EvictedFor::kOwnRequest;
+      report.evicted_by = how.request;
+    }
+  }
+  stats_.queried_tokens += report.prompt_tokens;
+  stats_.hit_tokens += report.reused_tokens;
+  TenantStats& theirs = tenants_[tenant.id];
+  theirs.queried_tokens += report.prompt_tokens;
+  theirs.hit_tokens += report.reused_tokens;
+  leases_.push_back(state.get());
+  return {KvLease(this, std::move(state)), report};
+}
+
+LeaseState KvCache::blank(std::span<const TokenId> tokens, const Tenant& tenant) const {
+  LeaseState state;
+  state.tenant = tenant;
+  name_roots(tokens, state);
+  state.tables.resize(groups_.size());
+  state.dropped_upto.resize(groups_.size());
+  return state;
+}
+
+Position KvCache::reusable(std::span<const TokenId> tokens, const Tenant& tenant) const {
+  const Found found = find(tokens, blank(tokens, tenant));
+  return found.slots * config_.block_tokens + found.tail;
+}
+
+KvCache::Found KvCache::find(std::span<const TokenId> tokens, const LeaseState& state) const {
+  Found found;
+  found.blocks.resize(groups_.size());
+  if (config_.reuse == CacheConfig::Reuse::kOff) {
+    found.stop = ReuseStop::kOff;
+    return found;
+  }
+  find_slots(tokens, state, found);
+  find_tail(tokens, state, found);
+  explain_stop(tokens, state, found);
+  return found;
+}
+
+// Whole blocks. A group that keeps everything needs an unbroken run from the start, so the search ends at its first
+// miss; a group with a window only needs what its window (and its sinks) still sees from the next position on.
+void KvCache::find_slots(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const {
+  const auto limit = (static_cast<std::int64_t>(tokens.size()) - 1) / config_.block_tokens;
+  for (std::int64_t slot = 0; slot < limit; ++slot) {
+    const std::span<const TokenId> wanted = slot_tokens(tokens, slot);
+    const Key256 key = name_of(state, parent_of(state, found.keys, slot), slot, wanted);
+    bool run_ends = false;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const BlockId block = groups_[g].index.find(key, wanted).value_or(kNoBlock);
+      found.blocks[g].push_back(block);
+      run_ends |= block == kNoBlock && groups_[g].config.retention.full();
+    }
+    if (run_ends) break;
+    found.keys.push_back(key);
+  }
+  found.slots = static_cast<std::int64_t>(found.keys.size());
+  const std::int64_t longest = found.slots;
+  const auto all_serve = [&](std::int64_t slots) {
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (!serves(groups_[g], found.blocks[g], slots)) return false;
+    }
+    return true;
+  };
+  while (found.slots > 0 && !all_serve(found.slots)) --found.slots;
+  // Something is cached further on, and a window is why it is of no use. Nothing is: it is not the window's fault.
+  const auto cached_further_on = [&](const std::vector<BlockId>& blocks) {
+    return std::any_of(blocks.begin() + found.slots, blocks.begin() + longest,
+                       [](BlockId b) { return b != kNoBlock; });
+  };
+  if (std::ranges::any_of(found.blocks, cached_further_on)) found.stop = ReuseStop::kWindowDropped;
+  found.keys.resize(static_cast<size_t>(found.slots));
+  for (std::vector<BlockId>& blocks : found.blocks) blocks.resize(static_cast<size_t>(found.slots));
+}
+
+bool KvCache::serves(const Group& group, const std::vector<BlockId>& blocks, std::int64_t slots) const {
+  const std::int64_t size = config_.block_tokens;
+  for (std::int64_t slot = slots - 1; slot >= 0; --slot) {
+    const bool needed = group.config.retention.needed(slot * size, slot * size + size - 1, slots * size);
+    if (needed && blocks[static_cast<size_t>(slot)] == kNoBlock) return false;
+    // Before the window only the sinks are left: jump to them.
+    if (!needed && slot * size >= group.config.retention.sinks) {
+      slot = std::min(slot, (group.config.retention.sinks + size - 1) / size);
+    }
+  }
+  return true;
+}
+
+// The block that continues the whole ones may be cached with another ending: what it has in common is reused too, and
+// copied before anything is written behind it.
+void KvCache::find_tail(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const {
+  if (found.stop == ReuseStop::kWindowDropped) return;
+  const auto first = static_cast<size_t>(found.slots * config_.block_tokens);
+  const size_t most = std::min(tokens.size() - 1 - first, static_cast<size_t>(config_.block_tokens));
+  const Key256 parent = parent_of(state, found.keys, found.slots);
+  const auto agreed = groups_[widest_].index.longest_agreement(parent, tokens.subspan(first, most));
+  if (agreed.tokens == 0) return;
+  const Key256& key = groups_[widest_].index.entry(agreed.block).key;
+  std::vector<BlockId> blocks;
+  for (const Group& group : groups_) {
+    const std::optional<BlockId> block = group.index.block_of(key);
+    if (!block) {  // every group had it once
+      found.stop = ReuseStop::kEvicted;
+      found.eviction = group.index.eviction_of(key).value_or(PrefixIndex::Eviction{});
+      return;
+    }
+    blocks.push_back(*block);
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) found.blocks[g].push_back(blocks[g]);
+  found.tail = agreed.tokens;
+}
+
+void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const {
+  const std::int64_t reused = found.slots * config_.block_tokens + found.tail;
+  const std::int64_t left = static_cast<std::int64_t>(tokens.size()) - reused;
+  if (left == 1) {
+    found.stop = ReuseStop::kWholePrompt;
+    return;
+  }
+  if (found.stop != ReuseStop::kNeverSeen) return;  // known already
+  const Key256 parent = parent_of(state, found.keys, found.slots);
+  if (left + found.tail >= config_.block_tokens) {
+    const Key256 next = name_of(state, parent, found.slots, slot_tokens(tokens, found.slots));
+    for (const Group& group : groups_) {
+      const auto how = group.index.eviction_of(next);
+      if (!how) continue;
+      found.stop = ReuseStop::kEvicted;
+      found.eviction = *how;
+      return;
+    }
+  }
+  if (groups_[widest_].index.has_children(parent)) {
+    found.stop = ReuseStop::kDiverged;
+  } else {
+    found.stop = left < config_.block_tokens ? ReuseStop::kShortTail : ReuseStop::kNeverSeen;
+  }
+}
+
+void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseState& state) {
+  const std::int64_t size = config_.block_tokens;
+  const Position length = found.slots * size + found.tail;
+  state.keys = found.keys;
+  state.tokens.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(length));
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const Retention& retention = groups_[g].config.retention;
+    for (std::int64_t slot = 0; slot < static_cast<std::int64_t>(found.blocks[g].size()); ++slot) {
+      const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
+      const BlockId block = needed ? found.blocks[g][static_cast<size_t>(slot)] : kNoBlock;
+      if (needed) hold(groups_[g], block);
+      state.tables[g].append(block);
+    }
+  }
+}
+
+}  // namespace kvasir
