@@ -35,7 +35,6 @@ struct BenchReport {
   std::string backend;
   bool cached = true;
   std::string kv_format;
-  MachineLimits limits;
   std::vector<BenchResult> results;
 };
 
@@ -89,11 +88,11 @@ BenchReport measure(const BenchOptions& options) {
   report.cached = !options.model.no_cache;
   report.kv_format = options.model.kv_dtype;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  report.limits = measure_machine(parse_isa(options.model.isa),
-                                  options.model.threads > 0 ? options.model.threads : cores, model->weight_memory());
+  MachineLimits limits(parse_isa(options.model.isa), options.model.threads > 0 ? options.model.threads : cores,
+                       model->weight_memory());
 
   Progress progress("measuring");
-  Bench bench(*backend, *model, config);
+  Bench bench(*backend, *model, config, limits);
   const std::uint64_t all = tests.size() * static_cast<std::uint64_t>(options.repeats);
   std::uint64_t done = 0;
   for (const BenchTest& test : tests) {
@@ -108,27 +107,70 @@ std::string name_of(const BenchTest& test) {
                          : fmt::format("{} {} at {}", kind, test.tokens, test.depth);
 }
 
+bool is_decode(const BenchResult& result) { return result.test.kind == BenchTest::Kind::kDecode; }
+
+std::vector<double> readings(const BenchReport& report, BenchTest::Kind kind) {
+  std::vector<double> out;
+  for (const BenchResult& r : report.results) {
+    if (r.test.kind == kind) out.insert(out.end(), r.limits.begin(), r.limits.end());
+  }
+  return out;
+}
+
+void print_machine(const BenchReport& report) {
+  const auto line = [](const char* what, const std::vector<double>& values, const char* unit) {
+    if (values.empty()) return;
+    const Spread s = spread_of(values);
+    fmt::print("{:<28} {:.1f} {} ({:.1f} to {:.1f} in {} readings)\n", what, s.median / 1e9, unit, s.least / 1e9,
+               s.most / 1e9, values.size());
+  };
+  line("machine reads these weights:", readings(report, BenchTest::Kind::kDecode), "GB/s");
+  line("machine multiplies and adds:", readings(report, BenchTest::Kind::kPrefill), "GFLOP/s");
+}
+
 void print_table(const BenchReport& report) {
   fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv_format,
              report.cached ? "" : ", no cache");
-  fmt::print("machine: reads these weights at {:.1f} GB/s, multiplies and adds {:.0f} GFLOP/s\n\n",
-             report.limits.read_bytes_per_second / 1e9, report.limits.flops_per_second / 1e9);
-  fmt::print("{:<22} {:>12} {:>12} {:>10} {:>8} {:>10} {:>8}\n", "test", "tokens/s", "ms/token", "GB/s", "of best",
-             "GFLOP/s", "of best");
+  print_machine(report);
+  fmt::print("\n{:<22} {:>12} {:>12} {:>10} {:>10} {:>8} {:>12}\n", "test", "tokens/s", "ms/token", "GB/s", "GFLOP/s",
+             "of best", "spread");
   for (const BenchResult& r : report.results) {
-    // Reading every weight once a token is what decode does; a prefill reads them once for many.
-    const double bytes =
-        r.test.kind == BenchTest::Kind::kDecode && report.cached ? r.bytes_per_token * r.tokens_per_second : 0;
-    const double flops = report.cached ? r.flops_per_token * r.tokens_per_second : 0;
-    const auto cell = [](double value, double best) {
-      return value > 0 ? std::pair(fmt::format("{:.1f}", value / 1e9), fmt::format("{:.0f}%", 100 * value / best))
-                       : std::pair<std::string, std::string>("", "");
-    };
-    const auto [gbs, gbs_share] = cell(bytes, report.limits.read_bytes_per_second);
-    const auto [gflops, gflops_share] = cell(flops, report.limits.flops_per_second);
-    fmt::print("{:<22} {:>12.1f} {:>12.3f} {:>10} {:>8} {:>10} {:>8}\n", name_of(r.test), r.tokens_per_second,
-               1e3 / r.tokens_per_second, gbs, gbs_share, gflops, gflops_share);
+    std::string gbs;
+    std::string gflops;
+    std::string share;
+    std::string spread;
+    if (report.cached) {  // without the cache a token's work grows with its place
+      // Reading every weight once a token is what decode does; a prefill reads them once for many.
+      if (is_decode(r)) gbs = fmt::format("{:.1f}", r.bytes_per_token * r.tokens_per_second / 1e9);
+      gflops = fmt::format("{:.1f}", r.flops_per_token * r.tokens_per_second / 1e9);
+      const Spread s = spread_of(r.shares);
+      share = fmt::format("{:.0f}%", 100 * s.median);
+      spread = fmt::format("{:.0f}-{:.0f}%", 100 * s.least, 100 * s.most);
+    }
+    fmt::print("{:<22} {:>12.1f} {:>12.3f} {:>10} {:>10} {:>8} {:>12}\n", name_of(r.test), r.tokens_per_second,
+               1e3 / r.tokens_per_second, gbs, gflops, share, spread);
   }
+  if (!report.cached) return;
+  fmt::print(
+      "\nof best: decode of the read speed, prefill of the multiply-adds, both taken before and after every\n"
+      "repeat: the median of the repeats' shares, and their spread.\n");
+}
+
+nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) {
+  nlohmann::ordered_json out{{"test", is_decode(r) ? "decode" : "prefill"},
+                             {"tokens", r.test.tokens},
+                             {"depth", r.test.depth},
+                             {"seconds", r.seconds},
+                             {"median_seconds", r.median_seconds},
+                             {"tokens_per_second", r.tokens_per_second},
+                             {"bytes_per_token", r.bytes_per_token},
+                             {"flops_per_token", r.flops_per_token}};
+  if (!report.cached) return out;
+  const Spread share = spread_of(r.shares);
+  out[is_decode(r) ? "read_bytes_per_second_readings" : "flops_per_second_readings"] = r.limits;
+  out["shares"] = r.shares;
+  out["share"] = {{"least", share.least}, {"median", share.median}, {"most", share.most}};
+  return out;
 }
 
 void print_json(const BenchReport& report) {
@@ -136,20 +178,8 @@ void print_json(const BenchReport& report) {
                              {"backend", report.backend},
                              {"kv_format", report.kv_format},
                              {"cache", report.cached},
-                             {"machine",
-                              {{"read_bytes_per_second", report.limits.read_bytes_per_second},
-                               {"flops_per_second", report.limits.flops_per_second}}},
                              {"results", nlohmann::ordered_json::array()}};
-  for (const BenchResult& r : report.results) {
-    out["results"].push_back({{"test", r.test.kind == BenchTest::Kind::kPrefill ? "prefill" : "decode"},
-                              {"tokens", r.test.tokens},
-                              {"depth", r.test.depth},
-                              {"seconds", r.seconds},
-                              {"median_seconds", r.median_seconds},
-                              {"tokens_per_second", r.tokens_per_second},
-                              {"bytes_per_token", r.bytes_per_token},
-                              {"flops_per_token", r.flops_per_token}});
-  }
+  for (const BenchResult& r : report.results) out["results"].push_back(to_json(report, r));
   fmt::print("{}\n", out.dump(2));
 }
 

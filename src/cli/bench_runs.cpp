@@ -15,13 +15,14 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-double median(std::vector<double> values) {
+}  // namespace
+
+Spread spread_of(std::vector<double> values) {
   std::ranges::sort(values);
   const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  const double median = values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  return {values.front(), median, values.back()};
 }
-
-}  // namespace
 
 std::vector<TokenId> Bench::tokens(std::int64_t count, std::uint64_t seed) const {
   std::vector<TokenId> out;
@@ -67,14 +68,26 @@ BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<v
   warm_up.tokens = std::min<std::int64_t>(test.tokens, test.kind == BenchTest::Kind::kPrefill ? 64 : 4);
   warm_up.depth = 0;
   once(engine, warm_up, 1);
+  count_work(result);
+  const bool prefill = test.kind == BenchTest::Kind::kPrefill;
+  const double work = static_cast<double>(test.tokens) * (prefill ? result.flops_per_token : result.bytes_per_token);
+  result.limits.push_back(limit_of(test.kind));
   for (int i = 0; i < repeats; ++i) {
     result.seconds.push_back(once(engine, test, static_cast<std::uint64_t>(i) + 2));
+    const double before = result.limits.back();
+    result.limits.push_back(limit_of(test.kind));
+    const double limit = (before + result.limits.back()) / 2;
+    result.shares.push_back(limit > 0 ? work / result.seconds.back() / limit : 0);
     if (after_each) after_each();
   }
-  result.median_seconds = median(result.seconds);
+  result.median_seconds = spread_of(result.seconds).median;
   result.tokens_per_second = static_cast<double>(test.tokens) / result.median_seconds;
-  count_work(result);
   return result;
+}
+
+// Decode is a race against memory, prefill one against arithmetic.
+double Bench::limit_of(BenchTest::Kind kind) {
+  return kind == BenchTest::Kind::kPrefill ? limits_.flops_per_second() : limits_.read_bytes_per_second();
 }
 
 void Bench::count_work(BenchResult& result) const {

@@ -1,4 +1,5 @@
-// The measurements behind kvasir bench: prefill and decode at a depth, median of repeats.
+// The measurements behind kvasir bench: prefill and decode at a depth, median of repeats, each repeat against what
+// the machine could do just before and just after it.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/machine_limits.h"
 #include "engine/engine.h"
 #include "model/model.h"
 
@@ -18,6 +20,14 @@ struct BenchTest {
   std::int64_t depth = 0;  // tokens already in the cache
 };
 
+// Of the repeats' values.
+struct Spread {
+  double least = 0;
+  double median = 0;
+  double most = 0;
+};
+Spread spread_of(std::vector<double> values);  // REQUIRES: not empty
+
 struct BenchResult {
   BenchTest test;
   std::vector<double> seconds;   // one a repeat
@@ -25,12 +35,16 @@ struct BenchResult {
   double tokens_per_second = 0;  // from the median
   double bytes_per_token = 0;    // weights and cached rows read for one token of one sequence
   double flops_per_token = 0;    // of the matrix products and of attention
+  // What bounds the test, a second: bytes read for decode, multiply-adds for prefill. One reading before the first
+  // repeat, and one after each.
+  std::vector<double> limits;
+  std::vector<double> shares;  // one a repeat: of the mean of the readings before and after it
 };
 
 class Bench {
  public:
-  Bench(Backend& backend, Model& model, EngineConfig config)
-      : backend_(backend), model_(model), config_(std::move(config)) {}
+  Bench(Backend& backend, Model& model, EngineConfig config, MachineLimits& limits)
+      : backend_(backend), model_(model), config_(std::move(config)), limits_(limits) {}
 
   // Every repeat uses other tokens, so that none finds its predecessor's in the cache; a first, unmeasured repeat
   // warms up. `after_each` is told of every repeat.
@@ -39,11 +53,13 @@ class Bench {
  private:
   double once(Engine& engine, const BenchTest& test, std::uint64_t seed) const;
   std::vector<TokenId> tokens(std::int64_t count, std::uint64_t seed) const;
+  double limit_of(BenchTest::Kind kind);
   void count_work(BenchResult& result) const;
 
   Backend& backend_;
   Model& model_;
   EngineConfig config_;
+  MachineLimits& limits_;
 };
 
 }  // namespace kvasir

@@ -128,11 +128,18 @@ TEST_F(ProgramTest, SynthWritesAModelThatRuns) {
   const std::string out = (folder_ / "synthetic").string();
   const Ran synth = run("synth --shape layers=2,hidden=64,ffn=96,heads=4,kv_heads=2,vocab=300 --out " + out);
   EXPECT_EQ(synth.code, 0) << synth.err;
-  const Ran bench = run("bench -m " + out + " -p 16 -n 8 -d 0,32 -r 1 --json");
+  const Ran bench = run("bench -m " + out + " -p 16 -n 8 -d 0,32 -r 2 --json");
   ASSERT_EQ(bench.code, 0) << bench.err;
   const auto report = nlohmann::json::parse(bench.out);
   EXPECT_EQ(report["results"].size(), 4U);
-  EXPECT_GT(report["results"][0]["tokens_per_second"].get<double>(), 0);
+  const auto& prefill = report["results"][0];
+  EXPECT_GT(prefill["tokens_per_second"].get<double>(), 0);
+  // A yardstick stands before and after every repeat.
+  EXPECT_EQ(prefill["flops_per_second_readings"].size(), 3U);
+  EXPECT_EQ(prefill["shares"].size(), 2U);
+  EXPECT_GE(prefill["share"]["most"], prefill["share"]["median"]);
+  EXPECT_GT(prefill["share"]["least"].get<double>(), 0);
+  EXPECT_EQ(report["results"][1]["read_bytes_per_second_readings"].size(), 3U);
   expect_refused("synth --shape no-such-model --out " + out + "2", 2, "no-such-model");
   expect_refused("synth --shape layers=1,hidden=8,ffn=8,heads=2,vocab=9 --out " + out, 1, "a model in it already");
 }

@@ -68,7 +68,6 @@ HWY_AFTER_NAMESPACE();
 
 #include "backend/cpu/machine_limits.h"
 #include "backend/cpu/targets.h"
-#include "base/thread_pool.h"
 
 namespace kvasir {
 namespace cpu {
@@ -76,18 +75,10 @@ namespace {
 
 LimitKernels limit_kernels(Isa isa) { KVASIR_CHOOSE(isa, limit_table); }
 
-// The shortest time of several runs of body(item) over all items.
-template <class Body>
-double best_seconds(ThreadPool& pool, std::int64_t items, const Body& body) {
-  constexpr int kRuns = 5;
-  double best = 1e9;
-  for (int run = 0; run < kRuns; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    pool.parallel_for(items, [&](std::int64_t item, int thread) { body(item, thread); });
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return best;
-}
+}  // namespace
+}  // namespace cpu
+
+namespace {
 
 // The memory in pieces that threads can share.
 std::vector<std::span<const float>> pieces_of(const std::vector<std::span<const std::byte>>& memory) {
@@ -101,35 +92,52 @@ std::vector<std::span<const float>> pieces_of(const std::vector<std::span<const 
   return pieces;
 }
 
-}  // namespace
-}  // namespace cpu
-
-MachineLimits measure_machine(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory) {
-  const cpu::LimitKernels kernels = cpu::limit_kernels(isa);
-  ThreadPool pool(threads);
-  std::vector<float> sink(static_cast<size_t>(threads) * 16);  // a line a thread
-
-  const std::vector<std::span<const float>> pieces = cpu::pieces_of(memory);
-  size_t bytes = 0;
-  for (const std::span<const float> piece : pieces) bytes += piece.size_bytes();
-  double read = 1e9;
-  for (const int streams : {2, 4, 8, 16}) {
-    read = std::min(
-        read, cpu::best_seconds(pool, static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i, int thread) {
-          const std::span<const float> piece = pieces[static_cast<size_t>(i)];
-          sink[static_cast<size_t>(thread) * 16] = kernels.read(piece.data(), piece.size(), streams);
-        }));
+// The shortest time of several runs.
+template <class Run>
+double best_seconds(int runs, const Run& run) {
+  double best = 1e9;
+  for (int i = 0; i < runs; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    run();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
+  return best;
+}
 
-  const std::int64_t rounds = isa == Isa::kScalar ? 100'000 : 8'000'000;
-  const double multiply = cpu::best_seconds(pool, threads, [&](std::int64_t i, int thread) {
-    sink[static_cast<size_t>(thread) * 16] = kernels.multiply(rounds, static_cast<float>(i) + 0.5F);
+}  // namespace
+
+MachineLimits::MachineLimits(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory)
+    : isa_(isa), pool_(threads), pieces_(pieces_of(memory)), sink_(static_cast<size_t>(threads) * kSinkStep) {}
+
+double MachineLimits::read_bytes_per_second() {
+  constexpr int kRuns = 2;
+  const cpu::LimitKernels kernels = cpu::limit_kernels(isa_);
+  size_t bytes = 0;
+  for (const std::span<const float> piece : pieces_) bytes += piece.size_bytes();
+  double seconds = 1e9;
+  for (const int streams : {2, 4, 8, 16}) {
+    seconds =
+        std::min(seconds, best_seconds(kRuns, [&] {
+                   pool_.parallel_for(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i, int thread) {
+                     const std::span<const float> piece = pieces_[static_cast<size_t>(i)];
+                     sink(thread) = kernels.read(piece.data(), piece.size(), streams);
+                   });
+                 }));
+  }
+  return static_cast<double>(bytes) / seconds;
+}
+
+double MachineLimits::flops_per_second() {
+  constexpr int kRuns = 3;
+  const cpu::LimitKernels kernels = cpu::limit_kernels(isa_);
+  const std::int64_t rounds = isa_ == Isa::kScalar ? 100'000 : 8'000'000;
+  const int threads = pool_.threads();
+  const double seconds = best_seconds(kRuns, [&] {
+    pool_.parallel_for(threads, [&](std::int64_t i, int thread) {
+      sink(thread) = kernels.multiply(rounds, static_cast<float>(i) + 0.5F);
+    });
   });
-
-  MachineLimits limits;
-  limits.read_bytes_per_second = static_cast<double>(bytes) / read;
-  limits.flops_per_second = static_cast<double>(rounds) * 16 * cpu::kLanes * 2 * threads / multiply;
-  return limits;
+  return static_cast<double>(rounds) * 16 * cpu::kLanes * 2 * threads / seconds;
 }
 
 }  // namespace kvasir

@@ -6,16 +6,29 @@
 #include <vector>
 
 #include "backend/cpu/isa.h"
+#include "base/thread_pool.h"
 
 namespace kvasir {
 
-struct MachineLimits {
-  double read_bytes_per_second = 0;  // reading, and doing nothing with, the memory given
-  double flops_per_second = 0;       // float32 fused multiply-adds in registers, two operations each
-};
+// Each call measures anew, and gives the best of a few runs: a machine's limits change with time, so a share of them
+// is only sound when they were taken beside what is compared with them.
+class MachineLimits {
+ public:
+  // `memory` is what the measured program reads; it outlives this.
+  MachineLimits(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory);
 
-// The best of several runs, with so many threads, over the memory that the measured program reads. One reading at one
-// time: where a machine's bandwidth changes with time, a share of it can be off by as much.
-MachineLimits measure_machine(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory);
+  double read_bytes_per_second();  // reading, and doing nothing with, the memory; 0: it is too little to tell
+  double flops_per_second();       // float32 fused multiply-adds in registers, two operations each
+
+ private:
+  static constexpr size_t kSinkStep = 16;  // a cache line a thread
+
+  float& sink(int thread) { return sink_[static_cast<size_t>(thread) * kSinkStep]; }
+
+  Isa isa_;
+  ThreadPool pool_;
+  std::vector<std::span<const float>> pieces_;
+  std::vector<float> sink_;  // keeps the compiler from leaving the work out
+};
 
 }  // namespace kvasir
