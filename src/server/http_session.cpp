@@ -294,17 +294,19 @@ asio::awaitable<void> Session::linger() {
   }
 }
 
-// A client that closes has lost interest. One that sends more before it was answered is left alone until then.
+// A client that closes has lost interest, whatever else it sent before that: what comes meanwhile begins its next
+// request, and is kept. One that sends more than a head's worth unanswered is only found gone when it is written to.
 void Session::watch_for_close() {
   watching_ = true;
   stream_.socket().async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](const error_code& error) {
     if (error || !self->watching_) return;
-    char byte = 0;
-    error_code peeked;
-    const size_t bytes =
-        self->stream_.socket().receive(asio::buffer(&byte, 1), asio::ip::tcp::socket::message_peek, peeked);
-    if (bytes > 0) return;
-    if (peeked == asio::error::would_block) return self->watch_for_close();
+    const size_t room = self->context_.options.header_bytes;
+    if (self->buffer_.size() >= room) return;
+    error_code read;
+    const size_t bytes = self->stream_.socket().receive(
+        self->buffer_.prepare(std::min<size_t>(room - self->buffer_.size(), 4096)), 0, read);
+    self->buffer_.commit(bytes);
+    if (bytes > 0 || read == asio::error::would_block) return self->watch_for_close();
     self->gone_ = true;
     self->news_.cancel();
   });

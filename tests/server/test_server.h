@@ -36,10 +36,17 @@ struct Reply {
   Json json() const { return Json::parse(body); }
 };
 
-// One connection. Reading gives up after ten seconds, so that no test hangs.
+inline std::string request_text(const std::string& method, const std::string& path, const std::string& body,
+                                const std::string& headers = {}) {
+  return method + " " + path + " HTTP/1.1\r\nhost: localhost\r\n" + headers +
+         "content-length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+// One connection. Reading gives up when nothing came for `patience`, so that no test hangs.
 class Client {
  public:
-  explicit Client(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit Client(std::uint16_t port, std::chrono::milliseconds patience = std::chrono::seconds(10))
+      : socket_(::socket(AF_INET, SOCK_STREAM, 0)), patience_(patience) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -64,10 +71,19 @@ class Client {
     return true;
   }
 
-  // More bytes into the buffer; false: closed, or nothing came for ten seconds.
+  // Ends the connection as a crash or a pulled plug does: without goodbye.
+  void reset() {
+    const linger at_once{1, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close();
+  }
+
+  void end_sending() { ::shutdown(socket_, SHUT_WR); }
+
+  // More bytes into the buffer; false: closed, or nothing came for too long.
   bool receive() {
     pollfd wait{socket_, POLLIN, 0};
-    if (::poll(&wait, 1, 10'000) <= 0) return false;
+    if (::poll(&wait, 1, static_cast<int>(patience_.count())) <= 0) return false;
     char chunk[16384];
     const ssize_t got = ::recv(socket_, chunk, sizeof chunk, 0);
     if (got <= 0) return false;
@@ -89,12 +105,18 @@ class Client {
     return ::poll(&wait, 1, 0) == 1;
   }
 
-  Reply read_reply() {
+  // Status and headers only: all there is of a reply to HEAD, and of "100 Continue".
+  Reply read_head() {
     Reply reply;
     if (!receive_until("\r\n\r\n")) return reply;
     const size_t end = buffer_.find("\r\n\r\n");
-    read_head(buffer_.substr(0, end), reply);
+    parse_head(buffer_.substr(0, end), reply);
     buffer_.erase(0, end + 4);
+    return reply;
+  }
+
+  Reply read_reply() {
+    Reply reply = read_head();
     if (reply.headers.contains("content-length")) {
       const size_t size = std::stoul(reply.headers["content-length"]);
       while (buffer_.size() < size && receive()) {
@@ -110,15 +132,14 @@ class Client {
 
   Reply ask(const std::string& method, const std::string& path, const std::string& body = {},
             const std::string& headers = {}) {
-    send(method + " " + path + " HTTP/1.1\r\nhost: localhost\r\n" + headers +
-         "content-length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    send(request_text(method, path, body, headers));
     return read_reply();
   }
 
   std::string& buffer() { return buffer_; }
 
  private:
-  static void read_head(const std::string& head, Reply& reply) {
+  static void parse_head(const std::string& head, Reply& reply) {
     reply.status = std::stoi(head.substr(9, 3));
     size_t at = head.find("\r\n");
     while (at != std::string::npos) {
@@ -141,6 +162,7 @@ class Client {
   }
 
   int socket_;
+  std::chrono::milliseconds patience_;
   std::string buffer_;
 };
 
@@ -204,6 +226,13 @@ inline std::vector<Json> events_of(const std::string& stream) {
     if (line != "[DONE]") out.push_back(Json::parse(line));
   }
   return out;
+}
+
+// Whether nothing is left of any request: no place in the queue, no sequence, no block that somebody holds.
+inline bool at_rest(TestServer& server) {
+  if (server.service().in_flight() != 0) return false;
+  const EngineNumbers now = server.service().engine_numbers();
+  return now.running == 0 && now.waiting == 0 && now.held_blocks == 0;
 }
 
 // Tries for ten seconds.
