@@ -1,0 +1,40 @@
+// `kvasir serve` as a process of its own, on a free port, for as long as this object lives.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace kvasir::bench {
+
+class ServerProcess {
+ public:
+  // Starts the program and waits until it serves. Throws std::runtime_error, with what it said, when it does not.
+  ServerProcess(const std::string& program, const std::vector<std::string>& arguments);
+  ~ServerProcess();  // asks it to finish, and waits
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  std::uint16_t port() const { return port_; }
+  std::uint64_t resident_bytes() const;  // 0: it has ended
+
+ private:
+  pid_t pid_ = -1;
+  std::uint16_t port_ = 0;
+  int output_ = -1;
+  std::thread reader_;  // of what it says later, so that it never waits for a reader
+};
+
+// The program of the same build.
+std::string kvasir_program();
+
+// Runs a command to its end. Throws std::runtime_error when it fails.
+void run_program(const std::string& program, const std::vector<std::string>& arguments);
+
+// As many open files as the system lets us have, for this process and those it starts.
+void raise_file_limit();
+
+}  // namespace kvasir::bench
