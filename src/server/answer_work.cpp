@@ -63,7 +63,7 @@ Work::Progress AnswerWork::take() {
     }
     if (!begun_) progress.bytes += writer_->begin(report());
     begun_ = true;
-    if (!news.text.empty()) progress.bytes += writer_->text(news.choice, news.text);
+    if (!news.piece.empty()) progress.bytes += writer_->text(news.choice, news.piece);
     if (news.ending) progress.bytes += writer_->end(news.choice, *news.ending);
   }
   if (!generation_->done()) return progress;

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "server/api_error.h"
@@ -25,6 +24,7 @@ struct AnswerHead {
   std::vector<std::string> echo;  // text before each choice; empty: none
   size_t choices = 1;
   bool include_usage = false;
+  bool logprobs = false;  // pieces come with their tokens
 };
 
 struct AnswerReport {
@@ -37,7 +37,7 @@ class AnswerWriter {
   virtual ~AnswerWriter() = default;
 
   virtual std::string begin(const AnswerReport& report) = 0;
-  virtual std::string text(size_t choice, std::string_view text) = 0;
+  virtual std::string text(size_t choice, const AnswerPiece& piece) = 0;
   virtual std::string end(size_t choice, const Ending& ending) = 0;
   virtual std::string finish(const AnswerReport& report) = 0;
   virtual std::string fail(const ApiError& error) = 0;

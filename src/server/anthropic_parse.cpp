@@ -56,6 +56,7 @@ ChatRequest parse_anthropic_messages(const Json& body) {
   read_sampling(fields, options);
   fields.required("max_tokens");
   options.max_tokens = fields.integer("max_tokens", {1, 1 << 30});
+  check_lengths(options, "max_tokens");
   options.stop = read_stops(fields, "stop_sequences", kMostStops);
   return request;
 }

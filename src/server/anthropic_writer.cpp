@@ -47,9 +47,9 @@ class AnthropicStream : public AnswerWriter {
                {{"type", "content_block_start"}, {"index", 0}, {"content_block", {{"type", "text"}, {"text", ""}}}});
   }
 
-  std::string text(size_t, std::string_view piece) override {
+  std::string text(size_t, const AnswerPiece& piece) override {
     return event(
-        {{"type", "content_block_delta"}, {"index", 0}, {"delta", {{"type", "text_delta"}, {"text", piece}}}});
+        {{"type", "content_block_delta"}, {"index", 0}, {"delta", {{"type", "text_delta"}, {"text", piece.text}}}});
   }
 
   std::string end(size_t, const Ending& ending) override {
@@ -79,8 +79,8 @@ class AnthropicWhole : public AnswerWriter {
   explicit AnthropicWhole(AnswerHead head) : head_(std::move(head)) {}
 
   std::string begin(const AnswerReport&) override { return {}; }
-  std::string text(size_t, std::string_view piece) override {
-    text_ += piece;
+  std::string text(size_t, const AnswerPiece& piece) override {
+    text_ += piece.text;
     return {};
   }
   std::string end(size_t, const Ending& ending) override {

@@ -13,6 +13,14 @@
 
 namespace kvasir {
 
+// The form an answer must have.
+struct AnswerForm {
+  enum class Kind { kText, kJsonObject, kJsonSchema };
+  Kind kind = Kind::kText;
+  std::string schema{};  // kJsonSchema: its text
+  std::string param{};   // that asked for it, and is blamed when the schema is bad
+};
+
 struct AnswerOptions {
   SamplingParams sampling;                 // its seed is set below
   std::optional<std::uint64_t> seed;       // nullopt: a new one for each request
@@ -20,6 +28,10 @@ struct AnswerOptions {
   std::vector<std::string> stop;           // none is empty
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
+  std::int64_t min_tokens = 0;  // neither a stop token nor a stop string ends the answer before
+  std::optional<int> logprobs;  // tell each token's, and so many of the likeliest
+  int priority = 0;             // the smaller goes first
+  AnswerForm form;
   int n = 1;
   bool stream = false;
   bool include_usage = false;

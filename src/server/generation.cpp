@@ -44,7 +44,9 @@ void Generation::submit(size_t index) {
   choice.id = context_.engine.submit(
       std::move(choice.request.request),
       [mailbox = mailbox_, index, ticket = std::exchange(choice.request.ticket, nullptr)](const Update& update) {
-        mailbox->push({index, update.token, update.finish, *update.record, Clock::now()});
+        TokenNews news{index, update.token, update.finish, *update.record, {}, Clock::now()};
+        if (update.logprobs != nullptr) news.logprobs = *update.logprobs;
+        mailbox->push(std::move(news));
       });
 }
 
@@ -75,9 +77,9 @@ std::vector<Generation::News> Generation::take() {
     submit_followers(token.choice);
     News news = read(token);
     if (!out.empty() && out.back().choice == news.choice && !out.back().ending) {
-      out.back().text += news.text;
+      out.back().piece += std::move(news.piece);
       out.back().ending = std::move(news.ending);
-    } else if (!news.text.empty() || news.ending || token.token >= 0) {
+    } else if (!news.piece.empty() || news.ending || token.token >= 0) {
       out.push_back(std::move(news));
     }
   }
@@ -89,14 +91,13 @@ Generation::News Generation::read(const TokenNews& news) {
   choice.record = news.record;
   note_time(choice, news.at);
   News out{news.choice, {}, {}};
-  if (news.token >= 0) {
-    ++choice.tokens;
-    out.text = choice.stops.push(choice.detokenizer.push(news.token));
-  }
+  if (news.token >= 0) read_token(choice, news, out.piece);
   if (news.finish != FinishReason::kNone) {
-    out.text += choice.stops.push(choice.detokenizer.finish());
-    if (!choice.stops.matched()) out.text += choice.stops.finish();
+    out.piece.text += choice.stops.push(choice.detokenizer.finish());
+    if (!choice.stops.matched()) out.piece.text += choice.stops.finish();
   }
+  const bool whole = news.finish != FinishReason::kNone && !choice.stops.matched();
+  out.piece.tokens = whole ? choice.pending.take_all() : choice.pending.take(out.piece.text);
   if (choice.stops.matched()) {
     if (news.finish == FinishReason::kNone) context_.engine.cancel(*choice.id);
     end(choice, FinishReason::kStop);
@@ -106,6 +107,14 @@ Generation::News Generation::read(const TokenNews& news) {
     out.ending = Ending{news.finish, {}, news.record.failure};
   }
   return out;
+}
+
+void Generation::read_token(Choice& choice, const TokenNews& news, AnswerPiece& out) const {
+  ++choice.tokens;
+  const std::string text = choice.detokenizer.push(news.token);
+  // What the least number of tokens says is given out at once: a stop string lies behind it or nowhere.
+  out.text = choice.tokens <= choice.min_tokens ? text : choice.stops.push(text);
+  if (news.logprobs) choice.pending.push(describe_token(context_.tokenizer, news.token, *news.logprobs), text);
 }
 
 void Generation::note_time(Choice& choice, Clock::time_point at) {

@@ -16,6 +16,7 @@
 
 #include "engine/engine_thread.h"
 #include "server/admission.h"
+#include "server/answer_tokens.h"
 #include "server/mailbox.h"
 #include "server/stop_strings.h"
 #include "text/detokenizer.h"
@@ -60,7 +61,7 @@ class Generation {
   };
   struct News {
     size_t choice = 0;
-    std::string text;              // may be empty
+    AnswerPiece piece;             // may be empty
     std::optional<Ending> ending;  // the last news of this choice
   };
 
@@ -71,7 +72,7 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   void on_news(std::function<void()> wake) { mailbox_->on_news(std::move(wake)); }
-  std::vector<News> take();  // what happened since; neighbouring texts of one choice are put together
+  std::vector<News> take();  // what happened since; neighbouring pieces of one choice are put together
   bool done() const { return open_ == 0; }
   void cancel();
 
@@ -88,13 +89,16 @@ class Generation {
     Choice(const Tokenizer& tokenizer, ChoiceRequest asked)
         : request(std::move(asked)),
           prompt(request.leader ? std::vector<TokenId>{} : request.request.prompt),
+          min_tokens(request.request.min_tokens),
           detokenizer(tokenizer),
           stops(request.stop) {}
 
     ChoiceRequest request;
     std::vector<TokenId> prompt;  // empty: the leader's
+    std::int64_t min_tokens;
     Detokenizer detokenizer;
     StopStrings stops;
+    PendingTokens pending;        // stays empty unless probabilities are asked for
     std::optional<RequestId> id;  // nullopt: not submitted yet
     RequestRecord record;
     std::int64_t tokens = 0;
@@ -106,6 +110,7 @@ class Generation {
   void submit_followers(size_t leader);
   void note_time(Choice& choice, Clock::time_point at);
   News read(const TokenNews& news);
+  void read_token(Choice& choice, const TokenNews& news, AnswerPiece& out) const;
   void end(Choice& choice, FinishReason finish);
 
   Context context_;

@@ -8,11 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "server/indexed_map.h"
+
 namespace kvasir {
 
-// Objects are maps here: an ordered one searches its keys one by one, and a stranger chooses how many there are.
-using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;  // what we write, and what chat templates read
+using Json = nlohmann::basic_json<IndexedMap>;  // what strangers write
+using OrderedJson = nlohmann::ordered_json;     // what we write, and what chat templates read
 
 struct JsonLimits {
   int depth = 64;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct TokenNews {
   TokenId token = -1;
   FinishReason finish = FinishReason::kNone;
   RequestRecord record;
+  std::optional<TokenLogprobs> logprobs;  // of the token, if asked for
   std::chrono::steady_clock::time_point at;
 };
 

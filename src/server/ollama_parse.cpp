@@ -10,12 +10,18 @@ namespace {
 
 constexpr size_t kMostStops = 64;
 
+AnswerForm read_format(const Fields& fields) {
+  const Json* format = fields.find("format");
+  if (format == nullptr || *format == "") return {};
+  if (*format == "json") return {AnswerForm::Kind::kJsonObject, {}, "format"};
+  if (!format->is_object()) bad_param("format", "format must be \"json\" or a JSON Schema");
+  return schema_form(*format, "format");
+}
+
 AnswerOptions read_options(const Fields& fields) {
-  static constexpr std::array<Unsupported, 5> kLater{{{"format", "constrained output comes later"},
-                                                      {"tools", "tools come later"},
+  static constexpr std::array<Unsupported, 3> kLater{{{"tools", "tools come later"},
                                                       {"suffix", "this model cannot fill in the middle"},
-                                                      {"images", "this model reads text"},
-                                                      {"logprobs", "the engine does not hand out probabilities"}}};
+                                                      {"images", "this model reads text"}}};
   refuse(fields, kLater);
   AnswerOptions options;
   options.sampling.temperature = 0.8F;
@@ -23,6 +29,8 @@ AnswerOptions read_options(const Fields& fields) {
   options.sampling.top_p = 0.9F;
   options.stream = fields.boolean("stream").value_or(true);
   options.explain = fields.boolean("explain").value_or(false);
+  options.logprobs = read_chat_logprobs(fields);
+  options.form = read_format(fields);
   const std::optional<Fields> inner = fields.object("options");
   if (!inner) return options;
   const AnswerOptions outer = options;

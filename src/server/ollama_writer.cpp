@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "server/answer_writer.h"
+#include "server/logprobs_json.h"
 
 namespace kvasir {
 namespace {
@@ -23,22 +24,23 @@ class OllamaWriter : public AnswerWriter {
   std::string fail(const ApiError& error) override { return error_body(Dialect::kOllama, error) + "\n"; }
 
  protected:
-  OrderedJson object(std::string_view text) const {
+  OrderedJson object(const AnswerPiece& piece) const {
     OrderedJson out{
         {"model", head_.model},
         {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(head_.created)))}};
     if (kind_ == OllamaKind::kChat) {
-      out["message"] = {{"role", "assistant"}, {"content", text}};
+      out["message"] = {{"role", "assistant"}, {"content", piece.text}};
     } else {
-      out["response"] = text;
+      out["response"] = piece.text;
     }
     out["done"] = false;
+    if (!piece.tokens.empty()) out["logprobs"] = logprob_list(piece.tokens);
     return out;
   }
 
-  OrderedJson last_object(std::string_view text, const AnswerReport& report) const {
+  OrderedJson last_object(const AnswerPiece& piece, const AnswerReport& report) const {
     const Totals& totals = report.totals;
-    OrderedJson out = object(text);
+    OrderedJson out = object(piece);
     out["done"] = true;
     out["done_reason"] = ending_.finish == FinishReason::kLength ? "length" : "stop";
     out["total_duration"] = nanoseconds(totals.seconds);
@@ -60,21 +62,21 @@ class OllamaWriter : public AnswerWriter {
 class OllamaStream : public OllamaWriter {
  public:
   using OllamaWriter::OllamaWriter;
-  std::string text(size_t, std::string_view piece) override { return to_text(object(piece)) + "\n"; }
-  std::string finish(const AnswerReport& report) override { return to_text(last_object("", report)) + "\n"; }
+  std::string text(size_t, const AnswerPiece& piece) override { return to_text(object(piece)) + "\n"; }
+  std::string finish(const AnswerReport& report) override { return to_text(last_object({}, report)) + "\n"; }
 };
 
 class OllamaWhole : public OllamaWriter {
  public:
   using OllamaWriter::OllamaWriter;
-  std::string text(size_t, std::string_view piece) override {
-    text_ += piece;
+  std::string text(size_t, const AnswerPiece& piece) override {
+    whole_ += piece;
     return {};
   }
-  std::string finish(const AnswerReport& report) override { return to_text(last_object(text_, report)); }
+  std::string finish(const AnswerReport& report) override { return to_text(last_object(whole_, report)); }
 
  private:
-  std::string text_;
+  AnswerPiece whole_;
 };
 
 }  // namespace

@@ -14,33 +14,60 @@ constexpr Fields::Range kTokenCount{1, 1 << 30};
 constexpr size_t kMostStops = 4;
 constexpr size_t kMostPrompts = 256;
 
-constexpr std::array<Unsupported, 9> kLater{{
-    {"logprobs", "the engine does not hand out probabilities"},
-    {"top_logprobs", "the engine does not hand out probabilities"},
-    {"prompt_logprobs", "the engine does not hand out probabilities"},
+constexpr std::array<Unsupported, 10> kLater{{
+    {"prompt_logprobs", "only the answer's tokens have probabilities here"},
     {"tools", "tools come later"},
     {"functions", "tools come later"},
-    {"min_tokens", "the sampler cannot forbid the end of the text"},
     {"audio", "this model writes text"},
     {"modalities", "this model writes text"},
-    {"guided_json", "constrained output comes later"},
+    {"guided_regex", "use a JSON Schema with a pattern"},
+    {"guided_choice", "use a JSON Schema with an enum"},
+    {"guided_grammar", "use a JSON Schema"},
+    {"structured_outputs", "use response_format"},
+    {"grammar", "use a JSON Schema"},
 }};
+
+AnswerForm read_response_format(const Fields& fields) {
+  const std::optional<Fields> format = fields.object("response_format");
+  if (!format) return {};
+  const std::string type = format->required_text("type");
+  if (type == "text") return {};
+  if (type == "json_object") return {AnswerForm::Kind::kJsonObject, {}, "response_format"};
+  if (type != "json_schema") {
+    bad_param("response_format.type",
+              fmt::format("the type \"{}\" is none of text, json_object, json_schema", type.substr(0, 40)));
+  }
+  format->required("json_schema");
+  const Fields named = *format->object("json_schema");
+  named.boolean("strict");  // a schema is always followed: only the type is checked
+  const Json* schema = named.find("schema");
+  if (schema == nullptr) return {AnswerForm::Kind::kJsonObject, {}, "response_format"};
+  return schema_form(*schema, named.path("schema"));
+}
+
+// OpenAI's response_format; guided_json as vLLM, json_schema as llama-server have it.
+AnswerForm read_form(const Fields& fields) {
+  AnswerForm form = read_response_format(fields);
+  for (const char* name : {"guided_json", "json_schema"}) {
+    const Json* schema = fields.find(name);
+    if (schema == nullptr) continue;
+    if (form.kind != AnswerForm::Kind::kText)
+      bad_param(name, fmt::format("{} and {} both say what the answer must be", form.param, name));
+    form = schema_form(*schema, name);
+  }
+  return form;
+}
 
 void read_common(const Fields& fields, AnswerOptions& options) {
   options.sampling.temperature = 1.0F;
   fields.text("model");  // any name is served by the one model; only its type is checked
   read_sampling(fields, options);
   options.stop = read_stops(fields, "stop", kMostStops);
+  options.form = read_form(fields);
   if (const auto n = fields.integer("n", {1, 128})) options.n = static_cast<int>(*n);
   if (const auto stream = fields.object("stream_options")) {
     options.include_usage = stream->boolean("include_usage").value_or(false) && options.stream;
   }
-}
-
-void refuse_formats(const Fields& fields) {
-  const std::optional<Fields> format = fields.object("response_format");
-  if (!format || format->required_text("type") == "text") return;
-  not_supported("response_format", "response_format is not supported yet: only {\"type\":\"text\"} is");
 }
 
 // Modalities that ask for nothing but text ask for nothing.
@@ -51,7 +78,6 @@ void refuse_later(const Fields& fields) {
     if (text_only && std::string_view(one.name) == "modalities") continue;
     refuse(fields, std::span(&one, 1));
   }
-  refuse_formats(fields);
 }
 
 std::vector<Prompt> read_prompts(const Json& json) {
@@ -83,6 +109,8 @@ ChatRequest parse_openai_chat(const Json& body) {
   request.options.max_tokens = fields.integer("max_completion_tokens", kTokenCount);
   const auto old_name = fields.integer("max_tokens", kTokenCount);
   if (!request.options.max_tokens) request.options.max_tokens = old_name;
+  check_lengths(request.options, "max_completion_tokens");
+  request.options.logprobs = read_chat_logprobs(fields);
   if (const auto variables = fields.object("chat_template_kwargs"))
     request.variables = OrderedJson(variables->json());
   return request;
@@ -100,7 +128,12 @@ CompletionRequest parse_openai_completion(const Json& body) {
     not_supported("best_of", "best_of is not supported yet: it needs the probabilities of the answers");
   }
   request.options.max_tokens = fields.integer("max_tokens", kTokenCount).value_or(16);
+  check_lengths(request.options, "max_tokens");
   request.echo = fields.boolean("echo").value_or(false);
+  if (const auto top = fields.integer("logprobs", {0, 5})) request.options.logprobs = static_cast<int>(*top);
+  if (request.echo && request.options.logprobs)
+    not_supported("echo",
+                  "echo together with logprobs is not supported: the prompt's tokens have no probabilities here");
   return request;
 }
 

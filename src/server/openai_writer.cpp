@@ -1,4 +1,5 @@
 #include "server/answer_writer.h"
+#include "server/logprobs_json.h"
 #include "server/sse.h"
 
 namespace kvasir {
@@ -15,6 +16,10 @@ OrderedJson usage_of(const Totals& totals) {
 
 OrderedJson finish_name(const Ending& ending) { return ending.finish == FinishReason::kLength ? "length" : "stop"; }
 
+OrderedJson logprobs_of(OpenAiKind kind, std::span<const AnswerToken> tokens) {
+  return kind == OpenAiKind::kChat ? chat_logprobs(tokens) : completion_logprobs(tokens);
+}
+
 class OpenAiStream : public AnswerWriter {
  public:
   OpenAiStream(OpenAiKind kind, AnswerHead head) : kind_(kind), head_(std::move(head)) {}
@@ -25,14 +30,17 @@ class OpenAiStream : public AnswerWriter {
       if (kind_ == OpenAiKind::kChat) {
         out += chunk(choice(i, {{"role", "assistant"}, {"content", ""}}));
       } else if (!head_.echo.empty()) {
-        out += text(i, head_.echo[i]);
+        out += text(i, {head_.echo[i]});
       }
     }
     return out;
   }
 
-  std::string text(size_t index, std::string_view piece) override {
-    return chunk(kind_ == OpenAiKind::kChat ? choice(index, {{"content", piece}}) : choice(index, piece));
+  std::string text(size_t index, const AnswerPiece& piece) override {
+    OrderedJson one =
+        kind_ == OpenAiKind::kChat ? choice(index, {{"content", piece.text}}) : choice(index, piece.text);
+    if (!piece.tokens.empty()) one["logprobs"] = logprobs_of(kind_, piece.tokens);
+    return chunk(std::move(one));
   }
 
   std::string end(size_t index, const Ending& ending) override {
@@ -84,13 +92,13 @@ class OpenAiStream : public AnswerWriter {
 class OpenAiWhole : public AnswerWriter {
  public:
   OpenAiWhole(OpenAiKind kind, AnswerHead head)
-      : kind_(kind), head_(std::move(head)), texts_(head_.choices), endings_(head_.choices) {
-    for (size_t i = 0; i < head_.echo.size(); ++i) texts_[i] = head_.echo[i];
+      : kind_(kind), head_(std::move(head)), pieces_(head_.choices), endings_(head_.choices) {
+    for (size_t i = 0; i < head_.echo.size(); ++i) pieces_[i].text = head_.echo[i];
   }
 
   std::string begin(const AnswerReport&) override { return {}; }
-  std::string text(size_t choice, std::string_view piece) override {
-    texts_[choice] += piece;
+  std::string text(size_t choice, const AnswerPiece& piece) override {
+    pieces_[choice] += piece;
     return {};
   }
   std::string end(size_t choice, const Ending& ending) override {
@@ -100,14 +108,14 @@ class OpenAiWhole : public AnswerWriter {
 
   std::string finish(const AnswerReport& report) override {
     OrderedJson choices = OrderedJson::array();
-    for (size_t i = 0; i < texts_.size(); ++i) {
+    for (size_t i = 0; i < pieces_.size(); ++i) {
       OrderedJson choice{{"index", i}};
       if (kind_ == OpenAiKind::kChat) {
-        choice["message"] = {{"role", "assistant"}, {"content", std::move(texts_[i])}, {"refusal", nullptr}};
+        choice["message"] = {{"role", "assistant"}, {"content", std::move(pieces_[i].text)}, {"refusal", nullptr}};
       } else {
-        choice["text"] = std::move(texts_[i]);
+        choice["text"] = std::move(pieces_[i].text);
       }
-      choice["logprobs"] = nullptr;
+      choice["logprobs"] = head_.logprobs ? logprobs_of(kind_, pieces_[i].tokens) : OrderedJson(nullptr);
       choice["finish_reason"] = finish_name(endings_[i]);
       choices.push_back(std::move(choice));
     }
@@ -126,7 +134,7 @@ class OpenAiWhole : public AnswerWriter {
  private:
   OpenAiKind kind_;
   AnswerHead head_;
-  std::vector<std::string> texts_;
+  std::vector<AnswerPiece> pieces_;
   std::vector<Ending> endings_;
 };
 

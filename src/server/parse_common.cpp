@@ -70,8 +70,28 @@ void read_sampling(const Fields& fields, AnswerOptions& options) {
   if (const Json* ids = fields.find("stop_token_ids")) options.stop_token_ids = token_ids(*ids, "stop_token_ids");
   if (options.stop_token_ids.size() > 1024) bad_param("stop_token_ids", "stop_token_ids has more than 1024 tokens");
   options.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  options.min_tokens = fields.integer("min_tokens", {0, 1 << 30}).value_or(0);
+  options.priority = static_cast<int>(fields.integer("priority", {-0x1p31, 0x1p31 - 1}).value_or(0));
   options.explain = fields.boolean("explain").value_or(false);
   options.stream = fields.boolean("stream").value_or(options.stream);
+}
+
+void check_lengths(const AnswerOptions& options, const std::string& param) {
+  if (!options.max_tokens || options.min_tokens <= *options.max_tokens) return;
+  bad_param("min_tokens",
+            fmt::format("min_tokens is {}, and {} only {}", options.min_tokens, param, *options.max_tokens));
+}
+
+std::optional<int> read_chat_logprobs(const Fields& fields) {
+  const bool wanted = fields.boolean("logprobs").value_or(false);
+  const auto top = static_cast<int>(fields.integer("top_logprobs", {0, 20}).value_or(0));
+  if (!wanted && top > 0) bad_param("top_logprobs", "top_logprobs asks for logprobs: true as well");
+  return wanted ? std::optional(top) : std::nullopt;
+}
+
+AnswerForm schema_form(const Json& schema, const std::string& param) {
+  const bool text = schema.is_string();
+  return {AnswerForm::Kind::kJsonSchema, text ? schema.get<std::string>() : to_text(OrderedJson(schema)), param};
 }
 
 std::vector<std::string> read_stops(const Fields& fields, const std::string& name, size_t most) {

@@ -1,6 +1,7 @@
 // The parts of requests that several APIs share. Each throws ApiError naming the parameter.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +19,18 @@ struct Unsupported {
 // Refuses those of the parameters that are there and ask for something: null, false, 0 and empty ones do not.
 void refuse(const Fields& fields, std::span<const Unsupported> list);
 
-// temperature, top_p, top_k, min_p, penalties, logit_bias, seed, stop_token_ids, ignore_eos, explain, stream.
+// temperature, top_p, top_k, min_p, penalties, logit_bias, seed, stop_token_ids, ignore_eos, min_tokens, priority,
+// explain, stream.
 void read_sampling(const Fields& fields, AnswerOptions& options);
+
+// max_tokens is known: min_tokens may not be more. `param` is what the API calls it.
+void check_lengths(const AnswerOptions& options, const std::string& param);
+
+// {"logprobs": true, "top_logprobs": 0-20}, as OpenAI's chat and Ollama have it.
+std::optional<int> read_chat_logprobs(const Fields& fields);
+
+// The form of a JSON Schema that stands in a request: an object, or its text.
+AnswerForm schema_form(const Json& schema, const std::string& param);
 
 // A string, or up to `most` of them.
 std::vector<std::string> read_stops(const Fields& fields, const std::string& name, size_t most);

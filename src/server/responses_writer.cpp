@@ -100,9 +100,9 @@ class ResponsesStream : public AnswerWriter {
     return out += event("response.content_part.added", in_part({{"part", text_part("")}}));
   }
 
-  std::string text(size_t, std::string_view piece) override {
-    draft_.add(piece);
-    return event("response.output_text.delta", in_part({{"delta", piece}, {"logprobs", OrderedJson::array()}}));
+  std::string text(size_t, const AnswerPiece& piece) override {
+    draft_.add(piece.text);
+    return event("response.output_text.delta", in_part({{"delta", piece.text}, {"logprobs", OrderedJson::array()}}));
   }
 
   std::string end(size_t, const Ending& ending) override {
@@ -149,8 +149,8 @@ class ResponsesWhole : public AnswerWriter {
   ResponsesWhole(AnswerHead head, ResponseFrame frame) : draft_(std::move(head), std::move(frame)) {}
 
   std::string begin(const AnswerReport&) override { return {}; }
-  std::string text(size_t, std::string_view piece) override {
-    draft_.add(piece);
+  std::string text(size_t, const AnswerPiece& piece) override {
+    draft_.add(piece.text);
     return {};
   }
   std::string end(size_t, const Ending& ending) override {

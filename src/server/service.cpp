@@ -35,6 +35,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
       records_(options_.kept_records),
       responses_(options_.kept_responses),
       admission_(model.engine.config().scheduler.max_sequences + options_.max_queued),
+      forms_(model.tokenizer, model.model->config().eos),
       engine_(model.engine) {}
 
 std::span<const Service::Route> Service::routes() {
@@ -129,7 +130,21 @@ Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {
   return model_.tokenizer.encode_document(std::get<std::string>(prompt), Tokenizer::Specials::kParse);
 }
 
+// All but the prompt, how long the answer may get, the seed and the form.
+Request Service::engine_request(const AnswerOptions& options) const {
+  Request request;
+  request.sampling = options.sampling;
+  request.stop_tokens = options.stop_token_ids;
+  const std::vector<TokenId>& eos = model_.model->config().eos;
+  if (!options.ignore_eos) request.stop_tokens.insert(request.stop_tokens.end(), eos.begin(), eos.end());
+  request.min_tokens = options.min_tokens;
+  request.logprobs = options.logprobs;
+  request.priority = options.priority;
+  return request;
+}
+
 std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options) {
+  const std::shared_ptr<const TokenConstraint> constraint = forms_.constraint(options.form);
   const auto count = static_cast<std::int64_t>(prompts.size()) * options.n;
   if (count > admission_.places()) {
     bad_param("n",
@@ -147,14 +162,12 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
     for (size_t i = 0; i < static_cast<size_t>(options.n); ++i) {
       ChoiceRequest choice;
       Request& request = choice.request;
+      request = engine_request(options);
       request.prompt = i + 1 == static_cast<size_t>(options.n) ? std::move(prompt) : prompt;
-      request.sampling = options.sampling;
       request.sampling.seed = seed_of_choice(seed, i);
       const auto room = model_.longest - static_cast<std::int64_t>(request.prompt.size());
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
-      request.stop_tokens = options.stop_token_ids;
-      const std::vector<TokenId>& eos = model_.model->config().eos;
-      if (!options.ignore_eos) request.stop_tokens.insert(request.stop_tokens.end(), eos.begin(), eos.end());
+      request.constraint = constraint;
       choice.stop = options.stop;
       if (i > 0) choice.leader = leader;
       choice.ticket = std::move((*tickets)[out.size()]);
@@ -171,6 +184,7 @@ AnswerHead Service::head(const char* id_prefix, const AnswerOptions& options) co
   out.created = std::time(nullptr);
   out.choices = static_cast<size_t>(options.n);
   out.include_usage = options.include_usage;
+  out.logprobs = options.logprobs.has_value();
   return out;
 }
 

@@ -14,6 +14,7 @@
 #include "api/loaded_model.h"
 #include "engine/engine_thread.h"
 #include "server/admission.h"
+#include "server/answer_form.h"
 #include "server/answer_work.h"
 #include "server/api_types.h"
 #include "server/http_types.h"
@@ -68,6 +69,7 @@ class Service {
   Tokens chat_tokens(const ChatRequest& chat) const;
   std::vector<Piece> render(const ChatRequest& chat) const;
   Tokens prompt_tokens(const Prompt& prompt) const;
+  Request engine_request(const AnswerOptions& options) const;
   std::vector<ChoiceRequest> choices(std::vector<Tokens> prompts, const AnswerOptions& options);
   Response begin(const HttpRequest& request, Beginning beginning);
   AnswerHead head(const char* id_prefix, const AnswerOptions& options) const;
@@ -108,6 +110,7 @@ class Service {
   Records records_;
   ResponseStore responses_;
   Admission admission_;
+  AnswerForms forms_;
   EngineThread engine_;  // last: what it still tells goes to nobody once this is destroyed
 };
 

@@ -35,8 +35,8 @@ TEST(OpenAiChat, ReadsEverything) {
   const ChatRequest request = parse_openai_chat(parse_json(chat(
       R"("model":"any","temperature":0.5,"top_p":0.9,"top_k":40,"min_p":0.1,"seed":-7,"n":3,"stop":["a","b"],"max_tokens":9,
          "max_completion_tokens":8,"frequency_penalty":1,"presence_penalty":-1,"repetition_penalty":1.1,"logit_bias":{"5":-100,"6":1.5},
-         "ignore_eos":true,"stop_token_ids":[1,2],"stream":true,"stream_options":{"include_usage":true},"explain":true,
-         "response_format":{"type":"text"},"logprobs":false,"tools":[],"user":"me","store":null)")));
+         "ignore_eos":true,"stop_token_ids":[1,2],"min_tokens":5,"priority":-3,"logprobs":true,"top_logprobs":4,"stream":true,"stream_options":{"include_usage":true},"explain":true,
+         "response_format":{"type":"text"},"tools":[],"user":"me","store":null)")));
   const AnswerOptions& o = request.options;
   EXPECT_EQ(o.sampling.temperature, 0.5F);
   EXPECT_EQ(o.sampling.top_p, 0.9F);
@@ -52,6 +52,9 @@ TEST(OpenAiChat, ReadsEverything) {
   EXPECT_EQ(o.sampling.logit_bias, (std::vector<std::pair<TokenId, float>>{{5, -100.0F}, {6, 1.5F}}));
   EXPECT_EQ(o.stop_token_ids, (std::vector<TokenId>{1, 2}));
   EXPECT_TRUE(o.ignore_eos && o.stream && o.include_usage && o.explain);
+  EXPECT_EQ(o.min_tokens, 5);
+  EXPECT_EQ(o.priority, -3);
+  EXPECT_EQ(o.logprobs, 4);
 }
 
 TEST(OpenAiChat, HasOpenAisDefaults) {
@@ -96,22 +99,49 @@ TEST(OpenAiChat, BlamesTheParameter) {
       {R"("explain":1)", "explain"},
       {R"("model":5)", "model"},
       {R"("chat_template_kwargs":[])", "chat_template_kwargs"},
+      {R"("min_tokens":-1)", "min_tokens"},
+      {R"("min_tokens":5,"max_tokens":4)", "min_tokens"},
+      {R"("priority":"high")", "priority"},
+      {R"("priority":1e10)", "priority"},
+      {R"("logprobs":3)", "logprobs"},
+      {R"("top_logprobs":3)", "top_logprobs"},
+      {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+      {R"("logprobs":true,"top_logprobs":-1)", "top_logprobs"},
+      {R"("response_format":"json")", "response_format"},
+      {R"("response_format":{})", "response_format.type"},
+      {R"("response_format":{"type":"xml"})", "response_format.type"},
+      {R"("response_format":{"type":"json_schema"})", "response_format.json_schema"},
+      {R"("response_format":{"type":"json_schema","json_schema":{"strict":1}})",
+       "response_format.json_schema.strict"},
+      {R"("response_format":{"type":"json_object"},"guided_json":{})", "guided_json"},
   };
   for (const Bad& bad : table) EXPECT_EQ(blamed(parse_openai_chat, chat(bad.more)), bad.param) << bad.more;
 }
 
 TEST(OpenAiChat, SaysWhatIsNotSupportedYet) {
   const std::vector<Bad> table{
-      {R"("logprobs":true)", "logprobs"},
-      {R"("top_logprobs":3)", "top_logprobs"},
-      {R"("tools":[{"type":"function"}])", "tools"},
-      {R"("response_format":{"type":"json_object"})", "response_format"},
-      {R"("response_format":{"type":"json_schema","json_schema":{}})", "response_format"},
+      {R"("prompt_logprobs":1)", "prompt_logprobs"}, {R"("guided_regex":"a")", "guided_regex"},
+      {R"("grammar":"root ::= x")", "grammar"},      {R"("tools":[{"type":"function"}])", "tools"},
       {R"("modalities":["audio"])", "modalities"},
-      {R"("min_tokens":4)", "min_tokens"},
   };
   for (const Bad& bad : table) EXPECT_EQ(blamed(parse_openai_chat, chat(bad.more)), bad.param) << bad.more;
   EXPECT_EQ(blamed(parse_openai_chat, chat(R"("modalities":["text"],"top_logprobs":0)")), "nobody");
+}
+
+TEST(OpenAiChat, FormsKeepTheOrderOfTheSchema) {
+  const auto form = [](const std::string& more) { return parse_openai_chat(parse_json(chat(more))).options.form; };
+  const std::string schema = R"({"type":"object","properties":{"z":{"type":"string"},"a":{"type":"null"}}})";
+  for (const std::string& more :
+       {R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":)" + schema +
+            "}}",
+        "\"guided_json\":" + schema, "\"guided_json\":" + Json(schema).dump(), "\"json_schema\":" + schema}) {
+    EXPECT_EQ(form(more).kind, AnswerForm::Kind::kJsonSchema) << more;
+    EXPECT_EQ(form(more).schema, schema) << more;
+  }
+  EXPECT_EQ(form(R"("response_format":{"type":"json_object"})").kind, AnswerForm::Kind::kJsonObject);
+  EXPECT_EQ(form(R"("response_format":{"type":"text"})").kind, AnswerForm::Kind::kText);
+  EXPECT_EQ(form(R"("response_format":{"type":"json_schema","json_schema":{"name":"n"}})").kind,
+            AnswerForm::Kind::kJsonObject);
 }
 
 TEST(OpenAiChat, MessagesAreChecked) {
@@ -161,13 +191,17 @@ TEST(OpenAiCompletion, BlamesTheParameter) {
       {R"({"prompt":["x",1]})", "prompt"},
       {R"({"prompt":[[1],"x",[-1]]})", "prompt"},
       {R"({"prompt":"x","suffix":"y"})", "suffix"},
-      {R"({"prompt":"x","logprobs":2})", "logprobs"},
+      {R"({"prompt":"x","logprobs":6})", "logprobs"},
+      {R"({"prompt":"x","logprobs":true})", "logprobs"},
+      {R"({"prompt":"x","logprobs":0,"echo":true})", "echo"},
+      {R"({"prompt":"x","min_tokens":17})", "min_tokens"},
       {R"({"prompt":"x","best_of":2})", "best_of"},
       {R"({"prompt":"x","echo":"yes"})", "echo"},
       {R"({"prompt":"x","max_tokens":0})", "max_tokens"},
   };
   for (const Bad& bad : table) EXPECT_EQ(blamed(parse_openai_completion, bad.more), bad.param) << bad.more;
   EXPECT_EQ(blamed(parse_openai_completion, R"({"prompt":"x","best_of":1,"suffix":""})"), "nobody");
+  EXPECT_EQ(parse_openai_completion(parse_json(R"({"prompt":"x","logprobs":0})")).options.logprobs, 0);
 }
 
 TEST(Anthropic, ReadsSystemAndBlocks) {
@@ -208,7 +242,12 @@ TEST(Ollama, ReadsOptions) {
   EXPECT_FALSE(
       parse_ollama_chat(parse_json(chat(R"("stream":false,"options":{"num_predict":-1})"))).options.max_tokens);
   EXPECT_EQ(blamed(parse_ollama_chat, chat(R"("options":{"num_predict":0})")), "options.num_predict");
-  EXPECT_EQ(blamed(parse_ollama_chat, chat(R"("format":"json")")), "format");
+  EXPECT_EQ(blamed(parse_ollama_chat, chat(R"("format":"xml")")), "format");
+  EXPECT_EQ(parse_ollama_chat(parse_json(chat(R"("format":"json")"))).options.form.kind,
+            AnswerForm::Kind::kJsonObject);
+  EXPECT_EQ(parse_ollama_chat(parse_json(chat(R"("format":{"type":"null"})"))).options.form.schema,
+            R"({"type":"null"})");
+  EXPECT_EQ(parse_ollama_chat(parse_json(chat(R"("logprobs":true,"top_logprobs":2)"))).options.logprobs, 2);
   EXPECT_EQ(blamed(parse_ollama_generate, "{}"), "prompt");
   EXPECT_TRUE(
       std::holds_alternative<CompletionRequest>(parse_ollama_generate(parse_json(R"({"prompt":"x","raw":true})"))));

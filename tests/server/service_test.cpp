@@ -1,37 +1,13 @@
 // Every route without a socket: shapes, usage, explanations, errors.
 #include "server/service.h"
 
-#include <future>
-
 #include "test_server.h"
 #include "text/detokenizer.h"
 
 namespace kvasir::testing {
 namespace {
 
-class ServiceTest : public ServedDraft {
- protected:
-  Reply ask(const std::string& method, const std::string& path, const std::string& body = {}) {
-    Response response = service_.handle({method, path, body, "req-test"});
-    if (response.body == Response::Body::kReady) return {response.reply.status, {}, response.reply.body};
-    Reply reply{response.reply.status, {}, {}};
-    for (Work::Progress progress; !progress.done;) {
-      auto news = std::make_shared<std::promise<void>>();
-      auto once = std::make_shared<std::atomic<bool>>(false);
-      response.work->on_news([news, once] {
-        if (!once->exchange(true)) news->set_value();
-      });
-      if (news->get_future().wait_for(std::chrono::seconds(10)) != std::future_status::ready) return {};
-      progress = response.work->take();
-      reply.body += progress.bytes;
-      if (progress.done && response.body == Response::Body::kWhole) reply.status = progress.status;
-    }
-    return reply;
-  }
-  Reply post(const std::string& path, const Json& body) { return ask("POST", path, body.dump()); }
-
-  Service service_{*model_, {.model_name = "draft"}};
-};
+using ServiceTest = ServiceDraft;
 
 TEST_F(ServiceTest, ChatHasOpenAisShape) {
   const Json reply = post("/v1/chat/completions", story(6)).json();

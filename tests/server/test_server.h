@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -216,6 +218,36 @@ class ServedDraft : public ::testing::Test {
   }
 
   static inline std::unique_ptr<LoadedModel> model_;
+};
+
+// Every route without a socket.
+class ServiceDraft : public ServedDraft {
+ protected:
+  Reply ask(const std::string& method, const std::string& path, const std::string& body = {}) {
+    Response response = service_.handle({method, path, body, "req-test"});
+    return finish(response);
+  }
+
+  // Waits for the answer to be whole.
+  static Reply finish(Response& response) {
+    if (response.body == Response::Body::kReady) return {response.reply.status, {}, response.reply.body};
+    Reply reply{response.reply.status, {}, {}};
+    for (Work::Progress progress; !progress.done;) {
+      auto news = std::make_shared<std::promise<void>>();
+      auto once = std::make_shared<std::atomic<bool>>(false);
+      response.work->on_news([news, once] {
+        if (!once->exchange(true)) news->set_value();
+      });
+      if (news->get_future().wait_for(std::chrono::seconds(10)) != std::future_status::ready) return {};
+      progress = response.work->take();
+      reply.body += progress.bytes;
+      if (progress.done && response.body == Response::Body::kWhole) reply.status = progress.status;
+    }
+    return reply;
+  }
+  Reply post(const std::string& path, const Json& body) { return ask("POST", path, body.dump()); }
+
+  Service service_{*model_, {.model_name = "draft"}};
 };
 
 // The payloads of the "data:" lines, without [DONE].

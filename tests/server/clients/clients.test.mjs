@@ -185,5 +185,44 @@ test('ollama: chat, generate, list', async () => {
   const generated = await ollama.generate({ model: 'any', prompt: messages[0].content, options });
   assert.equal(generated.response, text);
   assert.equal((await ollama.list()).models[0].name, 'tales-draft');
-  await assert.rejects(ollama.chat({ model: 'any', messages, format: 'json' }), /not supported/);
+});
+
+const schema = {
+  type: 'object',
+  properties: { name: { type: 'string', maxLength: 12 }, kind: { enum: ['fox', 'crow'] }, age: { type: 'integer', minimum: 0, maximum: 99 } },
+  required: ['name', 'kind', 'age'],
+  additionalProperties: false,
+};
+
+function isAnimal(text) {
+  const animal = JSON.parse(text);
+  assert.deepEqual(Object.keys(animal), ['name', 'kind', 'age']);
+  assert.ok(['fox', 'crow'].includes(animal.kind) && Number.isInteger(animal.age));
+}
+
+test('openai: an answer that keeps to a schema', async () => {
+  const response_format = { type: 'json_schema', json_schema: { name: 'animal', strict: true, schema } };
+  const body = { model: 'any', messages, max_tokens: 200, temperature: 1.5, seed: 1, response_format };
+  const parsed = await openai.chat.completions.parse(body);
+  isAnimal(JSON.stringify(parsed.choices[0].message.parsed));
+  const streamed = await openai.chat.completions.stream(body).finalChatCompletion();
+  assert.equal(streamed.choices[0].message.content, parsed.choices[0].message.content);
+  const bad = { type: 'json_schema', json_schema: { name: 'x', schema: { uniqueItems: true } } };
+  await assert.rejects(openai.chat.completions.create({ ...body, response_format: bad }), { param: 'response_format.json_schema.schema' });
+});
+
+test('ollama: an answer that keeps to a schema', async () => {
+  isAnimal((await ollama.chat({ model: 'any', messages, format: schema, options: { seed: 3 } })).message.content);
+  assert.ok(JSON.parse((await ollama.generate({ model: 'any', prompt: 'A fox', format: { type: 'boolean' } })).response) !== null);
+});
+
+test('openai: probabilities', async () => {
+  const body = { model: 'any', messages, max_tokens: 12, temperature: 0, logprobs: true, top_logprobs: 2 };
+  const whole = await openai.chat.completions.create(body);
+  const { content } = whole.choices[0].logprobs;
+  assert.equal(Buffer.from(content.flatMap((token) => token.bytes)).toString(), whole.choices[0].message.content);
+  const streamed = await openai.chat.completions.stream(body).finalChatCompletion();
+  assert.deepEqual(streamed.choices[0].logprobs.content, content);
+  const completion = await openai.completions.create({ model: 'any', prompt: 'Once', temperature: 0, logprobs: 2 });
+  assert.equal(completion.choices[0].logprobs.tokens.join(''), completion.choices[0].text);
 });
