@@ -1,8 +1,10 @@
 #include "cli/serve_command.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -57,6 +59,20 @@ void check(ServeOptions& options) {
   options.http.body_bytes = parse_bytes(options.max_body, "--max-body");
 }
 
+// A connection is an open file, and the usual limit on these is below the connections we take.
+void allow_connections(size_t connections) {
+  constexpr rlim_t kOtherFiles = 64;
+  const rlim_t wanted = connections + kOtherFiles;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= wanted) return;
+  files.rlim_cur = std::min(wanted, files.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_cur < wanted) {
+    say(log_line("files", {{"hint", fmt::format("the system allows {} open files, fewer than --max-connections",
+                                                files.rlim_max)}}));
+  }
+}
+
 LoadedModel load(const ModelOptions& options) {
   Progress progress("loading");
   LlmOptions llm = llm_options(options);
@@ -89,6 +105,7 @@ void greet(const std::string& url, const std::string& model) {
 
 void serve(ServeOptions& options) {
   check(options);
+  allow_connections(options.http.max_connections);
   options.service.model_name = model_name(options);
   LoadedModel model = load(options.model);
   Service service(model, options.service);

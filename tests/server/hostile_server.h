@@ -9,9 +9,9 @@ class HostileTest : public ServedDraft {
  protected:
   static HttpOptions impatient() {
     HttpOptions options;
-    options.header_timeout = std::chrono::milliseconds(200);
-    options.body_timeout = std::chrono::milliseconds(300);
-    options.idle_timeout = std::chrono::milliseconds(400);
+    options.header_timeout = std::chrono::milliseconds(400);
+    options.body_timeout = std::chrono::milliseconds(600);
+    options.idle_timeout = std::chrono::milliseconds(1000);
     options.header_bytes = 8192;
     options.body_bytes = 1 << 20;
     return options;
