@@ -29,6 +29,7 @@ struct Ask {
 struct Answer {
   std::vector<std::string> texts;
   std::vector<std::string> reasons;
+  std::vector<std::string> probabilities;  // of every token, where they were asked for: nearly the logits themselves
   std::int64_t tokens = 0;
 
   bool operator==(const Answer&) const = default;
@@ -60,6 +61,8 @@ Ask ask_of(int who) {
   ask.path = chat ? "/v1/chat/completions" : "/v1/completions";
   if (chat) {
     ask.body["messages"] = {{{"role", "user"}, {"content", prompt_of(who)}}};
+    ask.body["logprobs"] = true;
+    ask.body["top_logprobs"] = 3;
   } else {
     ask.body["prompt"] = prompt_of(who);
   }
@@ -92,8 +95,12 @@ Answer answer_of(const Ask& ask, const Reply& reply) {
     const auto index = choice["index"].get<size_t>();
     answer.texts.resize(std::max(answer.texts.size(), index + 1));
     answer.reasons.resize(answer.texts.size());
+    answer.probabilities.resize(answer.texts.size());
     answer.texts[index] += text;
     if (choice["finish_reason"].is_string()) answer.reasons[index] = choice["finish_reason"];
+    if (!choice.contains("logprobs") || !choice["logprobs"].is_object()) return;
+    for (const Json& token : choice["logprobs"].value("content", Json::array()))
+      answer.probabilities[index] += token.dump();
   };
   for (const Json& part : ask.streams() ? events_of(reply.body) : std::vector<Json>{reply.json()}) {
     if (part.contains("usage") && part["usage"].is_object()) answer.tokens = part["usage"]["completion_tokens"];
@@ -176,6 +183,7 @@ TEST(LoadTest, EveryAnswerIsTheOneItsRequestGetsAlone) {
     if (ask.leaves_after) continue;
     const Answer alone = answer_alone(ask);
     EXPECT_GT(alone.tokens, 0);
+    EXPECT_EQ(alone.probabilities.front().empty(), !ask.body.contains("logprobs"));
     for (const auto& answers : rounds) EXPECT_EQ(answers[static_cast<size_t>(who)], alone) << ask.body;
     ++finished;
   }
