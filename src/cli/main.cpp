@@ -2,11 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <new>
 
 #include "base/error.h"
 #include "cli/bench_command.h"
+#include "cli/doctor_command.h"
+#include "cli/keys_command.h"
 #include "cli/plan_command.h"
 #include "cli/run_command.h"
 #include "cli/serve_command.h"
@@ -22,6 +26,15 @@ int complain(const std::string& what, int code) {
   return code;
 }
 
+// Where the desktop's rules put a program's settings.
+std::filesystem::path default_keys_file() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  const bool set = config != nullptr && *config == '/';  // those rules say: a relative one is to be ignored
+  const std::filesystem::path folder = set ? config : std::filesystem::path(home != nullptr ? home : ".") / ".config";
+  return folder / "kvasir" / "keys.json";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -30,10 +43,12 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough(false);
   kvasir::add_serve_command(app);
+  kvasir::add_keys_command(app, default_keys_file());
   kvasir::add_run_command(app);
   kvasir::add_bench_command(app);
   kvasir::add_plan_command(app);
   kvasir::add_synth_command(app);
+  kvasir::add_doctor_command(app, default_keys_file());
   try {
     app.parse(argc, argv);
     return 0;

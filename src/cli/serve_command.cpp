@@ -11,9 +11,11 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/private_file.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
 #include "server/http_text.h"
+#include "server/keys_file.h"
 #include "server/log.h"
 #include "server/serve.h"
 
@@ -28,6 +30,10 @@ struct ServeOptions {
   std::string max_body = "32MiB";
   double request_timeout = 0;
   double idle_timeout = 75;
+  std::string keys;
+  std::int64_t max_queued_per_tenant = -1;  // -1: as many as all together
+  std::vector<std::string> allowed_hosts;
+  bool public_metrics = false;
   bool insecure_public = false;
   bool quiet = false;
 };
@@ -42,14 +48,42 @@ std::chrono::milliseconds checked_seconds(double seconds, const char* option) {
   fail_usage(fmt::format("{} seconds make no sense", seconds), option, "use 0 to 1000000");
 }
 
-// Everything that can be wrong is said before a model is loaded.
-void check(ServeOptions& options) {
-  if (!is_loopback(options.http.host) && !options.insecure_public) {
-    fail_usage(
-        fmt::format("{} can be reached from other machines, and there are no keys yet: anyone could use the model",
-                    options.http.host),
-        "--host", "use 127.0.0.1, or say --insecure-public if the network is yours");
+KeysFile keys_of(const std::string& path) {
+  KeysFile keys = read_keys(path);
+  if (others_can_read(path)) say(log_line("warning", {{"file", path}, {"hint", "others can read it; chmod 600"}}));
+  if (keys.entries.empty()) say(log_line("warning", {{"file", path}, {"hint", "no keys: nobody can ask"}}));
+  return keys;
+}
+
+// A file with a mistake in it changes nothing.
+void reload(Service& service, const std::string& path) {
+  try {
+    const KeysFile keys = keys_of(path);
+    service.set_keys(keys);
+    say(log_line("reload", {{"file", path}, {"keys", std::to_string(keys.entries.size())}}));
+  } catch (const std::exception& error) {
+    say(log_line("reload_failed", {{"error", error.what()}, {"hint", "the old keys stay"}}));
   }
+}
+
+// Everything that can be wrong is said before a model is loaded.
+void check_access(ServeOptions& options) {
+  ServiceOptions& service = options.service;
+  if (!options.keys.empty()) {
+    service.keys = keys_of(options.keys);
+  } else if (is_loopback(options.http.host)) {
+    options.http.allowed_hosts = options.allowed_hosts;
+  } else if (!options.insecure_public) {
+    fail_usage(fmt::format("{} can be reached from other machines, and without keys anyone could use the model",
+                           options.http.host),
+               "--host", "give --keys FILE, use 127.0.0.1, or say --insecure-public if the network is yours");
+  }
+  if (options.public_metrics) service.metrics_for = ServiceOptions::MetricsFor::kAnyone;
+  if (options.max_queued_per_tenant >= 0) service.max_queued_per_tenant = options.max_queued_per_tenant;
+}
+
+void check(ServeOptions& options) {
+  check_access(options);
   if (options.service.max_queued < 0)
     fail_usage(fmt::format("{} requests cannot queue", options.service.max_queued), "--max-queued", "use 0 or more");
   if (options.http.max_connections < 1)
@@ -95,12 +129,13 @@ std::string url_of(const HttpServer& server, const std::string& host) {
   return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", server.port());
 }
 
-void greet(const std::string& url, const std::string& model) {
+void greet(const std::string& url, const ServeOptions& options) {
+  const std::string& model = options.service.model_name;
   say(fmt::format("kvasir: serving {} at {} (OpenAI: {}/v1, Anthropic and Ollama: {})", model, url, url, url));
   say(
-      fmt::format("try:    curl {}/v1/chat/completions -H 'content-type: application/json' "
+      fmt::format("try:    curl {}/v1/chat/completions {}-H 'content-type: application/json' "
                   "-d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story about a fox.\"}}]}}'",
-                  url));
+                  url, options.service.keys ? "-H \"authorization: bearer $KEY\" " : ""));
 }
 
 void serve(ServeOptions& options) {
@@ -112,10 +147,35 @@ void serve(ServeOptions& options) {
   std::function<void(const std::string&)> log;
   if (!options.quiet) log = say;
   HttpServer server(options.http, callbacks_of(service, log));
+  if (options.service.keys) server.reload_on_signal([&] { reload(service, options.keys); });
   server.drain_on_signals([] { say(log_line("drain", {{"hint", "finishing what runs; again to end now"}})); });
-  greet(url_of(server, options.http.host), options.service.model_name);
+  greet(url_of(server, options.http.host), options);
   server.run();
   say(log_line("end", {}));
+}
+
+void add_access_options(CLI::App& command, ServeOptions& options) {
+  const std::string group = "Access";
+  command
+      .add_option("--keys", options.keys,
+                  "Keys file, made with kvasir keys: only its tenants may ask. Read again on SIGHUP")
+      ->group(group);
+  command
+      .add_option("--max-queued-per-tenant", options.max_queued_per_tenant,
+                  "Requests of one tenant that may wait; more get 429. Default: --max-queued")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+  command
+      .add_flag("--public-metrics", options.public_metrics,
+                "With keys: show /metrics, every tenant's numbers, to anyone")
+      ->group(group);
+  command
+      .add_option("--allow-host", options.allowed_hosts,
+                  "Without keys: names in the Host header to answer to, besides local ones")
+      ->group(group);
+  command
+      .add_flag("--insecure-public", options.insecure_public, "Listen on other than loopback addresses, without keys")
+      ->group(group);
 }
 
 }  // namespace
@@ -124,7 +184,8 @@ void add_serve_command(CLI::App& app) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command = app.add_subcommand("serve", "Serve the OpenAI, Anthropic and Ollama APIs");
   command->footer(
-      "Logs go to stderr, one line each. SIGTERM and Ctrl-C finish what runs, then end; a second one ends now.");
+      "Logs go to stderr, one line each. SIGHUP reads the keys again. SIGTERM and Ctrl-C finish what runs, then end; "
+      "a second one ends now.");
   const std::string group = "Server";
   HttpOptions& http = options->http;
   command->add_option("--host", http.host, "Address to listen on")->capture_default_str()->group(group);
@@ -150,10 +211,7 @@ void add_serve_command(CLI::App& app) {
       ->add_option("--allow-origin", http.allowed_origins,
                    "Web pages that may use the server, besides local ones; *: all")
       ->group(group);
-  command
-      ->add_flag("--insecure-public", options->insecure_public,
-                 "Listen on other than loopback addresses, without keys")
-      ->group(group);
+  add_access_options(*command, *options);
   command->add_flag("-q,--quiet", options->quiet, "No line for each request")->group(group);
   add_model_options(*command, options->model);
   command->callback([options] { serve(*options); });

@@ -80,6 +80,7 @@ HttpReply error_reply(Dialect dialect, const ApiError& error) {
   reply.body = error_body(dialect, error);
   if (error.reply().retry_after_s > 0)
     reply.headers.emplace_back("retry-after", std::to_string(error.reply().retry_after_s));
+  if (reply.status == 401) reply.headers.emplace_back("www-authenticate", "Bearer");
   if (!error.reply().allow.empty()) reply.headers.emplace_back("allow", error.reply().allow);
   return reply;
 }

@@ -21,6 +21,12 @@ struct AnswerForm {
   std::string param{};   // that asked for it, and is blamed when the schema is bad
 };
 
+// A division of the tenant's own cache, as the client wants it: requests share blocks only when both are the same.
+struct CacheSpace {
+  std::string salt;  // vLLM's cache_salt; empty: none
+  std::string key;   // OpenAI's prompt_cache_key; empty: none
+};
+
 struct AnswerOptions {
   SamplingParams sampling;                 // its seed is set below
   std::optional<std::uint64_t> seed;       // nullopt: a new one for each request
@@ -36,6 +42,7 @@ struct AnswerOptions {
   bool stream = false;
   bool include_usage = false;
   bool explain = false;  // say why the cache was used as it was
+  CacheSpace space;
 };
 
 struct ChatRequest {

@@ -53,6 +53,7 @@ struct HttpServer::Impl {
   SessionContext context{options, callbacks, handlers};
   std::unordered_set<std::shared_ptr<Session>> sessions;
   std::function<void()> on_drain;
+  std::function<void()> on_reload;
 };
 
 void HttpServer::Impl::bind() {
@@ -131,6 +132,10 @@ void HttpServer::Impl::end_if_drained() {
 void HttpServer::Impl::wait_for_signal() {
   signals.async_wait([this](const error_code& error, int number) {
     if (error) return;
+    if (number == SIGHUP) {
+      asio::post(handlers, on_reload);
+      return wait_for_signal();
+    }
     if (context.draining) std::_Exit(128 + number);
     if (on_drain) on_drain();
     wait_for_signal();
@@ -167,6 +172,11 @@ void HttpServer::drain_on_signals(std::function<void()> on_drain) {
   impl_->signals.add(SIGTERM);
   impl_->signals.add(SIGINT);
   impl_->wait_for_signal();
+}
+
+void HttpServer::reload_on_signal(std::function<void()> on_reload) {
+  impl_->on_reload = std::move(on_reload);
+  impl_->signals.add(SIGHUP);
 }
 
 }  // namespace kvasir

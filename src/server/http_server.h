@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ struct HttpOptions {
   std::chrono::milliseconds request_timeout{0};       // for an answer; 0: none
   std::chrono::milliseconds heartbeat_after{15'000};  // of silence in a stream
   int handler_threads = 2;
-  std::vector<std::string> allowed_origins{};  // besides loopback ones; "*": all
+  std::vector<std::string> allowed_origins{};               // besides loopback ones; "*": all
+  std::optional<std::vector<std::string>> allowed_hosts{};  // besides loopback ones; nullopt: any Host header will do
 };
 
 // One line of the log.
@@ -44,8 +46,10 @@ struct HttpExchange {
 
 class HttpServer {
  public:
-  // Both are called on run()'s thread, but the handler, which is called on several. It must not throw.
+  // All are called on run()'s thread, but the handler, which is called on several. It must not throw.
   struct Callbacks {
+    // Finds out who asks, from the headers alone. A reply turns the request away before its body is read.
+    std::function<std::optional<HttpReply>(HttpRequest&)> identify;
     std::function<Response(const HttpRequest&)> handle;
     std::function<HttpReply(const std::string& path, int status, const std::string& message)>
         refuse;  // an error's body
@@ -70,6 +74,9 @@ class HttpServer {
 
   // SIGTERM and SIGINT drain; a second one ends the process at once. Call before run().
   void drain_on_signals(std::function<void()> on_drain);
+
+  // SIGHUP calls this, on a handler's thread. Call before drain_on_signals().
+  void reload_on_signal(std::function<void()> on_reload);
 
  private:
   struct Impl;

@@ -64,9 +64,9 @@ asio::awaitable<void> Session::run() {
 
 asio::awaitable<void> Session::serve() {
   while (!context_.draining && !gone_) {
-    const bool there = co_await read_request();
-    if (!there) break;
-    co_await answer();
+    const Read read = co_await read_request();
+    if (read == Read::kClose) break;
+    if (read == Read::kRequest) co_await answer();
     response_ = {};
     if (keep_alive() == KeepAlive::kNo) {
       co_await linger();
@@ -87,13 +87,14 @@ asio::awaitable<bool> Session::wait_for_first_byte() {
   co_return !error;
 }
 
-asio::awaitable<bool> Session::read_request() {
+asio::awaitable<Session::Read> Session::read_request() {
   exchange_ = {};
   request_ = {};
   origin_.clear();
+  host_.clear();
   wants_keep_alive_ = false;
   const bool begun = co_await wait_for_first_byte();
-  if (!begun) co_return false;
+  if (!begun) co_return Read::kClose;
   start_ = Clock::now();
   Parser parser;
   parser.header_limit(context_.options.header_bytes);
@@ -103,6 +104,12 @@ asio::awaitable<bool> Session::read_request() {
   co_await http::async_read_header(stream_, buffer_, parser, asio::redirect_error(asio::use_awaitable, error));
   if (!error) {
     take_request(parser);
+    if (std::optional<HttpReply> reply = answer_without_handler()) {
+      if (!parser.is_done()) wants_keep_alive_ = false;  // the body stays unread
+      co_await send_whole(std::move(*reply));
+      log("refused");
+      co_return Read::kAnswered;
+    }
     stream_.expires_after(context_.options.body_timeout);
     const std::string_view expect = parser.get()[http::field::expect];
     if (!parser.is_done() && beast::iequals(expect, "100-continue")) co_await write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -110,16 +117,16 @@ asio::awaitable<bool> Session::read_request() {
     co_await http::async_read(stream_, buffer_, parser, asio::redirect_error(asio::use_awaitable, error));
   }
   if (error) {
-    const bool go_on = co_await refuse_unread(error);
-    co_return go_on;
+    co_await refuse_unread(error);
+    co_return Read::kClose;
   }
   request_.body = std::move(parser.get().body());
-  co_return true;
+  co_return Read::kRequest;
 }
 
-asio::awaitable<bool> Session::refuse_unread(const error_code& error) {
+asio::awaitable<void> Session::refuse_unread(const error_code& error) {
   const int status = status_of(error);
-  if (status == 0) co_return false;
+  if (status == 0) co_return;
   wants_keep_alive_ = false;
   if (request_.id.empty()) request_.id = "req-" + random_hex(96);
   HttpReply reply =
@@ -127,7 +134,6 @@ asio::awaitable<bool> Session::refuse_unread(const error_code& error) {
   co_await send_whole(std::move(reply));
   log("refused");
   co_await linger();
-  co_return false;
 }
 
 void Session::take_request(Parser& parser) {
@@ -136,7 +142,9 @@ void Session::take_request(Parser& parser) {
   request_.path = std::string(path_of(message.target()));
   const std::string_view id = message["x-request-id"];
   request_.id = is_request_id(id) ? std::string(id) : "req-" + random_hex(96);
+  request_.key = std::string(key_of(message[http::field::authorization], message["x-api-key"]));
   origin_ = std::string(message[http::field::origin]);
+  host_ = std::string(message[http::field::host]);
   version_ = static_cast<int>(message.version());
   wants_keep_alive_ = message.keep_alive();
 }
@@ -145,12 +153,17 @@ KeepAlive Session::keep_alive() const {
   return wants_keep_alive_ && !context_.draining && !gone_ ? KeepAlive::kYes : KeepAlive::kNo;
 }
 
-std::optional<HttpReply> Session::answer_without_handler() const {
+std::optional<HttpReply> Session::answer_without_handler() {
+  if (context_.options.allowed_hosts && !is_allowed_host(host_, *context_.options.allowed_hosts)) {
+    return context_.callbacks.refuse(request_.path, 403, "the server does not go by this name; see --allow-host");
+  }
   if (!origin_.empty() && !is_allowed_origin(origin_, context_.options.allowed_origins)) {
     return context_.callbacks.refuse(request_.path, 403,
                                      "pages of this origin may not use the server; see --allow-origin");
   }
-  if (request_.method != "OPTIONS") return std::nullopt;
+  if (request_.method != "OPTIONS") {  // a browser asks with OPTIONS before it sends a key
+    return context_.callbacks.identify ? context_.callbacks.identify(request_) : std::nullopt;
+  }
   HttpReply reply;
   reply.status = 204;
   reply.headers = {{"allow", "GET, POST, DELETE, OPTIONS"},
@@ -161,11 +174,6 @@ std::optional<HttpReply> Session::answer_without_handler() const {
 }
 
 asio::awaitable<void> Session::answer() {
-  if (std::optional<HttpReply> reply = answer_without_handler()) {
-    co_await send_whole(std::move(*reply));
-    log("refused");
-    co_return;
-  }
   co_await asio::co_spawn(context_.handlers.get_executor(), call_handler(), asio::use_awaitable);
   request_.body = {};  // up to tens of megabytes, and an answer may take minutes
   if (response_.body == Response::Body::kReady) {

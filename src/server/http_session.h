@@ -39,16 +39,16 @@ class Session : public std::enable_shared_from_this<Session> {
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
   template <class T>
   using Awaitable = boost::asio::awaitable<T>;
-  enum class Next { kRequest, kClose };
+  enum class Read { kRequest, kAnswered, kClose };  // kAnswered: from its headers
 
   Awaitable<void> serve();
-  Awaitable<bool> read_request();  // false: the connection is to be closed
+  Awaitable<Read> read_request();
   Awaitable<bool> wait_for_first_byte();
-  Awaitable<bool> refuse_unread(const boost::system::error_code& error);
+  Awaitable<void> refuse_unread(const boost::system::error_code& error);
   void take_request(Parser& parser);
 
   Awaitable<void> answer();
-  std::optional<HttpReply> answer_without_handler() const;
+  std::optional<HttpReply> answer_without_handler();
   Awaitable<void> call_handler();
   Awaitable<void> send_whole(HttpReply reply);
   Awaitable<void> send_when_done();
@@ -74,6 +74,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // The request being answered.
   HttpRequest request_;
   std::string origin_;
+  std::string host_;
   int version_ = 11;
   bool wants_keep_alive_ = false;
   Response response_;

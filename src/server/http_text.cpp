@@ -7,6 +7,22 @@
 #include "base/check.h"
 
 namespace kvasir {
+namespace {
+
+std::string_view without_port(std::string_view host) {
+  const size_t bracket = host.find(']');
+  return host.substr(0, host.find(':', bracket == std::string_view::npos ? 0 : bracket));
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+}  // namespace
 
 std::string_view reason_phrase(int status) {
   switch (status) {
@@ -16,6 +32,8 @@ std::string_view reason_phrase(int status) {
       return "No Content";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -73,10 +91,22 @@ bool is_allowed_origin(std::string_view origin, std::span<const std::string> all
   if (std::ranges::any_of(allowed, [&](const std::string& one) { return one == "*" || one == origin; })) return true;
   const size_t scheme = origin.find("://");
   if (scheme == std::string_view::npos) return false;
-  std::string_view host = origin.substr(scheme + 3);
-  const size_t bracket = host.find(']');
-  const size_t colon = host.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  return is_loopback(host.substr(0, colon));
+  return is_loopback(without_port(origin.substr(scheme + 3)));
+}
+
+bool is_allowed_host(std::string_view host, std::span<const std::string> allowed) {
+  if (host.empty()) return true;
+  const std::string name = lower(without_port(host));
+  return is_loopback(name) ||
+         std::ranges::any_of(allowed, [&](const std::string& one) { return lower(one) == name; });
+}
+
+std::string_view key_of(std::string_view authorization, std::string_view x_api_key) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (lower(authorization.substr(0, kScheme.size())) != kScheme) return x_api_key;
+  authorization.remove_prefix(kScheme.size());
+  authorization.remove_prefix(std::min(authorization.find_first_not_of(' '), authorization.size()));
+  return authorization;
 }
 
 }  // namespace kvasir

@@ -38,6 +38,14 @@ std::string_view path_of(std::string_view target);
 // that a browser happens to show must not use the model of the person in front of it.
 bool is_allowed_origin(std::string_view origin, std::span<const std::string> allowed);
 
+// Whether a request with this Host header came for us: by a loopback name, or one the operator gave. A page whose own
+// name was made to point at this machine shows itself by it. Ports are ignored, and so is a request without Host: no
+// browser sends one.
+bool is_allowed_host(std::string_view host, std::span<const std::string> allowed);
+
+// The key of a request: of "Authorization: Bearer KEY", else of "X-Api-Key: KEY"; empty: none.
+std::string_view key_of(std::string_view authorization, std::string_view x_api_key);
+
 // Whether the name or address is this machine only.
 bool is_loopback(std::string_view host);
 

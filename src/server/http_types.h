@@ -10,13 +10,17 @@
 
 namespace kvasir {
 
+struct Caller;  // server/tenants.h
+
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
   std::string method;  // "POST"
   std::string path;    // without the query
   std::string body;
-  std::string id;  // x-request-id: the client's, or one of ours
+  std::string id;                                  // x-request-id: the client's, or one of ours
+  std::string key{};                               // as the client gave it; empty: none
+  std::shared_ptr<const Caller> caller = nullptr;  // whose key it is; null: not asked yet
 };
 
 struct HttpReply {

@@ -81,6 +81,23 @@ void write_engine(Page& page, const EngineNumbers& engine) {
   page.one("kvasir:kv_evicted_blocks_total", "counter", "Cached blocks that made room", real(engine.evicted_blocks));
 }
 
+void write_tenants(Page& page, std::span<const TenantNumbers> tenants) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help,
+                        std::int64_t TenantStats::*value) {
+    page.family(name, type, help);
+    for (const TenantNumbers& tenant : tenants)
+      page.sample(tenant.stats.*value, fmt::format("tenant=\"{}\"", escaped(tenant.name)));
+  };
+  each("kvasir:tenant_prefix_cache_queries_total", "counter", "A tenant's prompt tokens looked up in the cache",
+       &TenantStats::queried_tokens);
+  each("kvasir:tenant_prefix_cache_hits_total", "counter", "A tenant's prompt tokens found in the cache",
+       &TenantStats::hit_tokens);
+  each("kvasir:tenant_kv_evicted_blocks_total", "counter", "Cached blocks a tenant lost",
+       &TenantStats::evicted_blocks);
+  each("kvasir:tenant_kv_blocks", "gauge", "Blocks a tenant has, held or cached", &TenantStats::blocks);
+  each("kvasir:tenant_kv_bytes", "gauge", "Bytes of them", &TenantStats::bytes);
+}
+
 }  // namespace
 
 void Metrics::first_token(double seconds) {
@@ -115,6 +132,7 @@ void Metrics::connections(std::int64_t open) {
 std::string Metrics::render(const EngineNumbers& engine) const {
   Page page(model_name_);
   write_engine(page, engine);
+  write_tenants(page, engine.tenants);
   const std::lock_guard lock(mutex_);
   page.one("vllm:prompt_tokens_total", "counter", "Tokens of prompts", static_cast<double>(prompt_tokens_));
   page.one("vllm:prompt_tokens_cached_total", "counter", "Tokens of prompts that were reused",
@@ -128,6 +146,12 @@ std::string Metrics::render(const EngineNumbers& engine) const {
   page.one("kvasir:http_connections", "gauge", "Open connections", static_cast<double>(open_connections_));
   page.family("kvasir:http_replies_total", "counter", "Replies, by status");
   for (const auto& [status, count] : by_status_) page.sample(count, fmt::format("status=\"{}\"", status));
+  return page.take();
+}
+
+std::string Metrics::render_own(const TenantNumbers& own) const {
+  Page page(model_name_);
+  write_tenants(page, std::span(&own, 1));
   return page.take();
 }
 

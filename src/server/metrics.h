@@ -11,8 +11,14 @@
 #include <vector>
 
 #include "base/histogram.h"
+#include "kv/tenant.h"
 
 namespace kvasir {
+
+struct TenantNumbers {
+  std::string name;
+  TenantStats stats;
+};
 
 // The engine's own numbers, read between two steps.
 struct EngineNumbers {
@@ -26,6 +32,7 @@ struct EngineNumbers {
   std::int64_t queried_tokens = 0;
   std::int64_t hit_tokens = 0;
   std::int64_t evicted_blocks = 0;
+  std::vector<TenantNumbers> tenants{};
 };
 
 struct FinishedRequest {
@@ -49,6 +56,9 @@ class Metrics {
 
   // The whole page, in Prometheus' text format 0.0.4.
   std::string render(const EngineNumbers& engine) const;
+
+  // What one tenant may see of it: its own lines.
+  std::string render_own(const TenantNumbers& own) const;
 
  private:
   std::string model_name_;

@@ -12,7 +12,8 @@
 namespace kvasir {
 namespace {
 
-constexpr size_t kLongestStop = 4096;  // bytes: holding back is quadratic in them
+constexpr size_t kLongestSpace = 1024;  // bytes of cache_salt and of prompt_cache_key
+constexpr size_t kLongestStop = 4096;   // bytes: holding back is quadratic in them
 
 bool asks_for_something(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
@@ -92,6 +93,16 @@ std::optional<int> read_chat_logprobs(const Fields& fields) {
 AnswerForm schema_form(const Json& schema, const std::string& param) {
   const bool text = schema.is_string();
   return {AnswerForm::Kind::kJsonSchema, text ? schema.get<std::string>() : to_text(OrderedJson(schema)), param};
+}
+
+CacheSpace read_cache_space(const Fields& fields) {
+  const auto read = [&](const char* name) {
+    std::string text = fields.text(name).value_or("");
+    if (text.size() > kLongestSpace)
+      bad_param(name, fmt::format("{} has {} bytes; use at most {}", name, text.size(), kLongestSpace));
+    return text;
+  };
+  return {read("cache_salt"), read("prompt_cache_key")};
 }
 
 std::vector<std::string> read_stops(const Fields& fields, const std::string& name, size_t most) {

@@ -32,6 +32,9 @@ std::optional<int> read_chat_logprobs(const Fields& fields);
 // The form of a JSON Schema that stands in a request: an object, or its text.
 AnswerForm schema_form(const Json& schema, const std::string& param);
 
+// cache_salt and prompt_cache_key, which stand beside the messages in every API.
+CacheSpace read_cache_space(const Fields& fields);
+
 // A string, or up to `most` of them.
 std::vector<std::string> read_stops(const Fields& fields, const std::string& name, size_t most);
 

@@ -25,15 +25,19 @@ OrderedJson to_json(const FinishedRecord& record) {
 
 void Records::add(FinishedRecord record) {
   const std::lock_guard lock(mutex_);
-  records_.push_front(std::move(record));
-  if (records_.size() > capacity_) records_.pop_back();
+  std::deque<FinishedRecord>& theirs = records_[record.tenant];
+  theirs.push_front(std::move(record));
+  if (theirs.size() > capacity_) theirs.pop_back();
 }
 
-std::optional<FinishedRecord> Records::find(const std::string& id) const {
+std::optional<FinishedRecord> Records::find(std::uint32_t tenant, const std::string& id) const {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(
-      records_, [&](const FinishedRecord& record) { return record.request_id == id || record.answer_id == id; });
-  if (found == records_.end()) return std::nullopt;
+  const auto theirs = records_.find(tenant);
+  if (theirs == records_.end()) return std::nullopt;
+  const auto found = std::ranges::find_if(theirs->second, [&](const FinishedRecord& record) {
+    return record.request_id == id || record.answer_id == id;
+  });
+  if (found == theirs->second.end()) return std::nullopt;
   return *found;
 }
 

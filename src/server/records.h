@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@ struct FinishedRecord {
   std::string request_id;  // x-request-id
   std::string answer_id;   // "chatcmpl-…"
   std::string path;
+  std::uint32_t tenant = 0;  // who asked
   std::int64_t created = 0;  // Unix time
   Totals totals;
   OrderedJson cache;                        // as "explain" gives it
@@ -23,18 +25,20 @@ struct FinishedRecord {
 
 OrderedJson to_json(const FinishedRecord& record);
 
-// All methods may be called from any thread.
+// All methods may be called from any thread. Each tenant has room of its own: one cannot push out another's, nor find
+// them.
 class Records {
  public:
-  explicit Records(size_t capacity) : capacity_(capacity) {}
+  explicit Records(size_t capacity) : capacity_(capacity) {}  // of each tenant
 
-  void add(FinishedRecord record);                                  // the oldest goes when there is no room
-  std::optional<FinishedRecord> find(const std::string& id) const;  // either id; the newest of several
+  void add(FinishedRecord record);  // the oldest goes when there is no room
+  // Either id; the newest of several.
+  std::optional<FinishedRecord> find(std::uint32_t tenant, const std::string& id) const;
 
  private:
   size_t capacity_;
   mutable std::mutex mutex_;
-  std::deque<FinishedRecord> records_;  // under mutex_; newest first
+  std::map<std::uint32_t, std::deque<FinishedRecord>> records_;  // under mutex_; newest first
 };
 
 }  // namespace kvasir

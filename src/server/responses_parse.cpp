@@ -215,6 +215,7 @@ ResponsesRequest parse_responses(const Json& body) {
   AnswerOptions& options = request.chat.options;
   options.sampling.temperature = 1.0F;
   read_sampling(fields, options);
+  options.space = read_cache_space(fields);
   options.max_tokens = fields.integer("max_output_tokens", kTokenCount);
   request.store = fields.boolean("store").value_or(true);
   request.settings = settings_of(fields, request);

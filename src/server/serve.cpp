@@ -18,6 +18,7 @@ ApiError refusal(int status, const std::string& message) {
 
 HttpServer::Callbacks callbacks_of(Service& service, std::function<void(const std::string& line)> log) {
   HttpServer::Callbacks out;
+  out.identify = [&service](HttpRequest& request) { return service.identify(request); };
   out.handle = [&service](const HttpRequest& request) { return service.handle(request); };
   out.refuse = [](const std::string& path, int status, const std::string& message) {
     return error_reply(dialect_of(path), refusal(status, message));

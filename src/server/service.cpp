@@ -35,8 +35,12 @@ Service::Service(LoadedModel& model, ServiceOptions options)
       records_(options_.kept_records),
       responses_(options_.kept_responses),
       admission_(model.engine.config().scheduler.max_sequences + options_.max_queued),
+      tenants_(options_.keys, model.engine.config().scheduler.max_sequences +
+                                  options_.max_queued_per_tenant.value_or(options_.max_queued)),
       forms_(model.tokenizer, model.model->config().eos),
-      engine_(model.engine) {}
+      engine_(model.engine) {
+  set_shares();
+}
 
 std::span<const Service::Route> Service::routes() {
   using enum Route::Match;
@@ -89,6 +93,7 @@ Response Service::handle(const HttpRequest& request) {
 }
 
 Response Service::dispatch(const HttpRequest& request) {
+  if (needs_key(request.path)) caller_of(request);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   std::string allowed;
   for (const Route& route : routes()) {
@@ -143,18 +148,10 @@ Request Service::engine_request(const AnswerOptions& options) const {
   return request;
 }
 
-std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options) {
+std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options,
+                                            const Caller& caller) {
   const std::shared_ptr<const TokenConstraint> constraint = forms_.constraint(options.form);
-  const auto count = static_cast<std::int64_t>(prompts.size()) * options.n;
-  if (count > admission_.places()) {
-    bad_param("n",
-              fmt::format("{} answers were asked for at once, and the server takes {}", count, admission_.places()));
-  }
-  auto tickets = admission_.admit(count);
-  if (!tickets) {
-    throw ApiError({.status = 429, .type = "rate_limit_error", .code = "queue_full", .retry_after_s = 1},
-                   fmt::format("{} requests are running or waiting already; try again", admission_.taken()));
-  }
+  std::vector<Admission::Ticket> tickets = admit(static_cast<std::int64_t>(prompts.size()) * options.n, caller);
   const std::uint64_t seed = options.seed ? *options.seed : random_seed();
   std::vector<ChoiceRequest> out;
   for (Tokens& prompt : prompts) {
@@ -164,13 +161,14 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
       Request& request = choice.request;
       request = engine_request(options);
       request.prompt = i + 1 == static_cast<size_t>(options.n) ? std::move(prompt) : prompt;
+      request.tenant = cache_owner(caller, options.space);
       request.sampling.seed = seed_of_choice(seed, i);
       const auto room = model_.longest - static_cast<std::int64_t>(request.prompt.size());
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
       request.constraint = constraint;
       choice.stop = options.stop;
       if (i > 0) choice.leader = leader;
-      choice.ticket = std::move((*tickets)[out.size()]);
+      choice.ticket = std::move(tickets[out.size()]);
       out.push_back(std::move(choice));
     }
   }
@@ -190,13 +188,15 @@ AnswerHead Service::head(const char* id_prefix, const AnswerOptions& options) co
 
 Response Service::begin(const HttpRequest& request, Beginning beginning) {
   const AnswerOptions& options = beginning.options;
+  const std::shared_ptr<const Caller> caller = caller_of(request);
   auto generation = std::make_unique<Generation>(
       Generation::Context{engine_, model_.tokenizer, metrics_, model_.engine.config().block_tokens},
-      choices(std::move(beginning.prompts), options));
+      choices(std::move(beginning.prompts), options, *caller));
   FinishedRecord record;
   record.request_id = request.id;
   record.answer_id = beginning.answer_id;
   record.path = request.path;
+  record.tenant = caller->id;
   record.created = std::time(nullptr);
   Response response;
   response.work = std::make_unique<AnswerWork>(
@@ -213,7 +213,7 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
 }
 
 EngineNumbers Service::engine_numbers() {
-  return engine_.ask([](Engine& engine) {
+  EngineNumbers numbers = engine_.ask([](Engine& engine) {
     EngineNumbers out;
     out.running = engine.scheduler().running();
     out.waiting = engine.scheduler().waiting();
@@ -231,6 +231,8 @@ EngineNumbers Service::engine_numbers() {
     out.evicted_blocks = cache.stats().evicted_blocks;
     return out;
   });
+  numbers.tenants = tenant_numbers();
+  return numbers;
 }
 
 }  // namespace kvasir

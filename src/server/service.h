@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "server/metrics.h"
 #include "server/records.h"
 #include "server/response_store.h"
+#include "server/tenants.h"
 
 namespace kvasir {
 
@@ -28,16 +30,27 @@ struct ResponsesRequest;
 
 struct ServiceOptions {
   std::string model_name = "kvasir";
-  std::int64_t max_queued = 1024;  // requests beyond those that can run at once
-  size_t kept_records = 1024;
+  std::int64_t max_queued = 1024;                       // requests beyond those that can run at once
+  std::optional<std::int64_t> max_queued_per_tenant{};  // nullopt: as many as all together
+  size_t kept_records = 1024;                           // of each tenant
   ResponseStore::Limits kept_responses{};
+  std::optional<KeysFile> keys{};  // nullopt: anyone may ask
+  enum class MetricsFor { kKeys, kAnyone };
+  MetricsFor metrics_for = MetricsFor::kKeys;  // with keys: an operator's sees all, another its own tenant's
 };
 
 class Service {
  public:
   Service(LoadedModel& model, ServiceOptions options);  // the model outlives this
 
-  Response handle(const HttpRequest& request);  // never throws for what a client did
+  // Sets request.caller from request.key. A reply: the request is turned away. Quick, and needs no body.
+  std::optional<HttpReply> identify(HttpRequest& request) const;
+
+  // Never throws for what a client did. A request nobody identified is served only where no key is needed.
+  Response handle(const HttpRequest& request);
+
+  // Keys as they are from now on; what already runs goes on. Waits for the engine's next step.
+  void set_keys(const KeysFile& keys);
 
   Metrics& metrics() { return metrics_; }
   EngineNumbers engine_numbers();
@@ -64,13 +77,18 @@ class Service {
   };
 
   static std::span<const Route> routes();
+  bool needs_key(std::string_view path) const;
+  std::shared_ptr<const Caller> caller_of(const HttpRequest& request) const;  // throws ApiError (401)
+  void set_shares();
+  std::vector<TenantNumbers> tenant_numbers();
   Response dispatch(const HttpRequest& request);
 
   Tokens chat_tokens(const ChatRequest& chat) const;
   std::vector<Piece> render(const ChatRequest& chat) const;
   Tokens prompt_tokens(const Prompt& prompt) const;
   Request engine_request(const AnswerOptions& options) const;
-  std::vector<ChoiceRequest> choices(std::vector<Tokens> prompts, const AnswerOptions& options);
+  std::vector<Admission::Ticket> admit(std::int64_t count, const Caller& caller);
+  std::vector<ChoiceRequest> choices(std::vector<Tokens> prompts, const AnswerOptions& options, const Caller& caller);
   Response begin(const HttpRequest& request, Beginning beginning);
   AnswerHead head(const char* id_prefix, const AnswerOptions& options) const;
 
@@ -81,7 +99,6 @@ class Service {
   Response kept_response(const HttpRequest& request);
   Response drop_response(const HttpRequest& request);
   OrderedJson conversation(const HttpRequest& request, const ResponsesRequest& asked) const;
-  static std::uint32_t tenant_of(const HttpRequest&) { return 0; }
   Response anthropic_messages(const HttpRequest& request);
   Response anthropic_count(const HttpRequest& request);
   Response ollama_chat(const HttpRequest& request);
@@ -110,6 +127,7 @@ class Service {
   Records records_;
   ResponseStore responses_;
   Admission admission_;
+  Tenants tenants_;
   AnswerForms forms_;
   EngineThread engine_;  // last: what it still tells goes to nobody once this is destroyed
 };

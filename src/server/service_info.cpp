@@ -69,16 +69,20 @@ Response Service::props(const HttpRequest&) {
                           {"eviction", config.eviction}}}});
 }
 
-Response Service::metrics_page(const HttpRequest&) {
+// Numbers of others tell what they do and when: with keys, only an operator's shows them.
+Response Service::metrics_page(const HttpRequest& request) {
   Response response;
   response.reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
-  response.reply.body = metrics_.render(engine_numbers());
+  const bool all =
+      options_.metrics_for == ServiceOptions::MetricsFor::kAnyone || caller_of(request)->sees == KeyEntry::Sees::kAll;
+  response.reply.body =
+      all ? metrics_.render(engine_numbers()) : metrics_.render_own(tenant_numbers().at(caller_of(request)->id));
   return response;
 }
 
 Response Service::request_record(const HttpRequest& request) {
   const std::string id = request.path.substr(std::string_view("/kvasir/requests/").size());
-  const std::optional<FinishedRecord> record = records_.find(id);
+  const std::optional<FinishedRecord> record = records_.find(caller_of(request)->id, id);
   if (!record) {
     throw ApiError({.status = 404, .type = "not_found_error", .code = "request_not_found"},
                    fmt::format("there is no finished request '{}'; the last {} are kept", id.substr(0, 100),

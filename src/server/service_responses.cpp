@@ -25,7 +25,7 @@ constexpr std::string_view kInputItems = "/input_items";
 
 OrderedJson Service::conversation(const HttpRequest& request, const ResponsesRequest& asked) const {
   if (asked.previous.empty()) return asked.items;
-  const auto previous = responses_.find(tenant_of(request), asked.previous);
+  const auto previous = responses_.find(caller_of(request)->id, asked.previous);
   if (!previous) no_response(asked.previous, "previous_response_id", options_.kept_responses.responses);
   OrderedJson items = OrderedJson::parse(previous->items);
   const OrderedJson response = OrderedJson::parse(previous->response);
@@ -46,7 +46,7 @@ Response Service::openai_responses(const HttpRequest& request) {
   beginning.heartbeat = kSsePing;
   ResponseFrame frame{std::move(asked.settings), nullptr};
   if (asked.store) {
-    frame.keep = [this, tenant = tenant_of(request), items = to_text(items)](const OrderedJson& response) {
+    frame.keep = [this, tenant = caller_of(request)->id, items = to_text(items)](const OrderedJson& response) {
       responses_.add(tenant, {response["id"].get<std::string>(), to_text(response), items});
     };
   }
@@ -66,7 +66,7 @@ Response Service::kept_response(const HttpRequest& request) {
   std::string id = request.path.substr(kPath.size());
   const bool of_items = id.ends_with(kInputItems);
   if (of_items) id.resize(id.size() - kInputItems.size());
-  const auto kept = responses_.find(tenant_of(request), id);
+  const auto kept = responses_.find(caller_of(request)->id, id);
   if (!kept) no_response(id, "response_id", options_.kept_responses.responses);
   if (!of_items) {
     Response response;
@@ -85,7 +85,8 @@ Response Service::kept_response(const HttpRequest& request) {
 
 Response Service::drop_response(const HttpRequest& request) {
   const std::string id = request.path.substr(kPath.size());
-  if (!responses_.remove(tenant_of(request), id)) no_response(id, "response_id", options_.kept_responses.responses);
+  if (!responses_.remove(caller_of(request)->id, id))
+    no_response(id, "response_id", options_.kept_responses.responses);
   return json_response({{"id", id}, {"object", "response"}, {"deleted", true}});
 }
 

@@ -30,7 +30,9 @@ TEST_F(ResponsesTest, SaysTheSameAsAChat) {
   EXPECT_EQ(response["prompt_cache_key"], "mine");
   EXPECT_TRUE(response["error"].is_null());
   EXPECT_EQ(response["output"][0]["role"], "assistant");
-  const Json chat = server_.post("/v1/chat/completions", story(8)).json();
+  Json chat_body = story(8);
+  chat_body["prompt_cache_key"] = "mine";  // another key is another part of the cache
+  const Json chat = server_.post("/v1/chat/completions", chat_body).json();
   EXPECT_EQ(text_of(response), chat["choices"][0]["message"]["content"]);
   EXPECT_EQ(response["usage"]["input_tokens"], chat["usage"]["prompt_tokens"]);
   EXPECT_EQ(chat["usage"]["prompt_tokens_details"]["cached_tokens"], chat["usage"]["prompt_tokens"].get<int>() - 1);

@@ -1,0 +1,79 @@
+#include "server/tenants.h"
+
+#include <sodium.h>
+
+#include <array>
+
+namespace kvasir {
+
+Tenant cache_owner(const Caller& caller, const CacheSpace& space) {
+  const std::array<std::string_view, 3> parts{"kvasir space", space.salt, space.key};
+  return {caller.id, keyed_hash(caller.secret, parts)};
+}
+
+Tenants::Tenants(const std::optional<KeysFile>& keys, std::int64_t places) : places_(places) {
+  if (keys) {
+    replace(*keys);
+    return;
+  }
+  Caller everybody;
+  everybody.name = "default";
+  everybody.secret = random_secret();
+  everybody.sees = KeyEntry::Sees::kAll;
+  everybody.admission = std::make_shared<Admission>(places_);
+  callers_.push_back(std::make_shared<Caller>(std::move(everybody)));
+}
+
+void Tenants::replace(const KeysFile& keys) {
+  const std::lock_guard lock(mutex_);
+  for (auto& known : callers_) {
+    Caller without_key = *known;
+    without_key.share = TenantShare{};
+    without_key.sees = KeyEntry::Sees::kOwn;
+    known = std::make_shared<Caller>(std::move(without_key));
+  }
+  auto doors = std::make_shared<std::vector<Door>>();
+  for (const KeyEntry& entry : keys.entries) {
+    const auto [place, is_new] = ids_.try_emplace(entry.name, static_cast<std::uint32_t>(callers_.size()));
+    if (is_new) callers_.push_back(nullptr);
+    std::shared_ptr<const Caller>& caller = callers_[place->second];
+    const std::array<std::string_view, 2> parts{"kvasir tenant", entry.name};
+    caller = std::make_shared<Caller>(Caller{
+        .id = place->second,
+        .name = entry.name,
+        .secret = keyed_hash(keys.secret, parts),
+        .share = entry.share,
+        .sees = entry.sees,
+        .admission = is_new ? std::make_shared<Admission>(places_) : caller->admission,
+    });
+    doors->push_back({entry.hash, caller});
+  }
+  doors_ = std::move(doors);
+}
+
+bool Tenants::open() const {
+  const std::lock_guard lock(mutex_);
+  return doors_ == nullptr;
+}
+
+std::shared_ptr<const Caller> Tenants::find(std::string_view key) const {
+  std::shared_ptr<const std::vector<Door>> doors;
+  {
+    const std::lock_guard lock(mutex_);
+    if (doors_ == nullptr) return callers_.front();
+    doors = doors_;
+  }
+  const Key256 hash = hash_of_key(key);
+  std::shared_ptr<const Caller> found;
+  for (const Door& door : *doors) {  // to the end, wherever it is
+    if (sodium_memcmp(hash.bytes.data(), door.hash.bytes.data(), hash.bytes.size()) == 0) found = door.caller;
+  }
+  return found;
+}
+
+std::vector<std::shared_ptr<const Caller>> Tenants::all() const {
+  const std::lock_guard lock(mutex_);
+  return callers_;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,66 @@
+// Who may use the server, and whose cache a request reads.
+//
+// Nobody's key ever reaches the cache: the secret that keys a tenant's blocks is derived from the server's secret and
+// the tenant's name, so a client can neither choose it nor learn it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kv/tenant.h"
+#include "server/admission.h"
+#include "server/api_types.h"
+#include "server/keys_file.h"
+
+namespace kvasir {
+
+// A tenant as one of its requests knows it: unchanged by a reload, for as long as the request lasts.
+struct Caller {
+  std::uint32_t id = 0;  // dense; one name has one id for as long as the process lives
+  std::string name;
+  Key256 secret;
+  TenantShare share;
+  KeyEntry::Sees sees = KeyEntry::Sees::kOwn;
+  std::shared_ptr<Admission> admission;
+};
+
+// Whose blocks a request reads and writes. No two pairs of tenant and space have the same secret.
+Tenant cache_owner(const Caller& caller, const CacheSpace& space);
+
+// All methods may be called from any thread.
+class Tenants {
+ public:
+  // nullopt: no keys, one tenant, everybody, with a secret that ends with the process. `places`: for the requests of
+  // each.
+  Tenants(const std::optional<KeysFile>& keys, std::int64_t places);
+
+  // From now on these and only these. What others have running goes on.
+  void replace(const KeysFile& keys);
+
+  bool open() const;  // no keys are asked for
+
+  // Whose key this is; null: nobody's. Takes as long whoever it is.
+  std::shared_ptr<const Caller> find(std::string_view key) const;
+
+  // All there ever were, by id. Those whose key is gone have no guarantee any more.
+  std::vector<std::shared_ptr<const Caller>> all() const;
+
+ private:
+  struct Door {
+    Key256 hash;
+    std::shared_ptr<const Caller> caller;
+  };
+  std::int64_t places_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<const Caller>> callers_;  // under mutex_; by id
+  std::map<std::string, std::uint32_t> ids_;            // under mutex_
+  std::shared_ptr<const std::vector<Door>> doors_;      // under mutex_; null: open
+};
+
+}  // namespace kvasir

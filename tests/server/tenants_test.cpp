@@ -1,0 +1,365 @@
+// Keys at the door, and what tenants see of each other.
+#include "server/tenants.h"
+
+#include <thread>
+
+#include "server/http_text.h"
+#include "test_server.h"
+
+namespace kvasir::testing {
+namespace {
+
+using namespace std::string_literals;
+
+struct Pair {
+  std::string key;
+  KeyEntry entry;
+};
+
+Pair new_key(const std::string& name, TenantShare share = {}) {
+  std::string key = random_key();
+  const Key256 hash = hash_of_key(key);
+  return {std::move(key), {.name = name, .hash = hash, .created = "", .share = share}};
+}
+
+TEST(Tenants, WithoutKeysThereIsOneWithASecretOfItsProcess) {
+  const Tenants first(std::nullopt, 4);
+  const Tenants second(std::nullopt, 4);
+  EXPECT_TRUE(first.open());
+  EXPECT_EQ(first.find("anything"), first.find(""));
+  EXPECT_NE(first.find("")->secret, second.find("")->secret);
+  EXPECT_NE(first.find("")->secret, Key256{});
+}
+
+TEST(Tenants, AKeyOpensOneDoor) {
+  const Pair alice = new_key("alice");
+  const Pair bob = new_key("bob");
+  const Tenants tenants(KeysFile{random_secret(), {alice.entry, bob.entry}}, 4);
+  EXPECT_FALSE(tenants.open());
+  EXPECT_EQ(tenants.find(alice.key)->name, "alice");
+  EXPECT_EQ(tenants.find(bob.key)->name, "bob");
+  EXPECT_EQ(tenants.find(""), nullptr);
+  EXPECT_EQ(tenants.find(alice.key + "x"), nullptr);
+  EXPECT_EQ(tenants.find(alice.key.substr(1)), nullptr);
+  EXPECT_EQ(tenants.find(alice.entry.hash.hex()), nullptr);  // the file's content is no key
+}
+
+TEST(Tenants, IdsAndSecretsFollowTheNameOverReloads) {
+  const Pair alice = new_key("alice");
+  const Pair bob = new_key("bob", {0.5, 1, 1});
+  const Pair carol = new_key("carol");
+  const Pair new_bob = new_key("bob");
+  const Key256 secret = random_secret();
+  Tenants tenants(KeysFile{secret, {alice.entry, bob.entry}}, 4);
+  const auto before = tenants.find(bob.key);
+  tenants.replace({secret, {carol.entry, alice.entry}});
+  EXPECT_EQ(tenants.find(bob.key), nullptr);
+  EXPECT_EQ(tenants.find(alice.key)->id, 0U);
+  EXPECT_EQ(tenants.find(carol.key)->id, 2U);
+  EXPECT_EQ(tenants.all()[1]->share.guaranteed, 0);  // nothing is kept for who is gone
+  tenants.replace({secret, {new_bob.entry}});
+  EXPECT_EQ(tenants.find(bob.key), nullptr);
+  EXPECT_EQ(tenants.find(new_bob.key)->id, before->id);
+  EXPECT_EQ(tenants.find(new_bob.key)->secret, before->secret);
+  EXPECT_EQ(tenants.find(new_bob.key)->admission, before->admission);
+  tenants.replace({random_secret(), {new_bob.entry}});
+  EXPECT_NE(tenants.find(new_bob.key)->secret, before->secret);
+}
+
+TEST(Tenants, NoTwoSpacesShareASecret) {
+  const Pair alice = new_key("alice");
+  const Pair bob = new_key("bob");
+  const Tenants tenants(KeysFile{random_secret(), {alice.entry, bob.entry}}, 4);
+  std::set<Key256> seen;
+  size_t all = 0;
+  for (const std::string& key : {alice.key, bob.key}) {
+    for (const char* salt : {"", "a", "ab", "abc", "b"}) {
+      for (const char* cache_key : {"", "a", "bc", "c", "b"}) {
+        seen.insert(cache_owner(*tenants.find(key), {salt, cache_key}).secret);
+        ++all;
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), all);
+}
+
+TEST(Headers, KeysAreFoundInEitherHeader) {
+  EXPECT_EQ(key_of("Bearer kv-1", ""), "kv-1");
+  EXPECT_EQ(key_of("bearer   kv-1", "kv-2"), "kv-1");
+  EXPECT_EQ(key_of("", "kv-2"), "kv-2");
+  EXPECT_EQ(key_of("Basic dTpw", "kv-2"), "kv-2");
+  EXPECT_EQ(key_of("Bearer", ""), "");
+  EXPECT_EQ(key_of("Bearer ", ""), "");
+  EXPECT_EQ(key_of("Basic dTpw", ""), "");
+}
+
+TEST(Headers, OnlyLocalAndNamedHostsAreOurs) {
+  const std::vector<std::string> allowed{"Box.lan"};
+  for (const char* good : {"localhost", "LocalHost:8080", "127.0.0.1:9", "[::1]:8080", "[::1]", "box.LAN:80", ""})
+    EXPECT_TRUE(is_allowed_host(good, allowed)) << good;
+  for (const char* bad : {"evil.example", "evil.example:8080", "127.0.0.1.evil.example", "localhost.evil.example",
+                          "box.lan.evil.example", "[::2]", "192.168.0.1:8080", "xbox.lan"})
+    EXPECT_FALSE(is_allowed_host(bad, allowed)) << bad;
+}
+
+class TenantsTest : public ServedDraft {
+ protected:
+  ServiceOptions options() {
+    ServiceOptions out;
+    out.keys = keys_;
+    return out;
+  }
+  static std::string bearer(const Pair& who) { return "authorization: Bearer " + who.key + "\r\n"; }
+
+  static Reply ask(const TestServer& server, const Pair& who, const std::string& path, const Json& body) {
+    return server.ask("POST", path, body.dump(), bearer(who));
+  }
+
+  // A prompt of 64 tokens, four whole blocks, that nobody has sent before.
+  Json fresh(int max_tokens = 2) {
+    std::vector<TokenId> prompt;
+    for (int i = 0; i < 64; ++i) prompt.push_back(static_cast<TokenId>(100 + (next_ = next_ * 69069 + 1) % 1000));
+    return {{"prompt", prompt}, {"max_tokens", max_tokens}, {"temperature", 0}};
+  }
+
+  static std::int64_t cached(const Reply& reply) {
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return reply.json()["usage"]["prompt_tokens_details"]["cached_tokens"].get<std::int64_t>();
+  }
+
+  Pair alice_ = new_key("alice");
+  Pair bob_ = new_key("bob");
+  KeysFile keys_{random_secret(), {alice_.entry, bob_.entry}};
+  std::uint32_t next_ = 12345;
+};
+
+TEST_F(TenantsTest, WithoutAKeyEachApiSaysSoInItsOwnWords) {
+  const TestServer server(*model_, {}, options());
+  const Reply openai = server.post("/v1/chat/completions", story(1));
+  EXPECT_EQ(openai.status, 401);
+  EXPECT_EQ(openai.headers.at("www-authenticate"), "Bearer");
+  EXPECT_EQ(openai.json()["error"]["code"], "invalid_api_key");
+  EXPECT_EQ(openai.json()["error"]["type"], "authentication_error");
+  const Reply anthropic = server.post("/v1/messages", story(1));
+  EXPECT_EQ(anthropic.status, 401);
+  EXPECT_EQ(anthropic.json()["type"], "error");
+  EXPECT_EQ(anthropic.json()["error"]["type"], "authentication_error");
+  const Reply ollama = server.post("/api/chat", story(1));
+  EXPECT_EQ(ollama.status, 401);
+  EXPECT_TRUE(ollama.json()["error"].is_string());
+  for (const char* path : {"/v1/models", "/props", "/metrics", "/kvasir/requests/x", "/api/tags", "/no-such-path"})
+    EXPECT_EQ(server.ask("GET", path).status, 401) << path;
+  for (const char* path : {"/", "/health", "/v1/health"}) EXPECT_EQ(server.ask("GET", path).status, 200) << path;
+  const Reply wrong = server.ask("GET", "/v1/models", "", "authorization: Bearer kv-wrong\r\n");
+  EXPECT_EQ(wrong.status, 401);
+  EXPECT_EQ(wrong.body.find("kv-wrong"), std::string::npos);
+}
+
+TEST_F(TenantsTest, EitherHeaderOpensEveryRoute) {
+  const TestServer server(*model_, {}, options());
+  for (const std::string& header : {bearer(alice_), "x-api-key: " + alice_.key + "\r\n"}) {
+    EXPECT_EQ(server.ask("GET", "/v1/models", "", header).status, 200);
+    EXPECT_EQ(server.ask("POST", "/v1/messages", story(1).dump(), header).status, 200);
+    EXPECT_EQ(server.ask("POST", "/v1/chat/completions", story(1).dump(), header).status, 200);
+    EXPECT_EQ(server.ask("GET", "/no-such-path", "", header).status, 404);
+  }
+}
+
+TEST_F(TenantsTest, AnUnknownClientIsTurnedAwayBeforeItsBodyIsRead) {
+  const TestServer server(*model_, {}, options());
+  Client client(server.port());
+  client.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n");
+  const Reply reply = client.read_reply();
+  EXPECT_EQ(reply.status, 401);
+  EXPECT_EQ(reply.headers.at("connection"), "close");
+  Client expecting(server.port());
+  expecting.send("POST /v1/completions HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n");
+  EXPECT_EQ(expecting.read_reply().status, 401);
+  Client polite(server.port());  // nothing is left unread: the connection goes on
+  EXPECT_EQ(polite.ask("GET", "/v1/models").status, 401);
+  EXPECT_EQ(polite.ask("GET", "/v1/models", "", bearer(bob_)).status, 200);
+}
+
+TEST_F(TenantsTest, ARequestNobodyIdentifiedIsNotServed) {
+  Service service(*model_, options());
+  EXPECT_EQ(service.handle({"POST", "/v1/chat/completions", story(1).dump(), "a"}).reply.status, 401);
+  EXPECT_EQ(service.handle({"GET", "/kvasir/requests/a", "", "b"}).reply.status, 401);
+  EXPECT_EQ(service.handle({"GET", "/health", "", "c"}).reply.status, 200);
+}
+
+TEST_F(TenantsTest, AnotherTenantsPromptIsNotFound) {
+  const TestServer server(*model_, {}, options());
+  const Json prompt = fresh();
+  EXPECT_EQ(cached(ask(server, alice_, "/v1/completions", prompt)), 0);
+  EXPECT_EQ(cached(ask(server, bob_, "/v1/completions", prompt)), 0);
+  EXPECT_EQ(cached(ask(server, alice_, "/v1/completions", prompt)), 63);
+  EXPECT_EQ(cached(ask(server, bob_, "/v1/completions", prompt)), 63);
+}
+
+TEST_F(TenantsTest, SaltAndCacheKeyDivideATenantsOwnSpace) {
+  const TestServer server(*model_, {}, options());
+  const Json prompt = fresh();
+  const auto with = [&](const char* salt, const char* key) {
+    Json body = prompt;
+    if (salt != nullptr) body["cache_salt"] = salt;
+    if (key != nullptr) body["prompt_cache_key"] = key;
+    return cached(ask(server, alice_, "/v1/completions", body));
+  };
+  for (int round = 0; round < 2; ++round) {
+    const std::int64_t expected = round == 0 ? 0 : 63;
+    EXPECT_EQ(with(nullptr, nullptr), expected);
+    EXPECT_EQ(with("x", nullptr), expected);
+    EXPECT_EQ(with(nullptr, "x"), expected);
+    EXPECT_EQ(with("x", "x"), expected);
+  }
+  Json long_salt = prompt;
+  long_salt["cache_salt"] = std::string(5000, 'x');
+  const Reply refused = ask(server, alice_, "/v1/completions", long_salt);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.json()["error"]["param"], "cache_salt");
+}
+
+TEST_F(TenantsTest, EveryApiTakesASalt) {
+  const TestServer server(*model_, {}, options());
+  struct Api {
+    const char* path;
+    const char* cached;
+  };
+  for (const Api& api :
+       {Api{"/v1/chat/completions", "/usage/prompt_tokens_details/cached_tokens"},
+        Api{"/v1/messages", "/usage/cache_read_input_tokens"}, Api{"/api/chat", "/kvasir/reused_tokens"},
+        Api{"/v1/responses", "/usage/input_tokens_details/cached_tokens"}}) {
+    for (const char* name : {"cache_salt", "prompt_cache_key"}) {
+      for (const char* salt : {"one", "two"}) {
+        Json body = story(16);
+        if (api.path == "/v1/responses"s) body = {{"input", "Tell me a story about a fox and a crow."}};
+        body["stream"] = false;
+        body["explain"] = true;
+        body[name] = api.path + ""s + salt;
+        const auto reused = [&] {
+          const Reply reply = ask(server, alice_, api.path, body);
+          EXPECT_EQ(reply.status, 200) << reply.body;
+          return reply.json().value(Json::json_pointer(api.cached), -1);
+        };
+        EXPECT_EQ(reused(), 0) << api.path << name << salt;
+        EXPECT_GT(reused(), 0) << api.path << name << salt;
+      }
+    }
+  }
+}
+
+TEST_F(TenantsTest, RecordsOfOthersLookLikeNone) {
+  const TestServer server(*model_, {}, options());
+  const std::string named = bearer(alice_) + "x-request-id: secret-1\r\n";
+  const Reply answer = server.ask("POST", "/v1/completions", fresh().dump(), named);
+  const std::string id = answer.json()["id"];
+  EXPECT_EQ(server.ask("GET", "/kvasir/requests/secret-1", "", bearer(alice_)).json()["answer_id"], id);
+  const Reply theirs = server.ask("GET", "/kvasir/requests/secret-1", "", bearer(bob_));
+  const Reply none = server.ask("GET", "/kvasir/requests/secret-2", "", bearer(bob_));
+  EXPECT_EQ(theirs.status, 404);
+  EXPECT_EQ(none.status, 404);
+  std::string same = none.body;
+  same.replace(same.find("secret-2"), 8, "secret-1");
+  EXPECT_EQ(theirs.body, same);
+  EXPECT_EQ(server.ask("GET", "/kvasir/requests/" + id, "", bearer(bob_)).status, 404);
+  // Bob may use the same id: each finds their own.
+  server.ask("POST", "/v1/completions", fresh().dump(), bearer(bob_) + "x-request-id: secret-1\r\n");
+  EXPECT_EQ(server.ask("GET", "/kvasir/requests/secret-1", "", bearer(alice_)).json()["answer_id"], id);
+  EXPECT_NE(server.ask("GET", "/kvasir/requests/secret-1", "", bearer(bob_)).json()["answer_id"], id);
+}
+
+TEST_F(TenantsTest, ResponsesOfOthersLookLikeNone) {
+  const TestServer server(*model_, {}, options());
+  const Json asked{{"input", "Tell me of a fox."}, {"max_output_tokens", 2}};
+  const std::string id = ask(server, alice_, "/v1/responses", asked).json()["id"];
+  const std::string path = "/v1/responses/" + id;
+  EXPECT_EQ(server.ask("GET", path, "", bearer(bob_)).status, 404);
+  EXPECT_EQ(server.ask("DELETE", path, "", bearer(bob_)).status, 404);
+  EXPECT_EQ(server.ask("GET", path).status, 401);
+  EXPECT_EQ(server.ask("GET", path, "", bearer(alice_)).status, 200);
+  const Json next{{"input", "Go on."}, {"previous_response_id", id}, {"max_output_tokens", 2}};
+  EXPECT_EQ(ask(server, bob_, "/v1/responses", next).status, 404);
+  EXPECT_EQ(ask(server, alice_, "/v1/responses", next).status, 200);
+}
+
+TEST_F(TenantsTest, MetricsShowATenantItselfAndAnOperatorAll) {
+  keys_.entries.push_back(new_key("unused").entry);
+  Pair watcher = new_key("watcher");
+  watcher.entry.sees = KeyEntry::Sees::kAll;
+  keys_.entries.push_back(watcher.entry);
+  const TestServer server(*model_, {}, options());
+  const Json prompt = fresh();
+  for (int i = 0; i < 2; ++i) ask(server, bob_, "/v1/completions", prompt);
+  const std::string own = server.ask("GET", "/metrics", "", bearer(bob_)).body;
+  EXPECT_NE(own.find("tenant=\"bob\"} "), std::string::npos);
+  EXPECT_EQ(own.find("alice"), std::string::npos);
+  EXPECT_EQ(own.find("vllm:"), std::string::npos) << "numbers of all tell of others";
+  const std::string all = server.ask("GET", "/metrics", "", bearer(watcher)).body;
+  EXPECT_NE(all.find("tenant=\"alice\"} "), std::string::npos);
+  EXPECT_NE(all.find("vllm:prefix_cache_hits_total"), std::string::npos);
+  EXPECT_EQ(server.ask("GET", "/metrics").status, 401);
+  ServiceOptions shown = options();
+  shown.metrics_for = ServiceOptions::MetricsFor::kAnyone;
+  const TestServer open(*model_, {}, shown);
+  EXPECT_NE(open.ask("GET", "/metrics").body.find("tenant=\"bob\"} "), std::string::npos);
+  EXPECT_EQ(open.ask("GET", "/v1/models").status, 401);
+}
+
+TEST_F(TenantsTest, OneTenantsFullQueueIsNotAnothers) {
+  LoadedModel own(draft_options());
+  ServiceOptions limited = options();
+  limited.max_queued_per_tenant = 1 - own.engine.config().scheduler.max_sequences;  // one place each
+  Service service(own, limited);
+  const auto begin = [&](const Pair& who) {
+    Json body = story(100000);
+    body["ignore_eos"] = true;
+    HttpRequest request{"POST", "/v1/chat/completions", body.dump(), "a", who.key};
+    EXPECT_FALSE(service.identify(request));
+    return service.handle(request);
+  };
+  Response first = begin(alice_);
+  ASSERT_NE(first.work, nullptr);
+  const Response second = begin(alice_);
+  EXPECT_EQ(second.reply.status, 429);
+  EXPECT_EQ(second.reply.headers, (Headers{{"retry-after", "1"}}));
+  EXPECT_NE(begin(bob_).work, nullptr);
+  first.work.reset();
+  EXPECT_TRUE(eventually([&] { return begin(alice_).work != nullptr; }));
+}
+
+TEST_F(TenantsTest, WhoIsRemovedFinishesWhatRuns) {
+  TestServer server(*model_, {}, options());
+  Client client(server.port());
+  Json body = story(300);
+  body["ignore_eos"] = true;
+  body["stream"] = true;
+  const std::string text = body.dump();
+  client.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n" + bearer(alice_) +
+              "content-length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+  ASSERT_TRUE(client.receive_until("data: "));
+  const Pair carol = new_key("carol");
+  server.service().set_keys({keys_.secret, {bob_.entry, carol.entry}});
+  EXPECT_EQ(server.ask("GET", "/v1/models", "", bearer(alice_)).status, 401);
+  EXPECT_EQ(server.ask("GET", "/v1/models", "", bearer(carol)).status, 200);
+  const Reply whole = client.read_reply();
+  EXPECT_EQ(whole.status, 200);
+  EXPECT_TRUE(whole.body.ends_with("data: [DONE]\n\n"));
+}
+
+TEST_F(TenantsTest, ANameThatPointsHereIsNotEnough) {
+  HttpOptions http;
+  http.allowed_hosts = std::vector<std::string>{"box.lan"};
+  const TestServer server(*model_, http);
+  const auto status = [&](const std::string& host) {
+    Client client(server.port());
+    client.send("GET /v1/models HTTP/1.1\r\n" + host + "\r\n");
+    return client.read_reply().status;
+  };
+  EXPECT_EQ(status("host: 127.0.0.1:8080\r\n"), 200);
+  EXPECT_EQ(status("host: box.lan\r\n"), 200);
+  EXPECT_EQ(status("host: evil.example:8080\r\n"), 403);
+  EXPECT_EQ(status(""), 200);
+}
+
+}  // namespace
+}  // namespace kvasir::testing
