@@ -1,5 +1,9 @@
 #include "server/answer_work.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "text/utf8.h"
 
 namespace kvasir {
@@ -50,7 +54,7 @@ AnswerReport AnswerWork::report() const {
 
 Work::Progress AnswerWork::take() {
   Progress progress;
-  for (const Generation::News& news : generation_->take()) {
+  for (Generation::News& news : generation_->take()) {
     if (news.ending && news.ending->finish == FinishReason::kFailed) {
       progress.bytes += failed(ApiError({.status = 500, .type = "server_error"}, news.ending->failure)).bytes;
       return {std::move(progress.bytes), true, 500};
@@ -63,14 +67,41 @@ Work::Progress AnswerWork::take() {
     }
     if (!begun_) progress.bytes += writer_->begin(report());
     begun_ = true;
-    if (!news.piece.empty()) progress.bytes += writer_->text(news.choice, news.piece);
-    if (news.ending) progress.bytes += writer_->end(news.choice, *news.ending);
+    progress.bytes += write(std::move(news));
   }
   if (!generation_->done()) return progress;
   progress.bytes += writer_->finish(report());
   progress.done = true;
   write_down();
   return progress;
+}
+
+std::string AnswerWork::write(Generation::News news) {
+  std::string out;
+  if (books_.calls.empty()) {
+    if (!news.piece.empty()) out += writer_->text(news.choice, news.piece);
+    if (news.ending) out += writer_->end(news.choice, *news.ending);
+    return out;
+  }
+  ToolCallReader& reader = books_.calls[news.choice];
+  std::vector<AnswerPart> parts = reader.push(news.piece.text);
+  if (news.ending) std::ranges::move(reader.finish(), std::back_inserter(parts));
+  // The tokens go with the first text; where there is only a call, by themselves.
+  std::vector<AnswerToken> tokens = std::move(news.piece.tokens);
+  if (!tokens.empty() && (parts.empty() || !std::holds_alternative<std::string>(parts.front())))
+    out += writer_->text(news.choice, {"", std::exchange(tokens, {})});
+  for (AnswerPart& part : parts) {
+    if (auto* text = std::get_if<std::string>(&part)) {
+      out += writer_->text(news.choice, {std::move(*text), std::exchange(tokens, {})});
+    } else if (const auto* head = std::get_if<ToolCallHead>(&part)) {
+      out += writer_->tool_call(news.choice, *head);
+    } else {
+      out += writer_->tool_arguments(news.choice, std::get<ToolArguments>(part).json);
+    }
+  }
+  if (!news.ending) return out;
+  news.ending->called = reader.calls() > 0;
+  return out += writer_->end(news.choice, *news.ending);
 }
 
 Work::Progress AnswerWork::give_up(const std::string& why) {

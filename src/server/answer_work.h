@@ -10,6 +10,7 @@
 #include "server/http_types.h"
 #include "server/metrics.h"
 #include "server/records.h"
+#include "server/tool_call_reader.h"
 
 namespace kvasir {
 
@@ -26,6 +27,7 @@ class AnswerWork : public Work {
     Tokenizer tokenizer;
     FinishedRecord record;  // the ids and the path; the rest is filled in at the end
     Explain explain = Explain::kNo;
+    std::vector<ToolCallReader> calls{};  // one for each choice; empty: the answer is text
   };
 
   AnswerWork(std::unique_ptr<Generation> generation, std::unique_ptr<AnswerWriter> writer, Books books);
@@ -37,6 +39,7 @@ class AnswerWork : public Work {
 
  private:
   AnswerReport report() const;
+  std::string write(Generation::News news);
   Progress failed(const ApiError& error);
   void write_down();
 

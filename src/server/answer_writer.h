@@ -1,8 +1,8 @@
 // How an answer is written down: one implementation for each API and each way of sending.
 //
-// Calls come in this order: begin, then text and end of the choices in any mixture, then finish; or fail at any time,
-// and nothing after it. Each returns bytes to send. A writer for replies that are sent whole returns nothing until
-// finish.
+// Calls come in this order: begin, then text, tool calls and end of the choices in any mixture, then finish; or fail
+// at any time, and nothing after it. Each returns bytes to send. A writer for replies that are sent whole returns
+// nothing until finish.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "server/api_error.h"
 #include "server/generation.h"
 #include "server/json_fields.h"
+#include "server/tool_call_reader.h"
 
 namespace kvasir {
 
@@ -38,6 +39,9 @@ class AnswerWriter {
 
   virtual std::string begin(const AnswerReport& report) = 0;
   virtual std::string text(size_t choice, const AnswerPiece& piece) = 0;
+  // Only where the request may bring tools. Arguments are of the newest call: JSON, in pieces.
+  virtual std::string tool_call(size_t, const ToolCallHead&) { return {}; }
+  virtual std::string tool_arguments(size_t, const std::string&) { return {}; }
   virtual std::string end(size_t choice, const Ending& ending) = 0;
   virtual std::string finish(const AnswerReport& report) = 0;
   virtual std::string fail(const ApiError& error) = 0;

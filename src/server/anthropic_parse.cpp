@@ -6,6 +6,7 @@
 
 #include "server/api_error.h"
 #include "server/parse_common.h"
+#include "server/tool_parse.h"
 
 namespace kvasir {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 constexpr size_t kMostStops = 64;
 
 void refuse_later(const Fields& fields) {
-  static constexpr std::array<Unsupported, 2> kLater{
-      {{"tools", "tools come later"}, {"mcp_servers", "tools come later"}}};
+  static constexpr std::array<Unsupported, 1> kLater{{{"mcp_servers", "call them yourself, as tools"}}};
   refuse(fields, kLater);
   const std::optional<Fields> thinking = fields.object("thinking");
   if (thinking && thinking->required_text("type") != "disabled")
@@ -27,14 +27,10 @@ OrderedJson messages_with_system(const Fields& fields) {
   if (const Json* system = fields.find("system")) {
     messages.push_back({{"role", "system"}, {"content", content_text(*system, "system")}});
   }
-  for (OrderedJson& message : read_messages(fields)) {
-    const auto role = message["role"].get<std::string>();
-    if (role != "user" && role != "assistant") {
-      bad_param("messages",
-                fmt::format("the role \"{}\" is neither user nor assistant; use the parameter system", role));
-    }
-    messages.push_back(std::move(message));
-  }
+  const Json& list = fields.required("messages");
+  if (!list.is_array() || list.empty()) bad_param("messages", "messages must be an array of at least one message");
+  for (size_t i = 0; i < list.size(); ++i)
+    add_anthropic_message(Fields(list[i], fmt::format("messages[{}].", i)), messages);
   return messages;
 }
 
@@ -45,6 +41,7 @@ ChatRequest parse_anthropic_count(const Json& body) {
   refuse_later(fields);
   ChatRequest request;
   request.messages = messages_with_system(fields);
+  request.options.toolbox = read_anthropic_tools(fields);
   return request;
 }
 

@@ -1,3 +1,6 @@
+#include <optional>
+#include <utility>
+
 #include "server/answer_writer.h"
 #include "server/sse.h"
 
@@ -16,6 +19,7 @@ OrderedJson usage_of(const Totals& totals) {
 
 OrderedJson stop_reason(const Ending& ending) {
   if (ending.finish == FinishReason::kLength) return "max_tokens";
+  if (ending.called) return "tool_use";
   return ending.stop_string.empty() ? "end_turn" : "stop_sequence";
 }
 
@@ -42,19 +46,29 @@ class AnthropicStream : public AnswerWriter {
   std::string begin(const AnswerReport& report) override {
     OrderedJson first = message(head_, OrderedJson::array());
     first["usage"] = usage_of(report.totals);
-    return event({{"type", "message_start"}, {"message", std::move(first)}}) +
-           event(
-               {{"type", "content_block_start"}, {"index", 0}, {"content_block", {{"type", "text"}, {"text", ""}}}});
+    return event({{"type", "message_start"}, {"message", std::move(first)}});
   }
 
   std::string text(size_t, const AnswerPiece& piece) override {
-    return event(
-        {{"type", "content_block_delta"}, {"index", 0}, {"delta", {{"type", "text_delta"}, {"text", piece.text}}}});
+    std::string out;
+    if (open_ != Block::kText) out = start(Block::kText, {{"type", "text"}, {"text", ""}});
+    return out += delta({{"type", "text_delta"}, {"text", piece.text}});
+  }
+
+  std::string tool_call(size_t, const ToolCallHead& head) override {
+    return start(Block::kCall,
+                 {{"type", "tool_use"}, {"id", head.id}, {"name", head.name}, {"input", OrderedJson::object()}});
+  }
+
+  std::string tool_arguments(size_t, const std::string& piece) override {
+    return delta({{"type", "input_json_delta"}, {"partial_json", piece}});
   }
 
   std::string end(size_t, const Ending& ending) override {
     ending_ = ending;
-    return event({{"type", "content_block_stop"}, {"index", 0}});
+    // An answer without a word is an empty text.
+    if (blocks_ == 0) return start(Block::kText, {{"type", "text"}, {"text", ""}}) + stop();
+    return stop();
   }
 
   std::string finish(const AnswerReport& report) override {
@@ -70,8 +84,26 @@ class AnthropicStream : public AnswerWriter {
   }
 
  private:
+  enum class Block { kNone, kText, kCall };
+
+  std::string start(Block block, OrderedJson content) {
+    std::string out = stop();
+    open_ = block;
+    return out +=
+           event({{"type", "content_block_start"}, {"index", blocks_++}, {"content_block", std::move(content)}});
+  }
+  std::string stop() {
+    if (std::exchange(open_, Block::kNone) == Block::kNone) return {};
+    return event({{"type", "content_block_stop"}, {"index", blocks_ - 1}});
+  }
+  std::string delta(OrderedJson more) const {
+    return event({{"type", "content_block_delta"}, {"index", blocks_ - 1}, {"delta", std::move(more)}});
+  }
+
   AnswerHead head_;
   Ending ending_;
+  Block open_ = Block::kNone;
+  int blocks_ = 0;
 };
 
 class AnthropicWhole : public AnswerWriter {
@@ -80,7 +112,16 @@ class AnthropicWhole : public AnswerWriter {
 
   std::string begin(const AnswerReport&) override { return {}; }
   std::string text(size_t, const AnswerPiece& piece) override {
-    text_ += piece.text;
+    if (blocks_.empty() || blocks_.back().call) blocks_.emplace_back();
+    blocks_.back().text += piece.text;
+    return {};
+  }
+  std::string tool_call(size_t, const ToolCallHead& head) override {
+    blocks_.push_back({head, {}});
+    return {};
+  }
+  std::string tool_arguments(size_t, const std::string& piece) override {
+    blocks_.back().text += piece;
     return {};
   }
   std::string end(size_t, const Ending& ending) override {
@@ -89,7 +130,10 @@ class AnthropicWhole : public AnswerWriter {
   }
 
   std::string finish(const AnswerReport& report) override {
-    OrderedJson out = message(head_, OrderedJson::array({{{"type", "text"}, {"text", text_}}}));
+    if (blocks_.empty()) blocks_.emplace_back();  // an answer without a word is an empty text
+    OrderedJson content = OrderedJson::array();
+    for (const Block& block : blocks_) content.push_back(to_json(block));
+    OrderedJson out = message(head_, std::move(content));
     out["stop_reason"] = stop_reason(ending_);
     out["stop_sequence"] = stop_sequence(ending_);
     out["usage"] = usage_of(report.totals);
@@ -100,8 +144,21 @@ class AnthropicWhole : public AnswerWriter {
   std::string fail(const ApiError& error) override { return error_body(Dialect::kAnthropic, error); }
 
  private:
+  struct Block {
+    std::optional<ToolCallHead> call{};  // nullopt: text
+    std::string text{};                  // or the call's arguments
+  };
+
+  static OrderedJson to_json(const Block& block) {
+    if (!block.call) return {{"type", "text"}, {"text", block.text}};
+    return {{"type", "tool_use"},
+            {"id", block.call->id},
+            {"name", block.call->name},
+            {"input", object_or_empty(block.text)}};
+  }
+
   AnswerHead head_;
-  std::string text_;
+  std::vector<Block> blocks_;
   Ending ending_;
 };
 

@@ -27,6 +27,20 @@ struct CacheSpace {
   std::string key;   // OpenAI's prompt_cache_key; empty: none
 };
 
+// What the model may call. Empty: nothing.
+struct Toolbox {
+  enum class Must { kNothing, kCall };  // kCall: the answer is one call, held to its schema
+
+  struct Tool {
+    std::string name;
+    OrderedJson function;  // {name, description, parameters}; parameters are a JSON Schema
+  };
+  std::vector<Tool> tools{};
+  Must must = Must::kNothing;
+  std::string only{};    // kCall: the one to call; empty: any
+  bool parallel = true;  // more than one call in an answer
+};
+
 struct AnswerOptions {
   SamplingParams sampling;                 // its seed is set below
   std::optional<std::uint64_t> seed;       // nullopt: a new one for each request
@@ -38,6 +52,7 @@ struct AnswerOptions {
   std::optional<int> logprobs;  // tell each token's, and so many of the likeliest
   int priority = 0;             // the smaller goes first
   AnswerForm form;
+  Toolbox toolbox;
   int n = 1;
   bool stream = false;
   bool include_usage = false;

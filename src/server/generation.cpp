@@ -101,7 +101,7 @@ Generation::News Generation::read(const TokenNews& news) {
   if (choice.stops.matched()) {
     if (news.finish == FinishReason::kNone) context_.engine.cancel(*choice.id);
     end(choice, FinishReason::kStop);
-    out.ending = Ending{FinishReason::kStop, *choice.stops.matched(), {}};
+    out.ending = Ending{FinishReason::kStop, *choice.stops.matched()};
   } else if (news.finish != FinishReason::kNone) {
     end(choice, news.finish);
     out.ending = Ending{news.finish, {}, news.record.failure};
@@ -111,7 +111,9 @@ Generation::News Generation::read(const TokenNews& news) {
 
 void Generation::read_token(Choice& choice, const TokenNews& news, AnswerPiece& out) const {
   ++choice.tokens;
-  const std::string text = choice.detokenizer.push(news.token);
+  const bool shown = std::ranges::find(choice.request.shown, news.token) != choice.request.shown.end();
+  const std::string text = shown ? choice.detokenizer.finish().append(context_.tokenizer.bytes_of(news.token))
+                                 : choice.detokenizer.push(news.token);
   // What the least number of tokens says is given out at once: a stop string lies behind it or nowhere.
   out.text = choice.tokens <= choice.min_tokens ? text : choice.stops.push(text);
   if (news.logprobs) choice.pending.push(describe_token(context_.tokenizer, news.token, *news.logprobs), text);

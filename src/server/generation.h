@@ -28,14 +28,16 @@ class Metrics;
 struct ChoiceRequest {
   Request request;
   std::vector<std::string> stop;
+  std::vector<TokenId> shown;    // special tokens whose text is part of the answer's
   std::optional<size_t> leader;  // an earlier choice with the same prompt
   Admission::Ticket ticket;
 };
 
 struct Ending {
   FinishReason finish = FinishReason::kNone;
-  std::string stop_string;  // kStop: the one that was met; empty: the model ended the text
-  std::string failure;      // kFailed
+  std::string stop_string{};  // kStop: the one that was met; empty: the model ended the text
+  std::string failure{};      // kFailed
+  bool called = false;        // tools, as the writer heard
 };
 
 // What the choices cost and found so far; complete at the end.

@@ -32,6 +32,15 @@ Json parse_json(std::string_view text, const JsonLimits& limits) {
   }
 }
 
+OrderedJson object_or_empty(std::string_view text) {
+  try {
+    const Json json = parse_json(text);
+    if (json.is_object()) return OrderedJson(json);
+  } catch (const ApiError&) {
+  }
+  return OrderedJson::object();
+}
+
 std::string to_text(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }

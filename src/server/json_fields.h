@@ -23,6 +23,9 @@ struct JsonLimits {
 // Throws ApiError (400) for what is not JSON, not UTF-8, too deep or of too many values.
 Json parse_json(std::string_view text, const JsonLimits& limits = {});
 
+// The object that this text is, within the same limits; an empty one where it is none.
+OrderedJson object_or_empty(std::string_view text);
+
 // Never throws: what is not UTF-8 is replaced.
 std::string to_text(const OrderedJson& json);
 

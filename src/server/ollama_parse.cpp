@@ -4,6 +4,7 @@
 
 #include "server/api_error.h"
 #include "server/parse_common.h"
+#include "server/tool_parse.h"
 
 namespace kvasir {
 namespace {
@@ -19,9 +20,8 @@ AnswerForm read_format(const Fields& fields) {
 }
 
 AnswerOptions read_options(const Fields& fields) {
-  static constexpr std::array<Unsupported, 3> kLater{{{"tools", "tools come later"},
-                                                      {"suffix", "this model cannot fill in the middle"},
-                                                      {"images", "this model reads text"}}};
+  static constexpr std::array<Unsupported, 2> kLater{
+      {{"suffix", "this model cannot fill in the middle"}, {"images", "this model reads text"}}};
   refuse(fields, kLater);
   AnswerOptions options;
   options.sampling.temperature = 0.8F;
@@ -57,6 +57,8 @@ ChatRequest parse_ollama_chat(const Json& body) {
   ChatRequest request;
   request.options = read_options(fields);
   request.messages = read_messages(fields);
+  request.options.toolbox = read_openai_tools(fields);
+  check_toolbox(request.options);
   return request;
 }
 

@@ -17,6 +17,14 @@ class OllamaWriter : public AnswerWriter {
   OllamaWriter(OllamaKind kind, AnswerHead head) : kind_(kind), head_(std::move(head)) {}
 
   std::string begin(const AnswerReport&) override { return {}; }
+  std::string tool_call(size_t, const ToolCallHead& head) override {
+    calls_.push_back({head.name, ""});
+    return {};
+  }
+  std::string tool_arguments(size_t, const std::string& piece) override {
+    calls_.back().second += piece;
+    return {};
+  }
   std::string end(size_t, const Ending& ending) override {
     ending_ = ending;
     return {};
@@ -41,6 +49,11 @@ class OllamaWriter : public AnswerWriter {
   OrderedJson last_object(const AnswerPiece& piece, const AnswerReport& report) const {
     const Totals& totals = report.totals;
     OrderedJson out = object(piece);
+    // Arguments are objects here, so that calls come when they are whole: with the last object.
+    for (const auto& [name, arguments] : calls_) {
+      out["message"]["tool_calls"].push_back(
+          {{"function", {{"name", name}, {"arguments", object_or_empty(arguments)}}}});
+    }
     out["done"] = true;
     out["done_reason"] = ending_.finish == FinishReason::kLength ? "length" : "stop";
     out["total_duration"] = nanoseconds(totals.seconds);
@@ -56,6 +69,7 @@ class OllamaWriter : public AnswerWriter {
  private:
   OllamaKind kind_;
   AnswerHead head_;
+  std::vector<std::pair<std::string, std::string>> calls_;  // name and arguments
   Ending ending_;
 };
 

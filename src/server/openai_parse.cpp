@@ -6,6 +6,7 @@
 
 #include "server/api_error.h"
 #include "server/parse_common.h"
+#include "server/tool_parse.h"
 
 namespace kvasir {
 namespace {
@@ -14,10 +15,9 @@ constexpr Fields::Range kTokenCount{1, 1 << 30};
 constexpr size_t kMostStops = 4;
 constexpr size_t kMostPrompts = 256;
 
-constexpr std::array<Unsupported, 10> kLater{{
+constexpr std::array<Unsupported, 9> kLater{{
     {"prompt_logprobs", "only the answer's tokens have probabilities here"},
-    {"tools", "tools come later"},
-    {"functions", "tools come later"},
+    {"functions", "use tools"},
     {"audio", "this model writes text"},
     {"modalities", "this model writes text"},
     {"guided_regex", "use a JSON Schema with a pattern"},
@@ -112,6 +112,8 @@ ChatRequest parse_openai_chat(const Json& body) {
   if (!request.options.max_tokens) request.options.max_tokens = old_name;
   check_lengths(request.options, "max_completion_tokens");
   request.options.logprobs = read_chat_logprobs(fields);
+  request.options.toolbox = read_openai_tools(fields);
+  check_toolbox(request.options);
   if (const auto variables = fields.object("chat_template_kwargs"))
     request.variables = OrderedJson(variables->json());
   return request;

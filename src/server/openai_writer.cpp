@@ -14,7 +14,14 @@ OrderedJson usage_of(const Totals& totals) {
           {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
 }
 
-OrderedJson finish_name(const Ending& ending) { return ending.finish == FinishReason::kLength ? "length" : "stop"; }
+OrderedJson finish_name(const Ending& ending) {
+  if (ending.finish == FinishReason::kLength) return "length";
+  return ending.called ? "tool_calls" : "stop";
+}
+
+OrderedJson call_json(const ToolCallHead& head, const std::string& arguments) {
+  return {{"id", head.id}, {"type", "function"}, {"function", {{"name", head.name}, {"arguments", arguments}}}};
+}
 
 OrderedJson logprobs_of(OpenAiKind kind, std::span<const AnswerToken> tokens) {
   return kind == OpenAiKind::kChat ? chat_logprobs(tokens) : completion_logprobs(tokens);
@@ -22,7 +29,7 @@ OrderedJson logprobs_of(OpenAiKind kind, std::span<const AnswerToken> tokens) {
 
 class OpenAiStream : public AnswerWriter {
  public:
-  OpenAiStream(OpenAiKind kind, AnswerHead head) : kind_(kind), head_(std::move(head)) {}
+  OpenAiStream(OpenAiKind kind, AnswerHead head) : kind_(kind), head_(std::move(head)), calls_(head_.choices) {}
 
   std::string begin(const AnswerReport&) override {
     std::string out;
@@ -41,6 +48,18 @@ class OpenAiStream : public AnswerWriter {
         kind_ == OpenAiKind::kChat ? choice(index, {{"content", piece.text}}) : choice(index, piece.text);
     if (!piece.tokens.empty()) one["logprobs"] = logprobs_of(kind_, piece.tokens);
     return chunk(std::move(one));
+  }
+
+  std::string tool_call(size_t index, const ToolCallHead& head) override {
+    calls_[index] = head.index;
+    OrderedJson call{{"index", head.index}};
+    call.update(call_json(head, ""));
+    return chunk(choice(index, {{"tool_calls", OrderedJson::array({std::move(call)})}}));
+  }
+
+  std::string tool_arguments(size_t index, const std::string& piece) override {
+    OrderedJson call{{"index", calls_[index]}, {"function", {{"arguments", piece}}}};
+    return chunk(choice(index, {{"tool_calls", OrderedJson::array({std::move(call)})}}));
   }
 
   std::string end(size_t index, const Ending& ending) override {
@@ -87,18 +106,27 @@ class OpenAiStream : public AnswerWriter {
 
   OpenAiKind kind_;
   AnswerHead head_;
+  std::vector<size_t> calls_;  // the newest of each choice
 };
 
 class OpenAiWhole : public AnswerWriter {
  public:
   OpenAiWhole(OpenAiKind kind, AnswerHead head)
-      : kind_(kind), head_(std::move(head)), pieces_(head_.choices), endings_(head_.choices) {
+      : kind_(kind), head_(std::move(head)), pieces_(head_.choices), calls_(head_.choices), endings_(head_.choices) {
     for (size_t i = 0; i < head_.echo.size(); ++i) pieces_[i].text = head_.echo[i];
   }
 
   std::string begin(const AnswerReport&) override { return {}; }
   std::string text(size_t choice, const AnswerPiece& piece) override {
     pieces_[choice] += piece;
+    return {};
+  }
+  std::string tool_call(size_t choice, const ToolCallHead& head) override {
+    calls_[choice].push_back({head, ""});
+    return {};
+  }
+  std::string tool_arguments(size_t choice, const std::string& piece) override {
+    calls_[choice].back().second += piece;
     return {};
   }
   std::string end(size_t choice, const Ending& ending) override {
@@ -111,7 +139,7 @@ class OpenAiWhole : public AnswerWriter {
     for (size_t i = 0; i < pieces_.size(); ++i) {
       OrderedJson choice{{"index", i}};
       if (kind_ == OpenAiKind::kChat) {
-        choice["message"] = {{"role", "assistant"}, {"content", std::move(pieces_[i].text)}, {"refusal", nullptr}};
+        choice["message"] = message(i);
       } else {
         choice["text"] = std::move(pieces_[i].text);
       }
@@ -132,9 +160,19 @@ class OpenAiWhole : public AnswerWriter {
   std::string fail(const ApiError& error) override { return error_body(Dialect::kOpenAi, error); }
 
  private:
+  OrderedJson message(size_t index) const {
+    OrderedJson out{{"role", "assistant"}, {"content", pieces_[index].text}, {"refusal", nullptr}};
+    if (calls_[index].empty()) return out;
+    if (pieces_[index].text.empty()) out["content"] = nullptr;
+    out["tool_calls"] = OrderedJson::array();
+    for (const auto& [head, arguments] : calls_[index]) out["tool_calls"].push_back(call_json(head, arguments));
+    return out;
+  }
+
   OpenAiKind kind_;
   AnswerHead head_;
   std::vector<AnswerPiece> pieces_;
+  std::vector<std::vector<std::pair<ToolCallHead, std::string>>> calls_;  // with their arguments
   std::vector<Ending> endings_;
 };
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "server/api_error.h"
+#include "server/tool_parse.h"
 
 namespace kvasir {
 namespace {
@@ -162,14 +163,20 @@ OrderedJson read_messages(const Fields& fields) {
           fmt::format("the role \"{}\" is none of system, developer, user, assistant, tool", role.substr(0, 40)));
     }
     static constexpr std::array<Unsupported, 2> kLater{
-        {{"tool_calls", "tools come later"}, {"images", "this model reads text"}}};
+        {{"function_call", "use tool_calls"}, {"images", "this model reads text"}}};
     refuse(message, kLater);
     const Json* content = message.find("content");
     if (content == nullptr && role != "assistant") message.required("content");
     OrderedJson out{
         {"role", role == "developer" ? "system" : role},
         {"content", content == nullptr ? std::string() : content_text(*content, message.path("content"))}};
-    if (const auto name = message.text("name")) out["name"] = *name;
+    for (const char* key : {"name", "tool_call_id"}) {
+      if (const auto value = message.text(key)) out[key] = *value;
+    }
+    if (role == "function") out["role"] = "tool";
+    const Json* calls = message.find("tool_calls");
+    if (calls != nullptr && !calls->empty() && role == "assistant")
+      out["tool_calls"] = read_tool_calls(*calls, message.path("tool_calls"));
     messages.push_back(std::move(out));
   }
   return messages;

@@ -41,7 +41,7 @@ std::vector<std::string> read_stops(const Fields& fields, const std::string& nam
 // A message's text: a string, or an array of {"type":"text","text":…} parts, put together.
 std::string content_text(const Json& content, const std::string& param);
 
-// [{role, content}] with roles that templates know. OpenAI's "developer" is what templates call "system".
+// [{role, content, tool_calls}] with roles that templates know. OpenAI's "developer" is what templates call "system".
 OrderedJson read_messages(const Fields& fields);
 
 }  // namespace kvasir

@@ -38,6 +38,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
       tenants_(options_.keys, model.engine.config().scheduler.max_sequences +
                                   options_.max_queued_per_tenant.value_or(options_.max_queued)),
       forms_(model.tokenizer, model.model->config().eos),
+      tool_dialect_(tool_dialect(model.tokenizer)),
       engine_(model.engine) {
   set_shares();
 }
@@ -123,7 +124,15 @@ std::vector<Piece> Service::render(const ChatRequest& chat) const {
   options.bos_token = model_.tokenizer.bos_token().value_or("");
   options.eos_token = model_.tokenizer.eos_token().value_or("");
   options.variables = chat.variables;
-  return model_.chat->render(chat.messages, options);
+  const Toolbox& toolbox = chat.options.toolbox;
+  const bool told = tool_dialect_.told == ToolDialect::Told::kByTemplate;
+  if (told) options.tools = template_tools(toolbox);
+  std::vector<Piece> pieces =
+      model_.chat->render(told ? chat.messages : messages_with_tools(chat.messages, toolbox), options);
+  // A call that must come begins as the model was taught to begin one.
+  if (toolbox.must == Toolbox::Must::kCall && tool_dialect_.format == ToolFormat::kHermes)
+    pieces.push_back({std::string(opening_mark(ToolFormat::kHermes)) + "\n", Origin::kTemplate});
+  return pieces;
 }
 
 Service::Tokens Service::chat_tokens(const ChatRequest& chat) const {
@@ -133,6 +142,21 @@ Service::Tokens Service::chat_tokens(const ChatRequest& chat) const {
 Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {
   if (const auto* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
   return model_.tokenizer.encode_document(std::get<std::string>(prompt), Tokenizer::Specials::kParse);
+}
+
+std::vector<ToolCallReader> Service::call_readers(const HttpRequest& request, const Toolbox& toolbox,
+                                                  size_t choices) const {
+  if (toolbox.tools.empty()) return {};
+  ToolReading reading;
+  reading.format = toolbox.must == Toolbox::Must::kCall ? ToolFormat::kJson : tool_dialect_.format;
+  for (const Toolbox::Tool& tool : toolbox.tools) reading.names.push_back(tool.name);
+  reading.parallel = toolbox.parallel;
+  if (tool_dialect_.format == ToolFormat::kMistral) {  // its templates take no other ids
+    reading.id_digits = 9;
+  } else {
+    reading.id_prefix = dialect_of(request.path) == Dialect::kAnthropic ? "toolu_" : "call_";
+  }
+  return std::vector<ToolCallReader>(choices, ToolCallReader(reading));
 }
 
 // All but the prompt, how long the answer may get, the seed and the form.
@@ -150,7 +174,8 @@ Request Service::engine_request(const AnswerOptions& options) const {
 
 std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options,
                                             const Caller& caller) {
-  const std::shared_ptr<const TokenConstraint> constraint = forms_.constraint(options.form);
+  const std::shared_ptr<const TokenConstraint> constraint =
+      forms_.constraint(options.toolbox.must == Toolbox::Must::kCall ? call_form(options.toolbox) : options.form);
   std::vector<Admission::Ticket> tickets = admit(static_cast<std::int64_t>(prompts.size()) * options.n, caller);
   const std::uint64_t seed = options.seed ? *options.seed : random_seed();
   std::vector<ChoiceRequest> out;
@@ -167,6 +192,7 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
       request.constraint = constraint;
       choice.stop = options.stop;
+      if (!options.toolbox.tools.empty()) choice.shown = tool_dialect_.marks;
       if (i > 0) choice.leader = leader;
       choice.ticket = std::move(tickets[out.size()]);
       out.push_back(std::move(choice));
@@ -192,6 +218,7 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
   auto generation = std::make_unique<Generation>(
       Generation::Context{engine_, model_.tokenizer, metrics_, model_.engine.config().block_tokens},
       choices(std::move(beginning.prompts), options, *caller));
+  const size_t count = generation->choices();
   FinishedRecord record;
   record.request_id = request.id;
   record.answer_id = beginning.answer_id;
@@ -202,7 +229,8 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
   response.work = std::make_unique<AnswerWork>(
       std::move(generation), std::move(beginning.writer),
       AnswerWork::Books{metrics_, records_, model_.tokenizer, std::move(record),
-                        options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo});
+                        options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo,
+                        call_readers(request, options.toolbox, count)});
   response.body = options.stream ? Response::Body::kStreamed : Response::Body::kWhole;
   if (options.stream) {
     response.reply.content_type = beginning.stream_type;

@@ -23,6 +23,7 @@
 #include "server/records.h"
 #include "server/response_store.h"
 #include "server/tenants.h"
+#include "server/tool_prompt.h"
 
 namespace kvasir {
 
@@ -86,6 +87,7 @@ class Service {
   Tokens chat_tokens(const ChatRequest& chat) const;
   std::vector<Piece> render(const ChatRequest& chat) const;
   Tokens prompt_tokens(const Prompt& prompt) const;
+  std::vector<ToolCallReader> call_readers(const HttpRequest& request, const Toolbox& toolbox, size_t choices) const;
   Request engine_request(const AnswerOptions& options) const;
   std::vector<Admission::Ticket> admit(std::int64_t count, const Caller& caller);
   std::vector<ChoiceRequest> choices(std::vector<Tokens> prompts, const AnswerOptions& options, const Caller& caller);
@@ -129,6 +131,7 @@ class Service {
   Admission admission_;
   Tenants tenants_;
   AnswerForms forms_;
+  ToolDialect tool_dialect_;
   EngineThread engine_;  // last: what it still tells goes to nobody once this is destroyed
 };
 

@@ -121,7 +121,7 @@ TEST(OpenAiChat, BlamesTheParameter) {
 TEST(OpenAiChat, SaysWhatIsNotSupportedYet) {
   const std::vector<Bad> table{
       {R"("prompt_logprobs":1)", "prompt_logprobs"}, {R"("guided_regex":"a")", "guided_regex"},
-      {R"("grammar":"root ::= x")", "grammar"},      {R"("tools":[{"type":"function"}])", "tools"},
+      {R"("grammar":"root ::= x")", "grammar"},      {R"("functions":[{"name":"f"}])", "functions"},
       {R"("modalities":["audio"])", "modalities"},
   };
   for (const Bad& bad : table) EXPECT_EQ(blamed(parse_openai_chat, chat(bad.more)), bad.param) << bad.more;
@@ -156,7 +156,7 @@ TEST(OpenAiChat, MessagesAreChecked) {
       {R"({"messages":[{"role":"user","content":7}]})", "messages[0].content"},
       {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})", "messages[0].content[0].type"},
       {R"({"messages":[{"role":"user","content":[{"type":"text"}]}]})", "messages[0].content[0].text"},
-      {R"({"messages":[{"role":"assistant","tool_calls":[{}]}]})", "messages[0].tool_calls"},
+      {R"({"messages":[{"role":"assistant","tool_calls":[{}]}]})", "messages[0].tool_calls[0].function"},
       {"[]", ""},
       {"7", ""},
   };
@@ -222,7 +222,10 @@ TEST(Anthropic, BlamesTheParameter) {
       {"", "max_tokens"},
       {R"("max_tokens":0)", "max_tokens"},
       {R"("max_tokens":5,"system":7)", "system"},
-      {R"("max_tokens":5,"tools":[{"name":"x"}])", "tools"},
+      {R"("max_tokens":5,"tools":[{"name":"x"}])", "tools[0].input_schema"},
+      {R"("max_tokens":5,"tools":[{"type":"bash_20250124","name":"bash"}])", "tools[0].type"},
+      {R"("max_tokens":5,"tool_choice":{"type":"any"})", "tool_choice"},
+      {R"("max_tokens":5,"tool_choice":{"type":"all"})", "tool_choice.type"},
       {R"("max_tokens":5,"thinking":{"type":"enabled"})", "thinking"},
       {R"("max_tokens":5,"stop_sequences":[""])", "stop_sequences"},
   };
