@@ -9,12 +9,13 @@
 #include "server/api_error.h"
 #include "server/ollama_parse.h"
 #include "server/openai_parse.h"
+#include "server/responses_parse.h"
 
 namespace kvasir {
 namespace {
 
 void parse(std::uint8_t api, const Json& body) {
-  switch (api % 6) {
+  switch (api % 8) {
     case 0:
       parse_openai_chat(body);
       break;
@@ -30,8 +31,16 @@ void parse(std::uint8_t api, const Json& body) {
     case 4:
       parse_ollama_chat(body);
       break;
-    default:
+    case 5:
       parse_ollama_generate(body);
+      break;
+    case 6: {
+      const ResponsesRequest request = parse_responses(body);
+      messages_of(request.instructions, request.items);
+      break;
+    }
+    default:
+      parse_responses_count(body);
       break;
   }
 }
