@@ -32,12 +32,24 @@ KvView KvStorage::view(int model_layer) const {
   return {arena.memory.as<std::byte>(), arena.layout, arena.retention, place.layer};
 }
 
-void KvStorage::copy_block(size_t group, BlockId from, BlockId to) {
+std::byte* KvStorage::at(size_t group, BlockId block) const {
   const Arena& arena = arenas_[group];
-  CHECK(from >= 0 && from < arena.blocks && to >= 0 && to < arena.blocks);
-  const auto bytes = static_cast<size_t>(arena.layout.block_bytes());
-  std::byte* base = arena.memory.as<std::byte>();
-  backend_.copy(base + static_cast<size_t>(to) * bytes, base + static_cast<size_t>(from) * bytes, bytes);
+  CHECK(block >= 0 && block < arena.blocks);
+  return arena.memory.as<std::byte>() + static_cast<size_t>(block * arena.layout.block_bytes());
+}
+
+void KvStorage::copy_block(size_t group, BlockId from, BlockId to) {
+  backend_.copy(at(group, to), at(group, from), static_cast<size_t>(layout(group).block_bytes()));
+}
+
+void KvStorage::read_block(size_t group, BlockId block, std::span<std::byte> to) const {
+  CHECK(to.size() == static_cast<size_t>(layout(group).block_bytes()));
+  backend_.download(to, at(group, block));
+}
+
+void KvStorage::write_block(size_t group, BlockId block, std::span<const std::byte> from) {
+  CHECK(from.size() == static_cast<size_t>(layout(group).block_bytes()));
+  backend_.upload(at(group, block), from);
 }
 
 }  // namespace kvasir

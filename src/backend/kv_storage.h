@@ -35,6 +35,10 @@ class KvStorage {
 
   void copy_block(size_t group, BlockId from, BlockId to);
 
+  // A block's bytes to the host and back; both of layout(group).block_bytes().
+  void read_block(size_t group, BlockId block, std::span<std::byte> to) const;
+  void write_block(size_t group, BlockId block, std::span<const std::byte> from);
+
  private:
   struct Arena {
     KvLayout layout;
@@ -46,6 +50,8 @@ class KvStorage {
     size_t group = 0;
     int layer = 0;  // inside the group
   };
+
+  std::byte* at(size_t group, BlockId block) const;
 
   Backend& backend_;
   std::vector<Arena> arenas_;

@@ -49,6 +49,7 @@ EngineConfig completed(EngineConfig config, const Model& model) {
                            config.block_tokens, format_bytes(static_cast<std::uint64_t>(needed))),
                "--kv-memory", "give more memory, or a smaller --block-size");
   }
+  if (!config.swap_bytes) config.swap_bytes = std::min(config.kv_bytes, physical_memory() / 8);
   SchedulerConfig& scheduler = config.scheduler;
   scheduler.max_batch_tokens = std::clamp(scheduler.max_batch_tokens, 1, model.max_rows());
   scheduler.max_sequences = std::max(scheduler.max_sequences, 1);
@@ -72,6 +73,7 @@ CacheConfig cache_config(const Model& model, const Backend& backend, const Engin
   CacheConfig out;
   out.block_tokens = config.block_tokens;
   out.eviction = config.eviction;
+  out.public_texts = config.public_texts;
   out.reuse = config.mode == EngineConfig::Mode::kRecompute ? CacheConfig::Reuse::kOff : config.reuse;
   const std::vector<KvGroup> groups = groups_of(model, config);
   out.policy_key = policy_key(model, backend, groups, config.block_tokens);
@@ -131,7 +133,13 @@ Engine::Engine(Backend& backend, Model& model, EngineConfig config)
       config_(completed(std::move(config), model)),
       storage_(backend, storage_groups(model, config_), config_.block_tokens),
       cache_(cache_config(model, backend, config_)),
-      scheduler_(config_.scheduler) {}
+      swap_(storage_, *config_.swap_bytes),
+      pins_(static_cast<std::int64_t>(config_.pinned_share * static_cast<double>(cache_.pool(0).size()))),
+      scheduler_(config_.scheduler),
+      pace_(config_.pace.value_or(Pace{})) {
+  scheduler_.use(config_.mode == EngineConfig::Mode::kCached ? &swap_ : nullptr, &pins_);
+  scheduler_.set_pace(pace_);
+}
 
 void Engine::check(const Request& request) const {
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
@@ -155,23 +163,84 @@ void Engine::check(const Request& request) const {
                fmt::format("use 0 to {}", model_.config().vocab));
   }
   const std::int64_t longest = std::min(prompt + request.max_tokens, config_.context);
-  if (!cache_.fits_alone(longest - 1)) {  // the last token of an answer is never fed back
-    throw Error(Error::Kind::kCapacity,
-                {fmt::format("{} tokens of prompt and answer need more blocks than the cache has ({} of {} tokens)",
-                             longest, cache_.pool(0).size(), config_.block_tokens),
-                 "request", "raise --kv-memory, or ask for fewer tokens"});
+  const TenantShare share = share_of(request.tenant.id);
+  if (!cache_.fits_alone(longest - 1, share)) {  // the last token of an answer is never fed back
+    const bool quota = cache_.fits_alone(longest - 1);
+    const std::string limit =
+        quota ? fmt::format("{:.0f}% of the cache's {} blocks of {} tokens, your quota", 100 * share.most,
+                            cache_.pool(0).size(), config_.block_tokens)
+              : fmt::format("the cache's {} blocks of {} tokens", cache_.pool(0).size(), config_.block_tokens);
+    throw Error(
+        Error::Kind::kCapacity,
+        {fmt::format("{} tokens of prompt and answer need more than {}", longest, limit), "request",
+         quota ? "ask for fewer tokens, or for a larger quota" : "raise --kv-memory, or ask for fewer tokens"});
   }
 }
 
 RequestId Engine::submit(Request request, OnUpdate on_update) {
-  check(request);
-  const RequestId id = new_id();
-  start(id, std::move(request), std::move(on_update));
-  return id;
+  return submit(std::move(request), std::move(on_update), {}).front();
 }
 
-void Engine::start(RequestId id, Request request, OnUpdate on_update) {
-  scheduler_.add(std::make_unique<Sequence>(id, std::move(request), std::move(on_update)));
+std::vector<RequestId> Engine::submit(Request request, OnUpdate on_update, std::vector<Branch> branches) {
+  check(request);
+  std::vector<RequestId> ids(1 + branches.size());
+  for (RequestId& id : ids) id = new_id();
+  start(ids, std::move(request), std::move(on_update), std::move(branches));
+  return ids;
+}
+
+void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_update,
+                   std::vector<Branch> branches) {
+  CHECK(ids.size() == 1 + branches.size());
+  request.breakpoints = places_to_keep(request.breakpoints);
+  auto sequence = std::make_unique<Sequence>(ids[0], std::move(request), std::move(on_update));
+  for (size_t i = 0; i < branches.size(); ++i) sequence->forks.push_back({ids[i + 1], std::move(branches[i])});
+  scheduler_.add(std::move(sequence));
+}
+
+// Where a window slides, the last whole block before a mark must be kept with what its window sees from there, and
+// the block that the mark is in by itself.
+std::vector<Breakpoint> Engine::places_to_keep(const std::vector<Breakpoint>& marks) const {
+  const std::vector<KvGroup> groups = groups_of(model_, config_);
+  if (std::ranges::all_of(groups, [](const KvGroup& group) { return group.retention.full(); })) return marks;
+  std::vector<Breakpoint> out;
+  for (const Breakpoint& mark : marks) {
+    const std::int64_t whole = mark.tokens / config_.block_tokens * config_.block_tokens;
+    if (whole > 0 && whole < mark.tokens) out.push_back({whole, mark.keep});
+    out.push_back(mark);
+  }
+  return out;
+}
+
+TenantShare Engine::share_of(std::uint32_t tenant) const {
+  const std::lock_guard lock(shares_mutex_);
+  const auto found = shares_.find(tenant);
+  return found == shares_.end() ? TenantShare{} : found->second;
+}
+
+void Engine::set_share(std::uint32_t tenant, TenantShare share) {
+  {
+    const std::lock_guard lock(shares_mutex_);
+    shares_[tenant] = share;
+  }
+  cache_.set_share(tenant, share);
+  scheduler_.set_weight(tenant, share.weight);
+}
+
+void Engine::warm_public_texts() {
+  CHECK(idle());
+  for (const std::vector<TokenId>& text : config_.public_texts) {
+    Request request;
+    request.prompt = text;
+    request.max_tokens = 1;
+    request.breakpoints.push_back({static_cast<std::int64_t>(text.size()), std::chrono::hours(24 * 365 * 100)});
+    submit(std::move(request), {});
+    run();
+  }
+}
+
+double Engine::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
 }
 
 void Engine::cancel_all() {
@@ -200,8 +269,26 @@ RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
 }
 
 void Engine::cancel(RequestId id) {
-  Sequence* sequence = scheduler_.find(id);
-  if (sequence != nullptr && sequence->finish == FinishReason::kNone) sequence->finish = FinishReason::kCancelled;
+  if (Sequence* sequence = scheduler_.find(id)) {
+    if (sequence->finish != FinishReason::kNone) return;
+    if (sequence->forks.empty()) {
+      sequence->finish = FinishReason::kCancelled;
+      return;
+    }
+    // Others want answers to this prompt: the next of them takes it over.
+    const OnUpdate listener = std::exchange(sequence->on_update, {});
+    if (listener) listener({id, -1, FinishReason::kCancelled, nullptr, &sequence->record});
+    sequence->become(std::move(sequence->forks.front()));
+    sequence->forks.erase(sequence->forks.begin());
+    return;
+  }
+  scheduler_.each_to_change([&](Sequence& sequence) {
+    const auto fork = std::ranges::find(sequence.forks, id, &Sequence::Fork::id);
+    if (fork == sequence.forks.end()) return;
+    const OnUpdate listener = std::move(fork->branch.on_update);
+    sequence.forks.erase(fork);
+    if (listener) listener({id, -1, FinishReason::kCancelled, nullptr, &sequence.record});
+  });
 }
 
 void Engine::run() {
@@ -209,36 +296,110 @@ void Engine::run() {
 }
 
 void Engine::step() {
+  cache_.set_clock(now());
+  pins_.expire(now());
   finish_done();
   const std::vector<PlannedRows> plan = scheduler_.plan(cache_);
+  for (const auto& [id, pause] : scheduler_.take_pauses()) {
+    if (on_pause_) on_pause_(id, pause);
+  }
   if (plan.empty()) return;
-  for (const BlockCopy& copy : cache_.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
-  build_batch(plan, cache_.groups(), batch_);
-  const Matrix logits = model_.forward(batch_, storage_);
-  const auto vocab = static_cast<size_t>(logits.cols);
-  logits_.resize(vocab * static_cast<size_t>(logits.rows));
-  backend_.download(std::as_writable_bytes(std::span(logits_)), reinterpret_cast<const std::byte*>(logits.data));
+  forward(plan);
+  const auto vocab = static_cast<size_t>(model_.config().vocab);
   size_t row = 0;
   for (const PlannedRows& planned : plan) {
     const bool caught_up = planned.rows == planned.sequence->pending();
     advance(*planned.sequence, planned.rows);
     if (!caught_up) continue;
-    try {
-      choose(*planned.sequence, std::span(logits_).subspan(vocab * row++, vocab));
-    } catch (const Error& error) {  // one request's trouble is no other's
-      planned.sequence->finish = FinishReason::kFailed;
-      planned.sequence->record.failure = error.what();
-    }
+    const std::span<float> logits = std::span(logits_).subspan(vocab * row++, vocab);
+    branch_off(*planned.sequence, logits);
+    choose_or_fail(*planned.sequence, logits);
   }
   finish_done();
 }
 
+void Engine::forward(const std::vector<PlannedRows>& plan) {
+  const double start = now();
+  for (const BlockCopy& copy : cache_.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
+  build_batch(plan, cache_.groups(), batch_);
+  const Matrix logits = model_.forward(batch_, storage_);
+  CHECK(logits.cols == model_.config().vocab || logits.rows == 0);
+  logits_.resize(static_cast<size_t>(logits.cols) * static_cast<size_t>(logits.rows));
+  backend_.download(std::as_writable_bytes(std::span(logits_)), reinterpret_cast<const std::byte*>(logits.data));
+  measure(batch_.rows(), now() - start);
+}
+
+// Running averages, for estimates. The first step says more than no step.
+void Engine::measure(int rows, double seconds) {
+  constexpr double kNew = 0.1;
+  constexpr int kManyRows = 8;  // fewer say nothing of what a prompt's token costs
+  step_seconds_ = seconds;
+  if (config_.pace) return;
+  const auto blend = [&](double& average, double value, std::int64_t& seen) {
+    average = seen++ == 0 ? value : average + kNew * (value - average);
+  };
+  blend(pace_.step_seconds, seconds, steps_measured_);
+  if (rows >= kManyRows) blend(pace_.token_seconds, seconds / rows, prompts_measured_);
+  pace_.swap_bytes_per_second = swap_.bytes_per_second().value_or(pace_.swap_bytes_per_second);
+  scheduler_.set_pace(pace_);
+}
+
 // The rows are computed: they belong to the cache now.
 void Engine::advance(Sequence& sequence, int rows) {
-  const auto done = static_cast<size_t>(sequence.lease.length());
-  cache_.commit(sequence.lease, std::span(sequence.tokens).subspan(done, static_cast<size_t>(rows)));
-  sequence.record.computed_tokens += rows;
-  ++sequence.record.steps;
+  const Position done = sequence.lease.length();
+  RequestRecord& record = sequence.record;
+  if (sequence.pending() > 1 && record.chunks.size() < RequestRecord::kMostChunks) {
+    record.chunks.push_back({done, rows, step_seconds_});
+  }
+  cache_.commit(sequence.lease,
+                std::span(sequence.tokens).subspan(static_cast<size_t>(done), static_cast<size_t>(rows)));
+  record.computed_tokens += rows;
+  ++record.steps;
+  pin(sequence, PinMoment::kRunning);
+}
+
+// Breakpoints whose last block is full, so that it can be found; at the end, whatever there is.
+void Engine::pin(Sequence& sequence, PinMoment moment) {
+  const std::vector<Breakpoint>& marks = sequence.request.breakpoints;
+  if (!sequence.lease.valid() || config_.mode == EngineConfig::Mode::kRecompute) return;
+  for (; sequence.pinned_breakpoints < marks.size(); ++sequence.pinned_breakpoints) {
+    const Breakpoint& mark = marks[sequence.pinned_breakpoints];
+    const Position end = (mark.tokens + config_.block_tokens - 1) / config_.block_tokens * config_.block_tokens;
+    if (moment == PinMoment::kRunning && sequence.lease.length() < end) return;
+    const double expires = now() + std::chrono::duration<double>(mark.keep).count();
+    if (pins_.hold(cache_, sequence.lease, mark.tokens, expires)) {
+      sequence.record.pinned_tokens = std::max(sequence.record.pinned_tokens, mark.tokens);
+    }
+  }
+}
+
+// The prompt is computed: each further answer draws its own first token from the same logits, and goes its own way.
+void Engine::branch_off(Sequence& sequence, std::span<const float> logits) {
+  for (Sequence::Fork& fork : std::exchange(sequence.forks, {})) {
+    auto twin = std::make_unique<Sequence>(fork.id, sequence.request, OnUpdate{});
+    Sequence& other = *twin;
+    other.become(std::move(fork));
+    other.record = sequence.record;
+    other.record.computed_tokens = 0;
+    other.record.chunks.clear();
+    if (!scheduler_.full()) {
+      other.lease = cache_.fork(sequence.lease);
+      scheduler_.add_running(std::move(twin));
+    } else {
+      scheduler_.add(std::move(twin));
+    }
+    std::vector<float> own(logits.begin(), logits.end());
+    choose_or_fail(other, own);
+  }
+}
+
+void Engine::choose_or_fail(Sequence& sequence, std::span<float> logits) {
+  try {
+    choose(sequence, logits);
+  } catch (const Error& error) {  // one request's trouble is no other's
+    sequence.finish = FinishReason::kFailed;
+    sequence.record.failure = error.what();
+  }
 }
 
 // The next token, and its probabilities where they are asked for: of the model's own logits, before anything else.
@@ -280,13 +441,14 @@ void Engine::choose(Sequence& sequence, std::span<float> logits) {
   sequence.tokens.push_back(token);
   const bool full = static_cast<std::int64_t>(sequence.tokens.size()) >= config_.context;
   if (full || sequence.answered() >= sequence.request.max_tokens) sequence.finish = FinishReason::kLength;
-  if (config_.mode == EngineConfig::Mode::kRecompute) cache_.truncate(sequence.lease, 0);
+  if (config_.mode == EngineConfig::Mode::kRecompute && sequence.lease.valid()) cache_.truncate(sequence.lease, 0);
   if (sequence.finish == FinishReason::kNone) tell(sequence, token);
 }
 
 // The last token travels with the reason why it is the last.
 void Engine::finish_done() {
   for (const std::unique_ptr<Sequence>& sequence : scheduler_.take_finished()) {
+    pin(*sequence, PinMoment::kEnded);
     tell(*sequence, sequence->finish == FinishReason::kLength ? sequence->tokens.back() : -1);
   }
 }

@@ -2,14 +2,20 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "engine/host_swap.h"
+#include "engine/pins.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "kv/cache.h"
@@ -31,7 +37,12 @@ struct EngineConfig {
   std::string eviction = "lru";
   CacheConfig::Reuse reuse = CacheConfig::Reuse::kOn;
   Mode mode = Mode::kCached;
-  SchedulerConfig scheduler;         // max_batch_tokens is bounded by the model's max_rows
+  SchedulerConfig scheduler;                // max_batch_tokens is bounded by the model's max_rows
+  std::optional<std::uint64_t> swap_bytes;  // of host memory for paused requests; nullopt: as much as kv_bytes, at
+                                            // most an eighth of the memory
+  double pinned_share = 0.5;                // of the blocks: breakpoints keep no more
+  std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share; see warm_public_texts()
+  std::optional<Pace> pace;                        // nullopt: measured
   std::uint64_t shuffle_blocks = 0;  // a seed: hand blocks out in another order. No answer may depend on it.
 };
 
@@ -42,15 +53,23 @@ class Engine {
 
   // Throws Error, and changes nothing, when the request is empty, longer than the context, or could never fit.
   RequestId submit(Request request, OnUpdate on_update);
+
+  // The same, with one more answer for each branch; the ids in order, the request's own first.
+  std::vector<RequestId> submit(Request request, OnUpdate on_update, std::vector<Branch> branches);
   void cancel(RequestId id);
   void cancel_all();
 
   // submit() in its parts, for EngineThread: the first two may be called from any thread.
   void check(const Request& request) const;
   RequestId new_id() { return next_id_++; }
-  void start(RequestId id, Request request, OnUpdate on_update);
+  void start(std::span<const RequestId> ids, Request request, OnUpdate on_update, std::vector<Branch> branches);
 
-  void set_share(std::uint32_t tenant, TenantShare share) { cache_.set_share(tenant, share); }
+  // A tenant's share of the pool and of the work, from the next step on.
+  void set_share(std::uint32_t tenant, TenantShare share);
+
+  // Computes the public texts and keeps them: whether a tenant has used one can then not be told from how fast it is.
+  // Requires an idle engine.
+  void warm_public_texts();
 
   bool idle() const { return scheduler_.idle(); }
   void step();  // does nothing when idle
@@ -63,15 +82,30 @@ class Engine {
   using OnLogits = std::function<void(RequestId id, Position position, std::span<const float> logits)>;
   void observe(OnLogits observer) { observer_ = std::move(observer); }
 
+  // Hears of every pause, when it is decided.
+  using OnPause = std::function<void(RequestId id, const Pause& pause)>;
+  void on_pause(OnPause listener) { on_pause_ = std::move(listener); }
+
   std::int64_t context() const { return config_.context; }
   const KvCache& cache() const { return cache_; }
   const KvStorage& storage() const { return storage_; }
   const Scheduler& scheduler() const { return scheduler_; }
   const EngineConfig& config() const { return config_; }
+  const PinBoard& pins() const { return pins_; }
+  const HostSwap& swap() const { return swap_; }
 
  private:
+  double now() const;
+  std::vector<Breakpoint> places_to_keep(const std::vector<Breakpoint>& marks) const;
+  TenantShare share_of(std::uint32_t tenant) const;
+  void forward(const std::vector<PlannedRows>& plan);
+  void measure(int rows, double seconds);
   void advance(Sequence& sequence, int rows);
+  enum class PinMoment : std::uint8_t { kRunning, kEnded };
+  void pin(Sequence& sequence, PinMoment moment);
+  void branch_off(Sequence& sequence, std::span<const float> logits);
   static TokenId draw(Sequence& sequence, std::span<float> logits, Position position);
+  void choose_or_fail(Sequence& sequence, std::span<float> logits);
   void choose(Sequence& sequence, std::span<float> logits);
   void finish_done();
   void tell(const Sequence& sequence, TokenId token) const;
@@ -81,11 +115,21 @@ class Engine {
   EngineConfig config_;
   KvStorage storage_;
   KvCache cache_;
-  Scheduler scheduler_;  // after cache_: its sequences' leases go first
+  HostSwap swap_;
+  PinBoard pins_;        // after cache_, as
+  Scheduler scheduler_;  // these: their leases go first
   std::atomic<RequestId> next_id_{1};
   Batch batch_;
   std::vector<float> logits_;  // [logit rows][vocab] on the host
   OnLogits observer_;
+  OnPause on_pause_;
+  Pace pace_;
+  std::int64_t steps_measured_ = 0;
+  std::int64_t prompts_measured_ = 0;
+  double step_seconds_ = 0;  // of the step that is being carried out
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  mutable std::mutex shares_mutex_;
+  std::map<std::uint32_t, TenantShare> shares_;  // under shares_mutex_: check() is asked by other threads
 };
 
 // The name of everything that decides what a block's bytes are, but its tokens: weights, formats, retention, kernels.

@@ -16,12 +16,18 @@ EngineThread::~EngineThread() {
 }
 
 RequestId EngineThread::submit(Request request, OnUpdate on_update) {
-  engine_.check(request);  // const, and of what never changes: safe while the loop runs
-  const RequestId id = engine_.new_id();
-  post([id, request = std::move(request), on_update = std::move(on_update)](Engine& engine) mutable {
-    engine.start(id, std::move(request), std::move(on_update));
+  return submit(std::move(request), std::move(on_update), {}).front();
+}
+
+std::vector<RequestId> EngineThread::submit(Request request, OnUpdate on_update, std::vector<Branch> branches) {
+  engine_.check(request);  // const, and of what never changes or is locked: safe while the loop runs
+  std::vector<RequestId> ids(1 + branches.size());
+  for (RequestId& id : ids) id = engine_.new_id();
+  post([ids, request = std::move(request), on_update = std::move(on_update),
+        branches = std::move(branches)](Engine& engine) mutable {
+    engine.start(ids, std::move(request), std::move(on_update), std::move(branches));
   });
-  return id;
+  return ids;
 }
 
 void EngineThread::cancel(RequestId id) {

@@ -27,6 +27,7 @@ class EngineThread {
   // From any thread. Throws Error at once for what can never run, as Engine::submit does. The listener is called on
   // the engine's thread: it must be quick, and hand on what it hears.
   RequestId submit(Request request, OnUpdate on_update);
+  std::vector<RequestId> submit(Request request, OnUpdate on_update, std::vector<Branch> branches);
   void cancel(RequestId id);  // takes effect before the next step
 
   // Runs `look` on the engine's thread between two steps and returns its answer: for statistics.

@@ -29,7 +29,7 @@ struct Request {
   std::vector<TokenId> prompt;
   SamplingParams sampling;
   std::int64_t max_tokens = 256;
-  std::vector<TokenId> stop_tokens;  // any of them ends the answer, and is not part of it
+  std::vector<TokenId> stop_tokens;                   // any of them ends the answer, and is not part of it
   std::int64_t min_tokens = 0;                        // no stop token may come before
   std::optional<int> logprobs;                        // tell each token's, and so many of the likeliest
   std::shared_ptr<const TokenConstraint> constraint;  // null: any text. Forked for each answer.
@@ -42,12 +42,42 @@ enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled, kFai
 
 std::string_view name_of(FinishReason reason);  // "stop"
 
+// A time when a request had to let others go first.
+struct Pause {
+  enum class How : std::uint8_t {
+    kRecompute,  // it let go of its blocks; what is evicted meanwhile is computed again
+    kSwap,       // its blocks were copied to host memory, and come back from there
+    kWait,       // it kept its blocks and stood still
+  };
+  How how = How::kRecompute;
+  std::int64_t kept_tokens = 0;  // that need not be computed again, as things stood then
+  std::int64_t of_tokens = 0;
+  double resume_seconds = 0;  // what resuming was estimated to cost
+};
+
+std::string_view name_of(Pause::How how);  // "swap"
+std::string describe(RequestId id,
+                     const Pause& pause);  // "paused request 7, kept 480 of 512 tokens, about 90 ms to resume"
+
+// Several prompt tokens computed in one step.
+struct Chunk {
+  Position position = 0;
+  int tokens = 0;
+  double seconds = 0;  // of the whole step
+};
+
 // What became of a request: its own record, complete once finished.
 struct RequestRecord {
   ReuseReport reuse;                 // of the first open
   std::int64_t computed_tokens = 0;  // rows the model ran for it, recomputation after a preemption included
-  int preemptions = 0;
+  int preemptions = 0;               // pauses but those that only waited
   int steps = 0;
+  double queue_seconds = 0;        // from submit to the first step
+  std::vector<Chunk> chunks;       // of the prompt, and of what a pause lost; the first kMostChunks
+  std::vector<Pause> pauses;       // the first kMostPauses
+  std::int64_t pinned_tokens = 0;  // of the prompt, kept by its breakpoints
+  static constexpr size_t kMostChunks = 1024;
+  static constexpr size_t kMostPauses = 64;
   std::string failure;  // kFailed: what went wrong, and what to do
 };
 
@@ -56,10 +86,16 @@ struct Update {
   TokenId token = -1;  // -1: the answer ended without one more token
   FinishReason finish = FinishReason::kNone;
   const TokenLogprobs* logprobs = nullptr;  // of the token, if asked for; valid during the call
-  const RequestRecord* record = nullptr;  // valid during the call
+  const RequestRecord* record = nullptr;    // valid during the call
 };
 
 // Called on the engine's thread, once for each token and once at the end; may cancel() but not submit().
 using OnUpdate = std::function<void(const Update&)>;
+
+// One more answer to the same prompt: it shares the prompt's blocks, and draws with its own seed.
+struct Branch {
+  std::uint64_t seed = 0;
+  OnUpdate on_update;
+};
 
 }  // namespace kvasir

@@ -5,107 +5,253 @@
 #include "base/check.h"
 
 namespace kvasir {
+namespace {
+
+constexpr std::int64_t kTileRows = 16;  // kernels work on so many rows at once: a chunk ends where a tile does
+
+bool same_space(const Tenant& a, const Tenant& b) { return a.id == b.id && a.secret == b.secret; }
+
+}  // namespace
+
+void Scheduler::add(std::unique_ptr<Sequence> sequence) {
+  sequence->arrival = ++arrivals_;
+  waiting_.arrive(sequence->request.tenant.id);
+  waiting_.put(std::move(sequence));
+}
+
+void Scheduler::add_running(std::unique_ptr<Sequence> sequence) {
+  CHECK(sequence->lease.valid());
+  sequence->arrival = ++arrivals_;
+  waiting_.arrive(sequence->request.tenant.id);
+  running_.push_back(std::move(sequence));
+}
 
 std::vector<PlannedRows> Scheduler::plan(KvCache& cache) {
   std::vector<PlannedRows> plan;
   std::int64_t budget = config_.max_batch_tokens;
   plan_running(cache, budget, plan);
   admit(cache, budget, plan);
+  tell_pauses(cache);
   return plan;
 }
 
-std::int64_t Scheduler::rows_for(const Sequence& sequence, std::int64_t budget) const {
-  std::int64_t rows = std::min(sequence.pending(), budget);
+// A chunk ends where a tile does, and where a breakpoint's last block does: that place can then be kept whole.
+std::int64_t Scheduler::rows_for(const KvCache& cache, const Sequence& sequence, std::int64_t budget) const {
+  const std::int64_t pending = sequence.pending();
+  std::int64_t rows = std::min(pending, budget);
   if (config_.chunk_tokens > 0) rows = std::min<std::int64_t>(rows, config_.chunk_tokens);
+  const Position start = sequence.lease.length();
+  if (rows < pending) {
+    const Position end = (start + rows) / kTileRows * kTileRows;
+    if (end > start) rows = end - start;
+  }
+  const std::int64_t size = cache.block_tokens();
+  for (const Breakpoint& mark : sequence.request.breakpoints) {
+    const Position end = (mark.tokens + size - 1) / size * size;
+    if (end > start && end < start + rows) rows = end - start;
+  }
   return rows;
+}
+
+// Charged at once, so that the next turn is another's.
+void Scheduler::schedule(Sequence& sequence, std::int64_t rows, std::int64_t& budget,
+                         std::vector<PlannedRows>& plan) {
+  plan.push_back({&sequence, static_cast<int>(rows)});
+  budget -= rows;
+  waiting_.serve(sequence.request.tenant.id, rows);
 }
 
 // Two passes: whoever has one token to compute is in the middle of an answer that someone reads.
 void Scheduler::plan_running(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {
-  enum class Pass : std::uint8_t { kAnswering, kCatchingUp };
-  for (const Pass pass : {Pass::kAnswering, Pass::kCatchingUp}) {
-    // make_room may shorten running_ from its end while we walk it from its start.
-    for (size_t i = 0; i < running_.size() && budget > 0; ++i) {
-      Sequence& sequence = *running_[i];
-      const bool answering = sequence.pending() == 1;
-      if (answering != (pass == Pass::kAnswering)) continue;
-      std::int64_t rows = rows_for(sequence, budget);
-      if (!make_room(cache, i, rows)) break;
-      plan.push_back({&sequence, static_cast<int>(rows)});
-      budget -= rows;
+  std::vector<Sequence*> answering;
+  std::vector<Sequence*> catching_up;
+  for (const auto& sequence : running_) {
+    (sequence->pending() == 1 ? answering : catching_up).push_back(sequence.get());
+  }
+  // Prompts share what the answers leave, the least served tenant first.
+  std::ranges::stable_sort(catching_up, {},
+                           [this](const Sequence* s) { return waiting_.served(s->request.tenant.id); });
+  for (const auto* pass : {&answering, &catching_up}) {
+    for (Sequence* sequence : *pass) {
+      if (budget == 0) break;
+      if (!sequence->lease.valid() || sequence->finish != FinishReason::kNone) continue;  // paused for another
+      std::int64_t rows = rows_for(cache, *sequence, budget);
+      if (!make_room(cache, *sequence, rows)) continue;
+      sequence->standing_still = false;
+      schedule(*sequence, rows, budget, plan);
     }
   }
-  // A sequence planned in the first pass may have been preempted in the second.
+  // A sequence planned in the first pass may have been paused in the second.
   std::erase_if(plan, [](const PlannedRows& planned) { return !planned.sequence->lease.valid(); });
 }
 
-// For a sequence that is alone: fewer rows at a time need less room where a window lets go of what lies behind it.
-// One row at a time always fits: the engine refused whatever does not.
-bool Scheduler::reserve_some(KvCache& cache, Sequence& sequence, std::int64_t& rows) {
+// For a sequence that nobody can make room for: pins yield, and fewer rows at a time need less room where a window
+// lets go of what lies behind it.
+bool Scheduler::reserve_alone(KvCache& cache, Sequence& sequence, std::int64_t& rows) {
+  const std::int64_t wanted = rows;
+  const std::uint32_t tenant = sequence.request.tenant.id;
+  while (true) {
+    for (rows = wanted; rows > 0; rows /= 2) {
+      if (cache.reserve(sequence.lease, rows)) return true;
+    }
+    if (pins_ == nullptr || !(pins_->drop_soonest(tenant) || pins_->drop_soonest(std::nullopt))) return false;
+  }
+}
+
+// Reserves rows, letting others pause until it succeeds. False: it had to pause itself.
+bool Scheduler::make_room(KvCache& cache, Sequence& sequence, std::int64_t& rows) {
   while (!cache.reserve(sequence.lease, rows)) {
-    if (rows == 1) return false;
-    rows /= 2;
-  }
-  return true;
-}
-
-// Reserves rows for running_[index], preempting from the end until it succeeds. False: it had to go itself.
-bool Scheduler::make_room(KvCache& cache, size_t index, std::int64_t& rows) {
-  while (!cache.reserve(running_[index]->lease, rows)) {
-    if (running_.size() == 1) {
-      CHECK(reserve_some(cache, *running_[index], rows));
-      return true;
+    const auto choice = choose_pause({cache, running_, sequence, rows, swap_, pace_});
+    if (!choice) {
+      if (reserve_alone(cache, sequence, rows)) return true;
+      // The engine refused what cannot fit: it fitted when it came, and the tenant's limit was lowered since.
+      sequence.finish = FinishReason::kFailed;
+      sequence.record.failure = "the tenant's share of the cache was lowered while the request ran; ask again";
+      return false;
     }
-    const bool itself = running_.size() - 1 == index;
-    preempt_last();
-    if (itself) return false;
+    if (choice->how == Pause::How::kWait) {
+      stand_still(*choice);
+      return false;
+    }
+    pause(cache, *choice);
+    if (choice->who == &sequence) return false;
   }
   return true;
 }
 
-void Scheduler::preempt_last() {
-  std::unique_ptr<Sequence> sequence = std::move(running_.back());
-  running_.pop_back();
+void Scheduler::stand_still(const PauseChoice& choice) {
+  if (choice.who->standing_still) return;
+  choice.who->standing_still = true;
+  ++counts_.waits;
+  paused_.push_back({choice.who, {Pause::How::kWait, 0, 0, choice.seconds}});
+}
+
+void Scheduler::pause(KvCache& cache, const PauseChoice& choice) {
+  const auto place = std::ranges::find(running_, choice.who, [](const auto& s) { return s.get(); });
+  std::unique_ptr<Sequence> sequence = std::move(*place);
+  running_.erase(place);
+  if (choice.how == Pause::How::kSwap) {
+    sequence->saved = swap_->save(cache, sequence->lease);
+    ++counts_.swaps;
+  } else {
+    ++counts_.recomputes;
+  }
   sequence->lease = KvLease();
+  sequence->standing_still = false;
   ++sequence->record.preemptions;
-  ++preemptions_;
-  waiting_.push_front(std::move(sequence));
+  paused_.push_back({sequence.get(), {choice.how, 0, 0, choice.seconds}});
+  waiting_.put(std::move(sequence));
 }
 
-// Whether all its tokens and one block more for everybody would fit now: admitting less would only preempt it again.
+// Said once the others have taken what they needed: only then is it known how much is left.
+void Scheduler::tell_pauses(const KvCache& cache) {
+  for (auto& [sequence, pause] : std::exchange(paused_, {})) {
+    pause.of_tokens = static_cast<std::int64_t>(sequence->tokens.size()) - 1;
+    pause.kept_tokens = pause.of_tokens;
+    if (pause.how == Pause::How::kRecompute) {
+      if (!sequence->lease.valid()) pause.kept_tokens = cache.reusable(sequence->tokens, sequence->request.tenant);
+      pause.resume_seconds = static_cast<double>(pause.of_tokens - pause.kept_tokens) * pace_.token_seconds;
+    }
+    if (sequence->record.pauses.size() < RequestRecord::kMostPauses) sequence->record.pauses.push_back(pause);
+    told_.emplace_back(sequence->id, pause);
+  }
+}
+
+// Whether all its tokens and one block more for everybody would fit now: admitting less would only pause it again.
 // What it can share with the cache is only looked up when it would not fit without.
-bool Scheduler::has_room_for(const KvCache& cache, const Sequence& sequence) const {
-  const auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
-  const auto fits = [&](std::int64_t blocks) {
+Scheduler::Admitted Scheduler::room_for(const KvCache& cache, const Sequence& sequence) const {
+  const Tenant& tenant = sequence.request.tenant;
+  const std::int64_t blocks =
+      (static_cast<std::int64_t>(sequence.tokens.size()) + cache.block_tokens()) / cache.block_tokens();
+  const auto verdict = [&](std::int64_t needed) {
+    Admitted worst = Admitted::kYes;
     for (size_t g = 0; g < cache.groups(); ++g) {
-      if (blocks + running() > cache.pool(g).available()) return false;
+      if (needed + running() > cache.pool(g).available()) return Admitted::kNoRoom;
+      if (needed > cache.available(g, tenant.id)) worst = Admitted::kOverQuota;
     }
-    return true;
+    return worst;
   };
-  const std::int64_t blocks = (tokens + cache.block_tokens()) / cache.block_tokens();
+  const Admitted without = verdict(blocks);
+  if (without == Admitted::kYes) return without;
   // A shared block may be one that nobody holds: it is then no longer available, but neither has it to be found.
-  return fits(blocks) ||
-         fits(blocks - cache.reusable(sequence.tokens, sequence.request.tenant) / cache.block_tokens());
+  return verdict(blocks - cache.reusable(sequence.tokens, tenant) / cache.block_tokens());
 }
 
-void Scheduler::admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {
-  while (!waiting_.empty() && budget > 0 && running() < config_.max_sequences) {
-    Sequence& sequence = *waiting_.front();
-    if (!running_.empty() && !has_room_for(cache, sequence)) return;
-    KvCache::Opened opened = cache.open(sequence.tokens, sequence.request.tenant);
-    sequence.lease = std::move(opened.lease);
-    std::int64_t rows = rows_for(sequence, budget);
-    const bool alone = running_.empty();
-    if (!(alone ? reserve_some(cache, sequence, rows) : cache.reserve(sequence.lease, rows))) {
-      CHECK(!alone);
-      sequence.lease = KvLease();
-      return;
+// Two requests with one beginning that come together would compute it twice: the second waits, and shares.
+bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const {
+  if (!cache.reuses()) return false;
+  const std::int64_t size = cache.block_tokens();
+  return std::ranges::any_of(running_, [&](const std::unique_ptr<Sequence>& other) {
+    if (other->pending() <= 1 || other->finish != FinishReason::kNone) return false;
+    if (!same_space(other->request.tenant, sequence.request.tenant)) return false;
+    const std::span<const TokenId> mine(sequence.tokens.data(), sequence.tokens.size() - 1);
+    const auto agreed = std::ranges::mismatch(mine, other->tokens).in1 - mine.begin();
+    return agreed / size * size > other->lease.length();
+  });
+}
+
+Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget,
+                                         std::vector<PlannedRows>& plan) {
+  if (prompt_is_being_computed(cache, sequence)) {
+    if (!std::exchange(sequence.held_back, true)) ++counts_.held_back;
+    return Admitted::kHeldBack;
+  }
+  const bool alone = running_.empty();
+  if (!alone) {
+    if (const Admitted room = room_for(cache, sequence); room != Admitted::kYes) return room;
+  }
+  KvCache::Opened opened = cache.open(sequence.tokens, sequence.request.tenant, sequence.id);
+  sequence.lease = std::move(opened.lease);
+  if (sequence.saved) {
+    swap_->restore(cache, sequence.lease, sequence.tokens, *sequence.saved);
+    sequence.saved = nullptr;
+  }
+  std::int64_t rows = rows_for(cache, sequence, budget);
+  const bool reserved = alone ? reserve_alone(cache, sequence, rows) : cache.reserve(sequence.lease, rows);
+  if (!reserved) {
+    sequence.lease = KvLease();
+    if (!alone) return Admitted::kNoRoom;
+    sequence.finish = FinishReason::kFailed;
+    sequence.record.failure = "the tenant's share of the cache was lowered while the request waited; ask again";
+    return Admitted::kHeldBack;
+  }
+  if (sequence.record.steps == 0) {
+    sequence.record.reuse = opened.report;
+    sequence.record.queue_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.submitted).count();
+  }
+  schedule(sequence, rows, budget, plan);
+  return Admitted::kYes;
+}
+
+// The tenant's first request that is not held back.
+Scheduler::Admitted Scheduler::admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget,
+                                         std::vector<PlannedRows>& plan) {
+  for (size_t i = 0; i < queue.size(); ++i) {
+    if (queue[i]->finish != FinishReason::kNone) continue;
+    const Admitted admitted = try_admit(cache, *queue[i], budget, plan);
+    if (admitted == Admitted::kHeldBack) continue;
+    if (admitted == Admitted::kYes) {
+      running_.push_back(std::move(queue[i]));
+      queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(i));
     }
-    if (sequence.record.steps == 0) sequence.record.reuse = opened.report;
-    plan.push_back({&sequence, static_cast<int>(rows)});
-    budget -= rows;
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    return admitted;
+  }
+  return Admitted::kHeldBack;
+}
+
+// By tenant in turn. A request without room stops everybody, or those with small ones would pass it for ever; one
+// over its tenant's quota stops only its tenant.
+void Scheduler::admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {
+  std::vector<std::uint32_t> passed;
+  while (budget > 0 && !full()) {
+    const std::vector<std::uint32_t> turns = waiting_.order();
+    const auto next = std::ranges::find_if(
+        turns, [&](std::uint32_t tenant) { return std::ranges::find(passed, tenant) == passed.end(); });
+    if (next == turns.end()) return;
+    const Admitted admitted = admit_one(cache, waiting_.queue(*next), budget, plan);
+    if (admitted == Admitted::kNoRoom) return;
+    if (admitted != Admitted::kYes) passed.push_back(*next);
   }
 }
 
@@ -118,25 +264,27 @@ std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {
     std::erase(queue, nullptr);
   };
   take_from(running_);
-  take_from(waiting_);
+  waiting_.each(take_from);
+  for (const auto& sequence : finished) waiting_.leave(sequence->request.tenant.id);
   return finished;
 }
 
 std::vector<RequestId> Scheduler::ids() const {
   std::vector<RequestId> out;
-  for (const auto& sequence : running_) out.push_back(sequence->id);
-  for (const auto& sequence : waiting_) out.push_back(sequence->id);
+  each([&out](const Sequence& sequence) { out.push_back(sequence.id); });
   return out;
 }
 
 Sequence* Scheduler::find(RequestId id) {
-  for (auto& sequence : running_) {
-    if (sequence->id == id) return sequence.get();
-  }
-  for (auto& sequence : waiting_) {
-    if (sequence->id == id) return sequence.get();
-  }
-  return nullptr;
+  Sequence* found = nullptr;
+  const auto look_in = [&](auto& queue) {
+    for (auto& sequence : queue) {
+      if (sequence->id == id) found = sequence.get();
+    }
+  };
+  look_in(running_);
+  if (found == nullptr) waiting_.each(look_in);
+  return found;
 }
 
 }  // namespace kvasir

@@ -1,17 +1,21 @@
 // Who runs how many tokens in the next step.
 //
 // Running sequences come first, those with a single token to compute before those still catching up; then waiting
-// ones in the order they came. When blocks run out the youngest running sequence is preempted: it lets go of its
-// lease, its full blocks stay in the cache to be found again by key, and it waits at the head of the queue. The
-// oldest is never preempted, so every step moves someone towards the end.
+// ones, by tenant in turn (tenant_queues.h). When blocks run out somebody pauses (pause_choice.h): it lets go of its
+// lease, its full blocks stay in the cache to be found again by key or go to host memory, and it waits in its old
+// place. A request whose prompt another one is just computing is held back until it can share the result.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "engine/pause_choice.h"
+#include "engine/pins.h"
 #include "engine/sequence.h"
+#include "engine/tenant_queues.h"
 #include "kv/cache.h"
 
 namespace kvasir {
@@ -27,12 +31,28 @@ struct PlannedRows {
   int rows = 0;  // the next tokens of the sequence, reserved in its lease
 };
 
+// What it did since it was made.
+struct SchedulerCounts {
+  std::int64_t recomputes = 0;
+  std::int64_t swaps = 0;
+  std::int64_t waits = 0;
+  std::int64_t held_back = 0;  // requests that waited for another's prompt
+};
+
 class Scheduler {
  public:
   explicit Scheduler(SchedulerConfig config) : config_(config) {}
 
-  void add(std::unique_ptr<Sequence> sequence) { waiting_.push_back(std::move(sequence)); }
-  void add_running(std::unique_ptr<Sequence> sequence) { running_.push_back(std::move(sequence)); }  // has a lease
+  // Both may be missing; what is given outlives the scheduler.
+  void use(HostSwap* swap, PinBoard* pins) {
+    swap_ = swap;
+    pins_ = pins;
+  }
+  void set_pace(const Pace& pace) { pace_ = pace; }
+  void set_weight(std::uint32_t tenant, double weight) { waiting_.set_weight(tenant, weight); }
+
+  void add(std::unique_ptr<Sequence> sequence);
+  void add_running(std::unique_ptr<Sequence> sequence);  // has a lease
   std::vector<PlannedRows> plan(KvCache& cache);
 
   // Takes out what has finished, wherever it is, and hands it to the caller.
@@ -40,24 +60,60 @@ class Scheduler {
   Sequence* find(RequestId id);
   std::vector<RequestId> ids() const;  // of all that run or wait
 
+  // Every pause since the last call, in order.
+  std::vector<std::pair<RequestId, Pause>> take_pauses() { return std::exchange(told_, {}); }
+
+  template <class Visit>
+  void each(Visit visit) const {  // every sequence: those that run, then those that wait
+    for (const auto& sequence : running_) visit(*sequence);
+    waiting_.each([&](const auto& queue) {
+      for (const auto& sequence : queue) visit(*sequence);
+    });
+  }
+
+  template <class Visit>
+  void each_to_change(Visit visit) {
+    for (auto& sequence : running_) visit(*sequence);
+    waiting_.each([&](auto& queue) {
+      for (auto& sequence : queue) visit(*sequence);
+    });
+  }
+
   bool idle() const { return running_.empty() && waiting_.empty(); }
+  bool full() const { return running() >= config_.max_sequences; }
   std::int64_t running() const { return static_cast<std::int64_t>(running_.size()); }
-  std::int64_t waiting() const { return static_cast<std::int64_t>(waiting_.size()); }
-  std::int64_t preemptions() const { return preemptions_; }
+  std::int64_t waiting() const { return waiting_.size(); }
+  std::int64_t preemptions() const { return counts_.recomputes + counts_.swaps; }
+  const SchedulerCounts& counts() const { return counts_; }
 
  private:
-  std::int64_t rows_for(const Sequence& sequence, std::int64_t budget) const;
-  static bool reserve_some(KvCache& cache, Sequence& sequence, std::int64_t& rows);
-  bool make_room(KvCache& cache, size_t index, std::int64_t& rows);
-  void preempt_last();
+  enum class Admitted : std::uint8_t { kYes, kHeldBack, kOverQuota, kNoRoom };
+
+  std::int64_t rows_for(const KvCache& cache, const Sequence& sequence, std::int64_t budget) const;
+  bool reserve_alone(KvCache& cache, Sequence& sequence, std::int64_t& rows);
+  bool make_room(KvCache& cache, Sequence& sequence, std::int64_t& rows);
+  void pause(KvCache& cache, const PauseChoice& choice);
+  void stand_still(const PauseChoice& choice);
+  void tell_pauses(const KvCache& cache);
   void plan_running(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan);
   void admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan);
-  bool has_room_for(const KvCache& cache, const Sequence& sequence) const;
+  void schedule(Sequence& sequence, std::int64_t rows, std::int64_t& budget, std::vector<PlannedRows>& plan);
+  Admitted admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget,
+                     std::vector<PlannedRows>& plan);
+  Admitted try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget, std::vector<PlannedRows>& plan);
+  Admitted room_for(const KvCache& cache, const Sequence& sequence) const;
+  bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
 
   SchedulerConfig config_;
-  std::vector<std::unique_ptr<Sequence>> running_;  // oldest first
-  std::deque<std::unique_ptr<Sequence>> waiting_;   // next first
-  std::int64_t preemptions_ = 0;
+  HostSwap* swap_ = nullptr;
+  PinBoard* pins_ = nullptr;
+  Pace pace_;
+  std::vector<std::unique_ptr<Sequence>> running_;  // in the order they were admitted
+  TenantQueues waiting_;
+  std::uint64_t arrivals_ = 0;
+  SchedulerCounts counts_;
+  std::vector<std::pair<Sequence*, Pause>> paused_;  // in this plan
+  std::vector<std::pair<RequestId, Pause>> told_;
 };
 
 }  // namespace kvasir

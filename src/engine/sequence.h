@@ -1,9 +1,13 @@
 // One request while it runs: its tokens, how many of them are in the cache, and how to choose the next.
 #pragma once
 
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "engine/host_swap.h"
 #include "engine/request.h"
 #include "kv/lease.h"
 
@@ -26,10 +30,30 @@ struct Sequence {
   OnUpdate on_update;
   std::vector<TokenId> tokens;  // prompt and answer
   Sampler sampler;
-  KvLease lease;  // invalid while waiting
+  KvLease lease;                       // invalid while waiting
+  std::unique_ptr<SavedBlocks> saved;  // while paused, if it was swapped out
+  std::uint64_t arrival = 0;           // the smaller came first; set by the scheduler
+  bool standing_still = false;         // it waits for blocks, and keeps those it has
+  bool held_back = false;              // it waited for another's prompt
+  std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
+  struct Fork {
+    RequestId id = 0;
+    Branch branch;
+  };
+  std::vector<Fork> forks;                // more answers to the same prompt, until the first token
+  size_t pinned_breakpoints = 0;          // of the request's, in order
   std::optional<TokenLogprobs> logprobs;  // of the newest token, where asked for
   RequestRecord record;
   FinishReason finish = FinishReason::kNone;
+
+  // It answers another branch of the same request from now on. Requires that it has answered nothing yet.
+  void become(Fork fork) {
+    id = fork.id;
+    on_update = std::move(fork.branch.on_update);
+    request.sampling.seed = fork.branch.seed;
+    sampler = Sampler(request.sampling, request.prompt);
+    if (request.constraint) sampler.constrain(request.constraint->fork());
+  }
 
   std::int64_t pending() const {  // tokens whose K and V are not in the cache
     return static_cast<std::int64_t>(tokens.size()) - (lease.valid() ? lease.length() : 0);

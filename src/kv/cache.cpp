@@ -40,27 +40,39 @@ std::span<const TokenId> KvCache::slot_tokens(std::span<const TokenId> tokens, s
 // --- reserve
 // --------------------------------------------------------------------------------------------------------
 
-std::optional<KvCache::Need> KvCache::need_of(const LeaseState& state, size_t group, Position target) const {
+KvCache::Need KvCache::need_of(const LeaseState& state, size_t group, Position target) const {
   const BlockPool& pool = groups_[group].pool;
   const BlockTable& table = state.tables[group];
   const auto length = static_cast<Position>(state.tokens.size());
-  const OwnerId owner = owner_of(state.tenant.id);
   Need need;
-  const std::int64_t slots = blocks_holding(target, config_.block_tokens);
-  need.blocks = std::max<std::int64_t>(slots - table.slots(), 0);
+  need.blocks = std::max<std::int64_t>(blocks_holding(target, config_.block_tokens) - table.slots(), 0);
   need.public_blocks = std::clamp<std::int64_t>(state.public_slots - table.slots(), 0, need.blocks);
-  const auto fits = [&](std::int64_t blocks) {
-    return blocks - need.public_blocks <= pool.available(owner) && blocks <= pool.available();
-  };
-  if (length % config_.block_tokens != 0 && target > length) {
-    const BlockId tail = table.at(length / config_.block_tokens);
-    const bool shared = pool.refs(tail) > 1;
-    if (shared || groups_[group].index.published(tail)) need.tail = Need::Tail::kCopy;
-    if (need.tail == Need::Tail::kCopy && !shared && !fits(need.blocks + 1)) need.tail = Need::Tail::kSteal;
-  }
-  if (need.tail == Need::Tail::kCopy) ++need.blocks;
-  if (!fits(need.blocks)) return std::nullopt;
+  if (length % config_.block_tokens == 0 || target == length) return need;
+  const BlockId tail = table.at(length / config_.block_tokens);
+  const bool shared = pool.refs(tail) > 1;
+  if (!shared && !groups_[group].index.published(tail)) return need;
+  Need with_copy = need;
+  with_copy.tail = Need::Tail::kCopy;
+  ++with_copy.blocks;
+  if (shared || shortage_of(state, group, with_copy) == Shortage::kNone) return with_copy;
+  need.tail = Need::Tail::kSteal;
   return need;
+}
+
+KvCache::Shortage KvCache::shortage_of(const LeaseState& state, size_t group, const Need& need) const {
+  const BlockPool& pool = groups_[group].pool;
+  if (need.blocks > pool.available()) return Shortage::kPool;
+  const bool within = need.blocks - need.public_blocks <= pool.available(owner_of(state.tenant.id));
+  return within ? Shortage::kNone : Shortage::kQuota;
+}
+
+KvCache::Shortage KvCache::shortage(const KvLease& lease, std::int64_t tokens) const {
+  Shortage worst = Shortage::kNone;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const Need need = need_of(*lease.state_, g, lease.length() + tokens);
+    worst = std::max(worst, shortage_of(*lease.state_, g, need));
+  }
+  return worst;
 }
 
 bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
@@ -69,9 +81,8 @@ bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
   const Position target = lease.length() + tokens;
   std::vector<Need> needs;
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const std::optional<Need> need = need_of(state, g, target);
-    if (!need) return false;
-    needs.push_back(*need);
+    needs.push_back(need_of(state, g, target));
+    if (shortage_of(state, g, needs.back()) != Shortage::kNone) return false;
   }
   ++tick_;
   for (size_t g = 0; g < groups_.size(); ++g) {
@@ -190,6 +201,7 @@ void KvCache::drop_unneeded(LeaseState& state, size_t g) {
 
 void KvCache::truncate(KvLease& lease, Position length) {
   CHECK(lease.valid() && lease.cache_ == this && length >= 0 && length <= lease.length());
+  CHECK(may_truncate(lease, length));
   LeaseState& state = *lease.state_;
   ++tick_;
   const std::int64_t keep = blocks_holding(length, config_.block_tokens);
@@ -200,17 +212,23 @@ void KvCache::truncate(KvLease& lease, Position length) {
       table.drop_last();
       if (last != kNoBlock) let_go(groups_[g], last);
     }
-    // A window that slid on cannot slide back: the caller may not return to where a dropped block is needed.
-    const std::int64_t size = config_.block_tokens;
-    for (std::int64_t slot = 0; slot < keep; ++slot) {
-      const bool needed = groups_[g].config.retention.needed(slot * size, slot * size + size - 1, length);
-      CHECK(!(table.hole(slot) && needed));
-    }
     state.dropped_upto[g] = std::min(state.dropped_upto[g], keep);
   }
   state.tokens.resize(static_cast<size_t>(length));
   state.keys.resize(static_cast<size_t>(length / config_.block_tokens));
   end_public(state, length / config_.block_tokens);
+}
+
+bool KvCache::may_truncate(const KvLease& lease, Position length) const {
+  const std::int64_t size = config_.block_tokens;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].config.retention.full()) continue;
+    for (std::int64_t slot = 0; slot * size < length; ++slot) {
+      const bool needed = groups_[g].config.retention.needed(slot * size, slot * size + size - 1, length);
+      if (needed && lease.table(g).hole(slot)) return false;
+    }
+  }
+  return true;
 }
 
 KvLease KvCache::fork(const KvLease& lease) {

@@ -104,12 +104,14 @@ class KvCache {
   bool reserve(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   void truncate(KvLease& lease, Position length);
+  bool may_truncate(const KvLease& lease, Position length) const;  // a window that slid on cannot slide back
   KvLease fork(const KvLease& lease);
   std::vector<BlockCopy> take_copies();
 
   // Seconds on any clock that only goes forward, for what is told of the past. Decides nothing.
   void set_clock(double seconds) { now_ = seconds; }
 
+  bool reuses() const { return config_.reuse == CacheConfig::Reuse::kOn; }
   int block_tokens() const { return config_.block_tokens; }
   size_t groups() const { return groups_.size(); }
   const BlockPool& pool(size_t group) const { return groups_[group].pool; }
@@ -124,6 +126,9 @@ class KvCache {
   std::int64_t available(size_t group, std::uint32_t tenant) const {
     return groups_[group].pool.available(owner_of(tenant));
   }
+  // Why reserve() would refuse so many tokens.
+  enum class Shortage : std::uint8_t { kNone, kQuota, kPool };
+  Shortage shortage(const KvLease& lease, std::int64_t tokens) const;
   // How many blocks nobody but this lease holds, in all groups: what letting go of it would make available.
   std::int64_t private_blocks(const KvLease& lease) const;
 
@@ -131,8 +136,9 @@ class KvCache {
   void listen() { listening_ = true; }
   std::vector<CacheEvent> take_events();
 
-  // Whether a tenant's sequence of this length could ever be held, were it alone.
-  bool fits_alone(Position length, std::uint32_t tenant = 0) const;
+  // Whether a sequence of this length could ever be held, were it alone, by a tenant with this share. Of what never
+  // changes: may be asked from any thread.
+  bool fits_alone(Position length, const TenantShare& share = {}) const;
 
   // Recounts everything from the leases up. Nothing, or the first thing that is wrong. O(blocks); callable any time.
   std::optional<std::string> problem() const;
@@ -187,7 +193,8 @@ class KvCache {
   void pin(const Found& found, std::span<const TokenId> tokens, LeaseState& state);
   void release(LeaseState& state);
 
-  std::optional<Need> need_of(const LeaseState& state, size_t group, Position target) const;
+  Need need_of(const LeaseState& state, size_t group, Position target) const;
+  Shortage shortage_of(const LeaseState& state, size_t group, const Need& need) const;
   void make_tail_writable(LeaseState& state, size_t group, Need::Tail how);
   BlockId take(size_t group, const LeaseState& state, std::int64_t slot);
   void forget(size_t group, BlockId block, const PrefixIndex::Eviction& why);

@@ -6,15 +6,23 @@
 
 namespace kvasir {
 
+namespace {
+
+BlockPool::Limits limits_of(const TenantShare& share, std::int64_t pool_blocks) {
+  const auto blocks = static_cast<double>(pool_blocks);
+  BlockPool::Limits limits;
+  limits.guaranteed = static_cast<std::int64_t>(std::floor(std::clamp(share.guaranteed, 0.0, 1.0) * blocks));
+  if (share.most < 1) limits.most = std::max<std::int64_t>(1, static_cast<std::int64_t>(share.most * blocks));
+  return limits;
+}
+
+}  // namespace
+
 OwnerId KvCache::owner_of(std::uint32_t tenant) { return tenant + 1; }
 
 void KvCache::set_share(std::uint32_t tenant, TenantShare share) {
   for (Group& group : groups_) {
-    const auto blocks = static_cast<double>(group.pool.size());
-    BlockPool::Limits limits;
-    limits.guaranteed = static_cast<std::int64_t>(std::floor(std::clamp(share.guaranteed, 0.0, 1.0) * blocks));
-    if (share.most < 1) limits.most = std::max<std::int64_t>(1, static_cast<std::int64_t>(share.most * blocks));
-    group.pool.set_limits(owner_of(tenant), limits);
+    group.pool.set_limits(owner_of(tenant), limits_of(share, group.pool.size()));
   }
 }
 
@@ -33,7 +41,7 @@ bool KvCache::over_guarantee(std::uint32_t tenant) const {
   return std::ranges::any_of(groups_, [&](const Group& g) { return g.pool.over_guarantee(owner_of(tenant)); });
 }
 
-bool KvCache::fits_alone(Position length, std::uint32_t tenant) const {
+bool KvCache::fits_alone(Position length, const TenantShare& share) const {
   return std::ranges::all_of(groups_, [&](const Group& group) {
     const Retention& kept = group.config.retention;
     const auto holding = [this](Position tokens) {
@@ -44,7 +52,7 @@ bool KvCache::fits_alone(Position length, std::uint32_t tenant) const {
       // A window may begin inside a block and end inside another, and one more is being written.
       blocks = std::min(blocks, holding(kept.window) + 2 + holding(kept.sinks));
     }
-    return blocks <= std::min(group.pool.size(), group.pool.limits(owner_of(tenant)).most);
+    return blocks <= std::min(group.pool.size(), limits_of(share, group.pool.size()).most);
   });
 }
 

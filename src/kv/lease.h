@@ -42,6 +42,8 @@ class KvLease {
   bool valid() const { return state_ != nullptr; }
   Position length() const { return static_cast<Position>(state_->tokens.size()); }
   std::span<const TokenId> tokens() const { return state_->tokens; }
+  const Tenant& tenant() const { return state_->tenant; }
+  std::span<const Key256> keys() const { return state_->keys; }  // of the full blocks
   const BlockTable& table(size_t group) const { return state_->tables[group]; }
 
  private:

@@ -146,7 +146,7 @@ TEST_F(EngineTest, ARequestLargerThanThePoolIsRefusedAndTheNextOneRuns) {
   const auto group = kv_groups(model_->config(), KvFormat::kF16, KvFormat::kF16)[0];
   config.kv_bytes = static_cast<std::uint64_t>(3 * make_layout(group, 16).block_bytes());
   Engine engine(*backend_, *model_, config);
-  EXPECT_NE(refusal(engine, request({1, 2, 3}, 60)).find("need more blocks than the cache has (3 of 16 tokens)"),
+  EXPECT_NE(refusal(engine, request({1, 2, 3}, 60)).find("need more than the cache's 3 blocks of 16 tokens"),
             std::string::npos);
   Heard heard;
   engine.submit(request({1, 2, 3}, 45), into(heard));

@@ -209,7 +209,7 @@ TEST(Cache, ALoneLeaseReachesWhateverFitsAlone) {
     Player player = any_player(Groups::kAny);
     play_all(player, program);
     std::int64_t length = *rc::gen::inRange(1, 12 * 16 + 1);
-    while (!player.world.cache().fits_alone(length)) --length;
+    while (!player.world.cache().fits_alone(length, player.world.share(0))) --length;
     if (length > 0) alone_to(player, player.prompt(last), length);
   });
 }

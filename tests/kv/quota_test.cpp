@@ -68,8 +68,8 @@ TEST(Quota, WhoHasTheMostGetsBackItsOwnAndNoMore) {
   world.open(text_from(300, 24), 1);
   EXPECT_FALSE(world.write(0, text_from(300, 24)));  // six blocks
   EXPECT_TRUE(world.write(0, text_from(300, 20)));
-  EXPECT_FALSE(world.cache().fits_alone(21, 1));
-  EXPECT_TRUE(world.cache().fits_alone(20, 1));
+  EXPECT_FALSE(world.cache().fits_alone(21, {0, 0.5, 1}));
+  EXPECT_TRUE(world.cache().fits_alone(20, {0, 0.5, 1}));
   EXPECT_EQ(world.wrong(), "");
 }
 

@@ -57,6 +57,10 @@ class World {
   const std::string& wrong() const { return wrong_; }
 
   KvCache& cache() { return *cache_; }
+  TenantShare share(std::uint32_t tenant) const {
+    const auto found = config_.shares.find(tenant);
+    return found == config_.shares.end() ? TenantShare{} : found->second;
+  }
   size_t leases() const { return held_.size(); }
   const KvLease& lease(size_t i) const { return held_[i].lease; }
   const Text& text(size_t i) const { return held_[i].text; }

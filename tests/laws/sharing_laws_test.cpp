@@ -102,7 +102,8 @@ TEST_P(SharingLaw, AForkEqualsTheSameTokensComputedAnew) {
   EXPECT_GE(engine.cache().stats().copied_blocks, 1);
 }
 
-TEST_P(SharingLaw, TwoThatComputeTheSamePrefixAtOnceShareItAndAgree) {
+// The second waits until the first has computed what both begin with.
+TEST_P(SharingLaw, TwoThatComeWithTheSamePrefixComputeItOnceAndAgree) {
   config_.scheduler.max_batch_tokens = 64;
   Engine engine = world_.engine(config_);
   Recorder recorder(engine);
@@ -113,7 +114,60 @@ TEST_P(SharingLaw, TwoThatComputeTheSamePrefixAtOnceShareItAndAgree) {
   engine.run();
   EXPECT_EQ(recorder.of(first), run_alone(world_, world_.config(), one));
   EXPECT_EQ(recorder.of(second), run_alone(world_, world_.config(), two));
-  EXPECT_GT(engine.cache().stats().deduplicated_blocks, 0);
+  EXPECT_EQ(engine.scheduler().counts().held_back, 1);
+  if (GetParam().windows.empty()) {
+    EXPECT_GE(recorder.of(second).record.reuse.reused_tokens, 48);
+  }
+}
+
+// Further answers to a prompt draw from the same logits, and then go their own way through shared blocks.
+TEST_P(SharingLaw, EachBranchEqualsTheSameRequestWithItsSeed) {
+  Engine engine = world_.engine(config_);
+  Recorder recorder(engine);
+  const std::vector<TokenId> prompt = some_tokens(53, 12);
+  const std::vector<RequestId> ids = engine.submit(request_of(prompt, 14, 1), recorder.listener(),
+                                                   {{2, recorder.listener()}, {3, recorder.listener()}});
+  engine.run();
+  ASSERT_EQ(ids.size(), 3U);
+  std::int64_t computed = 0;
+  for (std::uint64_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(recorder.of(ids[i]), run_alone(world_, config_, request_of(prompt, 14, i + 1))) << i;
+    computed += recorder.of(ids[i]).record.computed_tokens;
+  }
+  EXPECT_EQ(computed, 53 + 3 * 13);  // the prompt once
+}
+
+TEST_P(SharingLaw, APinnedPrefixSurvivesPressureAndEqualsCold) {
+  Request marked = request_of(some_tokens(40, 13), 10);
+  marked.breakpoints.push_back({40, std::chrono::seconds(300)});
+  const Request one = request_of(some_tokens(70, 14), 20);
+  const Request two = request_of(some_tokens(70, 15), 20);
+  config_.kv_bytes = world_.bytes_for(9);  // three for the pin, six for each of the others
+  Request again = marked;
+  again.prompt.push_back(7);
+  const Trace pinned = after({marked, one, two}, again);
+  EXPECT_EQ(pinned, run_alone(world_, world_.config(), again));
+  EXPECT_GE(pinned.record.reuse.reused_tokens, 40) << describe(pinned.record.reuse);
+  marked.breakpoints.clear();
+  EXPECT_LT(after({marked, one, two}, again).record.reuse.reused_tokens, 40);  // it was the pin that kept it
+}
+
+TEST_P(SharingLaw, APublicTextSharedByTenantsEqualsCold) {
+  config_.public_texts.push_back(some_tokens(50, 15));
+  Engine engine = world_.engine(config_);
+  engine.warm_public_texts();
+  Recorder recorder(engine);
+  std::vector<TokenId> prompt = some_tokens(50, 15);
+  for (const TokenId token : some_tokens(20, 16)) prompt.push_back(token);
+  for (std::uint32_t tenant = 1; tenant <= 2; ++tenant) {
+    Request request = request_of(prompt, 10, tenant);
+    request.tenant.id = tenant;
+    request.tenant.secret.bytes.fill(static_cast<std::uint8_t>(tenant));
+    const RequestId id = recorder.submit(request);
+    engine.run();
+    EXPECT_EQ(recorder.of(id), run_alone(world_, world_.config(), request));
+    EXPECT_EQ(recorder.of(id).record.reuse.reused_tokens, 48) << describe(recorder.of(id).record.reuse);
+  }
 }
 
 TEST_P(SharingLaw, EveryEvictionPolicyGivesTheSameAnswer) {

@@ -1,0 +1,101 @@
+#include "engine/host_swap.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+
+namespace kvasir {
+namespace {
+
+std::int64_t slots_written(const KvCache& cache, const KvLease& lease) {
+  return (lease.length() + cache.block_tokens() - 1) / cache.block_tokens();
+}
+
+// The first slot that somebody would have to keep for this lease: every later one is saved with it.
+std::int64_t first_private_slot(const KvCache& cache, const KvLease& lease) {
+  const std::int64_t slots = slots_written(cache, lease);
+  std::int64_t first = slots;
+  for (size_t g = 0; g < cache.groups(); ++g) {
+    for (std::int64_t slot = 0; slot < first; ++slot) {
+      const BlockId block = lease.table(g).at(slot);
+      if (block != kNoBlock && cache.pool(g).refs(block) == 1) first = slot;
+    }
+  }
+  return first;
+}
+
+bool has_holes(const KvCache& cache, const KvLease& lease, std::int64_t from) {
+  for (size_t g = 0; g < cache.groups(); ++g) {
+    for (std::int64_t slot = from; slot < slots_written(cache, lease); ++slot) {
+      if (lease.table(g).hole(slot)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+SavedBlocks::SavedBlocks(std::shared_ptr<std::uint64_t> counter, std::uint64_t size)
+    : used_(std::move(counter)), bytes_(size) {
+  *used_ += bytes_;
+}
+
+SavedBlocks::~SavedBlocks() { *used_ -= bytes_; }
+
+std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) const {
+  const std::int64_t first = first_private_slot(cache, lease);
+  if (has_holes(cache, lease, first)) return 0;
+  std::uint64_t bytes = 0;
+  for (size_t g = 0; g < cache.groups(); ++g) {
+    bytes += static_cast<std::uint64_t>((slots_written(cache, lease) - first) * storage_.layout(g).block_bytes());
+  }
+  return bytes;
+}
+
+void HostSwap::run_copies(KvCache& cache) {
+  for (const BlockCopy& copy : cache.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
+}
+
+std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease) {
+  const std::uint64_t bytes = bytes_for(cache, lease);
+  CHECK(bytes > 0 && has_room(bytes));
+  run_copies(cache);
+  const auto start = std::chrono::steady_clock::now();
+  auto saved = std::make_unique<SavedBlocks>(used_, bytes);
+  saved->length = lease.length();
+  saved->first_slot = first_private_slot(cache, lease);
+  saved->data.resize(cache.groups());
+  for (size_t g = 0; g < cache.groups(); ++g) {
+    for (std::int64_t slot = saved->first_slot; slot < slots_written(cache, lease); ++slot) {
+      std::vector<std::byte>& block = saved->data[g].emplace_back(storage_.layout(g).block_bytes());
+      storage_.read_block(g, lease.table(g).at(slot), block);
+    }
+  }
+  saved_bytes_ += static_cast<double>(bytes);
+  saved_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return saved;
+}
+
+std::optional<double> HostSwap::bytes_per_second() const {
+  if (saved_seconds_ <= 0) return std::nullopt;
+  return saved_bytes_ / saved_seconds_;
+}
+
+bool HostSwap::restore(KvCache& cache, KvLease& lease, std::span<const TokenId> tokens, const SavedBlocks& saved) {
+  const Position found = lease.length();
+  const std::int64_t size = cache.block_tokens();
+  if (found >= saved.length) return true;
+  if (found < saved.first_slot * size || !cache.reserve(lease, saved.length - found)) return false;
+  run_copies(cache);
+  for (size_t g = 0; g < cache.groups(); ++g) {
+    for (size_t i = 0; i < saved.data[g].size(); ++i) {
+      const std::int64_t slot = saved.first_slot + static_cast<std::int64_t>(i);
+      if ((slot + 1) * size > found) storage_.write_block(g, lease.table(g).at(slot), saved.data[g][i]);
+    }
+  }
+  cache.commit(lease, tokens.subspan(static_cast<size_t>(found), static_cast<size_t>(saved.length - found)));
+  return true;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,96 @@
+#include "engine/pause_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace kvasir {
+namespace {
+
+std::int64_t remaining(const Sequence& s) {
+  return std::max<std::int64_t>(s.request.max_tokens - s.answered(), 1) + std::max<std::int64_t>(s.pending() - 1, 0);
+}
+
+// Steps until one of these ends at the latest: a bound, since a stop token may come sooner.
+std::int64_t steps_until_an_end(std::span<Sequence* const> others) {
+  std::int64_t steps = std::numeric_limits<std::int64_t>::max();
+  for (const Sequence* s : others) {
+    if (!s->standing_still) steps = std::min(steps, remaining(*s));
+  }
+  return steps;
+}
+
+PauseChoice cheapest_for(const PauseQuestion& q, Sequence& candidate) {
+  const std::int64_t size = q.cache.block_tokens();
+  const Position length = candidate.lease.length();
+  const std::int64_t freed = q.cache.private_blocks(candidate.lease) / static_cast<std::int64_t>(q.cache.groups());
+  // Taken at once: what is asked for; and while it is away, about a block for each of the others.
+  const std::int64_t taken = q.rows / size + 1 + std::ssize(q.running);
+  const std::int64_t lost = std::min(length, std::min(freed, taken) * size + length % size);
+  PauseChoice best{&candidate, Pause::How::kRecompute, static_cast<double>(lost) * q.pace.token_seconds};
+  const std::uint64_t bytes = q.swap == nullptr ? 0 : q.swap->bytes_for(q.cache, candidate.lease);
+  if (bytes > 0 && q.swap->has_room(bytes)) {
+    const double seconds = 2 * static_cast<double>(bytes) / q.pace.swap_bytes_per_second;
+    if (seconds < best.seconds) best = {&candidate, Pause::How::kSwap, seconds};
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string_view name_of(Pause::How how) {
+  switch (how) {
+    case Pause::How::kRecompute:
+      return "recompute";
+    case Pause::How::kSwap:
+      return "swap";
+    case Pause::How::kWait:
+      break;
+  }
+  return "wait";
+}
+
+std::string describe(RequestId id, const Pause& pause) {
+  const std::string_view what = pause.how == Pause::How::kSwap   ? "paused request {}, swapped to host memory"
+                                : pause.how == Pause::How::kWait ? "request {} waits for blocks"
+                                                                 : "paused request {}";
+  return fmt::format("{}, kept {} of {} tokens, about {:.0f} ms to resume", fmt::format(fmt::runtime(what), id),
+                     pause.kept_tokens, pause.of_tokens, pause.resume_seconds * 1e3);
+}
+
+std::optional<PauseChoice> choose_pause(const PauseQuestion& q) {
+  const bool own_only = q.cache.shortage(q.asking.lease, q.rows) == KvCache::Shortage::kQuota;
+  std::vector<Sequence*> concerned;
+  for (const auto& s : q.running) {
+    if (!own_only || s->request.tenant.id == q.asking.request.tenant.id) concerned.push_back(s.get());
+  }
+  const auto came = [](const Sequence* s) { return s->arrival; };
+  const auto came_first = [](const std::unique_ptr<Sequence>& s) { return s->arrival; };
+  const Sequence* oldest = *std::ranges::min_element(concerned, {}, came);
+  const Sequence* oldest_of_all = std::ranges::min_element(q.running, {}, came_first)->get();
+  std::vector<Sequence*> candidates = concerned;
+  std::erase_if(candidates, [&](const Sequence* s) { return s == oldest || s == oldest_of_all; });
+  const auto over = [&](const Sequence* s) { return q.cache.over_guarantee(s->request.tenant.id); };
+  if (std::ranges::any_of(candidates, over)) std::erase_if(candidates, [&](const Sequence* s) { return !over(s); });
+
+  std::optional<PauseChoice> best;
+  double best_cost = 0;
+  for (Sequence* candidate : candidates) {
+    const PauseChoice choice = cheapest_for(q, *candidate);
+    // Who paused before is dearer, so that it is not always the same; of equals the youngest goes.
+    const double cost = choice.seconds * static_cast<double>(1 + candidate->record.preemptions);
+    if (best && (cost > best_cost || (cost == best_cost && candidate->arrival < best->who->arrival))) continue;
+    best = choice;
+    best_cost = cost;
+  }
+  if (!best || &q.asking == oldest) return best;
+  std::erase(concerned, &q.asking);
+  const std::int64_t steps = steps_until_an_end(concerned);
+  if (steps == std::numeric_limits<std::int64_t>::max()) return best;
+  const double waiting = static_cast<double>(steps) * q.pace.step_seconds;
+  if (waiting < best_cost) return PauseChoice{&q.asking, Pause::How::kWait, waiting};
+  return best;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,64 @@
+#include "engine/tenant_queues.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/check.h"
+
+namespace kvasir {
+
+// A tenant that was away starts level with the least served of those present: absence earns no credit.
+void TenantQueues::arrive(std::uint32_t id) {
+  OfTenant& tenant = tenants_[id];
+  if (tenant.present == 0) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [unused, other] : tenants_) {
+      if (other.present > 0) least = std::min(least, other.served);
+    }
+    if (least < std::numeric_limits<double>::infinity()) tenant.served = std::max(tenant.served, least);
+  }
+  ++tenant.present;
+}
+
+void TenantQueues::put(std::unique_ptr<Sequence> sequence) {
+  Queue& queue = tenants_[sequence->request.tenant.id].waiting;
+  const auto rank = [](const std::unique_ptr<Sequence>& s) { return std::pair(s->request.priority, s->arrival); };
+  const auto place = std::ranges::upper_bound(queue, rank(sequence), {}, rank);
+  queue.insert(place, std::move(sequence));
+}
+
+void TenantQueues::leave(std::uint32_t tenant) {
+  OfTenant& of = tenants_[tenant];
+  CHECK(of.present > 0);
+  --of.present;
+}
+
+void TenantQueues::serve(std::uint32_t tenant, std::int64_t tokens) {
+  OfTenant& of = tenants_[tenant];
+  of.served += static_cast<double>(tokens) / of.weight;
+}
+
+double TenantQueues::served(std::uint32_t tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? 0 : found->second.served;
+}
+
+std::vector<std::uint32_t> TenantQueues::order() const {
+  std::vector<std::tuple<double, std::uint64_t, std::uint32_t>> ranked;
+  for (const auto& [id, tenant] : tenants_) {
+    if (!tenant.waiting.empty()) ranked.emplace_back(tenant.served, tenant.waiting.front()->arrival, id);
+  }
+  std::ranges::sort(ranked);
+  std::vector<std::uint32_t> out;
+  for (const auto& entry : ranked) out.push_back(std::get<2>(entry));
+  return out;
+}
+
+std::int64_t TenantQueues::size() const {
+  std::int64_t count = 0;
+  for (const auto& [id, tenant] : tenants_) count += static_cast<std::int64_t>(tenant.waiting.size());
+  return count;
+}
+
+}  // namespace kvasir

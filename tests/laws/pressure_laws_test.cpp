@@ -1,0 +1,83 @@
+// The laws of a pool that is too small: however a request is paused, and whoever it is, its answer has the same bits.
+#include "laws/harness.h"
+
+namespace kvasir::testing {
+namespace {
+
+class PressureLaw : public ::testing::TestWithParam<Cell> {
+ protected:
+  // Five requests of about five blocks each in a pool of twelve; each must be answered as if it were alone.
+  SchedulerCounts crowd(const EngineConfig& config, std::uint32_t tenants) {
+    std::vector<Request> requests;
+    for (std::uint32_t i = 0; i < 5; ++i) {
+      Request request = request_of(some_tokens(36 + 3 * i, 100 + i), 40, i);
+      request.tenant.id = i % tenants;
+      request.tenant.secret.bytes.fill(static_cast<std::uint8_t>(i % tenants));
+      requests.push_back(request);
+    }
+    Engine engine = world_.engine(config);
+    for (std::uint32_t tenant = 0; tenants > 1 && tenant < tenants; ++tenant) {
+      engine.set_share(tenant, {0.2, tenant == 0 ? 0.5 : 1.0, 1.0 + tenant});
+    }
+    Recorder recorder(engine);
+    std::vector<RequestId> ids;
+    for (const Request& request : requests) ids.push_back(recorder.submit(request));
+    engine.run();
+    for (size_t i = 0; i < requests.size(); ++i) {
+      EXPECT_EQ(recorder.of(ids[i]), run_alone(world_, world_.config(), requests[i])) << i;
+    }
+    EXPECT_EQ(engine.cache().pool(0).held(), 0);
+    EXPECT_EQ(engine.swap().used(), 0U);
+    return engine.scheduler().counts();
+  }
+
+  EngineConfig tight() const {
+    EngineConfig config = world_.config();
+    config.kv_bytes = world_.bytes_for(12);
+    return config;
+  }
+
+  World world_{GetParam()};
+  static constexpr double kDear = 1e3;
+  static constexpr double kCheap = 1e-9;
+};
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, PressureLaw, ::testing::ValuesIn(all_cells()),
+                         [](const auto& cell) { return cell.param.name(); });
+
+TEST_P(PressureLaw, ComputedAgainEqualsUndisturbed) {
+  EngineConfig config = tight();
+  config.swap_bytes = 0;
+  config.pace = Pace{kCheap, kDear, 1};
+  const SchedulerCounts counts = crowd(config, 1);
+  EXPECT_GT(counts.recomputes, 0);
+  EXPECT_EQ(counts.swaps, 0);
+}
+
+TEST_P(PressureLaw, SwappedOutAndBackEqualsUndisturbed) {
+  EngineConfig config = tight();
+  config.swap_bytes = config.kv_bytes;
+  config.pace = Pace{kDear, kDear, 1e12};
+  const SchedulerCounts counts = crowd(config, 1);
+  if (GetParam().windows.empty()) {
+    EXPECT_GT(counts.swaps, 0);
+    EXPECT_EQ(counts.recomputes, 0);
+  } else {
+    EXPECT_GT(counts.swaps + counts.recomputes, 0);  // what a window dropped cannot be saved
+  }
+}
+
+TEST_P(PressureLaw, StandingStillEqualsUndisturbed) {
+  EngineConfig config = tight();
+  config.swap_bytes = 0;
+  config.pace = Pace{kDear, kCheap, 1};
+  EXPECT_GT(crowd(config, 1).waits, 0);
+}
+
+TEST_P(PressureLaw, TenantsWithQuotasEqualEachAlone) {
+  const SchedulerCounts counts = crowd(tight(), 2);
+  EXPECT_GT(counts.recomputes + counts.swaps + counts.waits, 0);
+}
+
+}  // namespace
+}  // namespace kvasir::testing
