@@ -39,22 +39,27 @@ Generation::~Generation() {
   cancel();
 }
 
-void Generation::submit(size_t index) {
-  Choice& choice = choices_[index];
-  choice.id = context_.engine.submit(
-      std::move(choice.request.request),
-      [mailbox = mailbox_, index, ticket = std::exchange(choice.request.ticket, nullptr)](const Update& update) {
-        TokenNews news{index, update.token, update.finish, *update.record, {}, Clock::now()};
-        if (update.logprobs != nullptr) news.logprobs = *update.logprobs;
-        mailbox->push(std::move(news));
-      });
+OnUpdate Generation::listener(size_t index) {
+  return [mailbox = mailbox_, index,
+          ticket = std::exchange(choices_[index].request.ticket, nullptr)](const Update& update) {
+    TokenNews news{index, update.token, update.finish, *update.record, {}, Clock::now()};
+    if (update.logprobs != nullptr) news.logprobs = *update.logprobs;
+    mailbox->push(std::move(news));
+  };
 }
 
-void Generation::submit_followers(size_t leader) {
+// The leader and all who have its prompt, as branches of one request.
+void Generation::submit(size_t leader) {
+  std::vector<size_t> members{leader};
+  std::vector<Branch> branches;
   for (size_t i = leader + 1; i < choices_.size(); ++i) {
-    if (choices_[i].request.leader == leader && !choices_[i].id && choices_[i].finish == FinishReason::kNone)
-      submit(i);
+    if (choices_[i].request.leader != leader) continue;
+    members.push_back(i);
+    branches.push_back({choices_[i].request.request.sampling.seed, listener(i)});
   }
+  const std::vector<RequestId> ids =
+      context_.engine.submit(std::move(choices_[leader].request.request), listener(leader), std::move(branches));
+  for (size_t i = 0; i < members.size(); ++i) choices_[members[i]].id = ids[i];
 }
 
 void Generation::cancel() {
@@ -74,7 +79,6 @@ std::vector<Generation::News> Generation::take() {
   std::vector<News> out;
   for (const TokenNews& token : mailbox_->take()) {
     if (choices_[token.choice].finish != FinishReason::kNone) continue;  // it went on a little after its end
-    submit_followers(token.choice);
     News news = read(token);
     if (!out.empty() && out.back().choice == news.choice && !out.back().ending) {
       out.back().piece += std::move(news.piece);
@@ -104,7 +108,7 @@ Generation::News Generation::read(const TokenNews& news) {
     out.ending = Ending{FinishReason::kStop, *choice.stops.matched()};
   } else if (news.finish != FinishReason::kNone) {
     end(choice, news.finish);
-    out.ending = Ending{news.finish, {}, news.record.failure};
+    out.ending = Ending{news.finish, {}, choice.record.failure};
   }
   return out;
 }

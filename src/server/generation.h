@@ -1,8 +1,7 @@
 // One API request as text: one engine request for each choice, its tokens as they come turned into text, ended by
 // stop strings.
 //
-// A follower has its leader's prompt: it is submitted once the leader's first token has come, so that it finds the
-// whole prompt in the cache instead of computing it at the same time.
+// Followers have their leader's prompt: they are branches of its engine request, which compute the prompt once.
 #pragma once
 
 #include <chrono>
@@ -108,8 +107,8 @@ class Generation {
     FinishReason finish = FinishReason::kNone;
   };
 
-  void submit(size_t index);
-  void submit_followers(size_t leader);
+  OnUpdate listener(size_t index);
+  void submit(size_t leader);
   void note_time(Choice& choice, Clock::time_point at);
   News read(const TokenNews& news);
   void read_token(Choice& choice, const TokenNews& news, AnswerPiece& out) const;

@@ -185,7 +185,7 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
       ChoiceRequest choice;
       Request& request = choice.request;
       request = engine_request(options);
-      request.prompt = i + 1 == static_cast<size_t>(options.n) ? std::move(prompt) : prompt;
+      if (i == 0) request.prompt = std::move(prompt);
       request.tenant = cache_owner(caller, options.space);
       request.sampling.seed = seed_of_choice(seed, i);
       const auto room = model_.longest - static_cast<std::int64_t>(request.prompt.size());

@@ -1,0 +1,168 @@
+// Several answers to one prompt, prefixes that are kept, and blocks that wait in host memory.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "backend/make_backend.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "support/fixtures.h"
+
+namespace kvasir::testing {
+namespace {
+
+class BranchesTest : public ::testing::Test {
+ protected:
+  struct Heard {
+    std::vector<TokenId> tokens;
+    FinishReason finish = FinishReason::kNone;
+    RequestRecord record;
+  };
+
+  OnUpdate listener() {
+    return [this](const Update& update) {
+      Heard& heard = heard_[update.id];
+      if (update.token >= 0) heard.tokens.push_back(update.token);
+      heard.finish = update.finish;
+      heard.record = *update.record;
+      ++updates_;
+    };
+  }
+
+  static Request request(std::int64_t prompt, std::int64_t answer) {
+    Request out;
+    for (std::int64_t i = 0; i < prompt; ++i) out.prompt.push_back(static_cast<TokenId>(1 + i * 7 % 90));
+    out.max_tokens = answer;
+    out.sampling.temperature = 1;
+    return out;
+  }
+
+  std::vector<RequestId> submit_three(Engine& engine) {
+    return engine.submit(request(40, 8), listener(), {{1, listener()}, {2, listener()}});
+  }
+
+  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 1, "auto"});
+  std::unique_ptr<Model> model_ = load_golden("gqa", *backend_, 64);
+  std::map<RequestId, Heard> heard_;
+  int updates_ = 0;
+};
+
+TEST_F(BranchesTest, CancellingTheFirstBeforeItsPromptIsComputedLeavesTheOthers) {
+  Engine engine(*backend_, *model_, {});
+  submit_three(engine);
+  engine.run();
+  const auto undisturbed = heard_;
+  heard_.clear();
+  const std::vector<RequestId> ids = submit_three(engine);
+  engine.cancel(ids[0]);
+  engine.run();
+  EXPECT_EQ(heard_[ids[0]].finish, FinishReason::kCancelled);
+  EXPECT_TRUE(heard_[ids[0]].tokens.empty());
+  EXPECT_EQ(heard_[ids[1]].tokens, undisturbed.at(2).tokens);
+  EXPECT_EQ(heard_[ids[2]].tokens, undisturbed.at(3).tokens);
+  EXPECT_EQ(engine.cache().pool(0).held(), 0);
+}
+
+TEST_F(BranchesTest, AnyBranchMayBeCancelledAtAnyTimeAndHearsItOnce) {
+  for (int steps = 0; steps < 6; ++steps) {
+    for (size_t who = 0; who < 3; ++who) {
+      Engine engine(*backend_, *model_, {});
+      heard_.clear();
+      const std::vector<RequestId> ids = submit_three(engine);
+      for (int i = 0; i < steps; ++i) engine.step();
+      engine.cancel(ids[who]);
+      engine.cancel(ids[who]);
+      engine.run();
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(heard_[ids[i]].finish, i == who ? FinishReason::kCancelled : FinishReason::kLength);
+      }
+      EXPECT_EQ(engine.cache().pool(0).held(), 0);
+      EXPECT_EQ(engine.cache().problem(), std::nullopt);
+    }
+  }
+}
+
+TEST_F(BranchesTest, ABranchMayCancelItselfWhenItHearsItsFirstToken) {
+  Engine engine(*backend_, *model_, {});
+  std::vector<RequestId> ids;
+  const OnUpdate fickle = [&](const Update& update) {
+    heard_[update.id].finish = update.finish;
+    if (update.finish == FinishReason::kNone) engine.cancel(update.id);
+  };
+  ids = engine.submit(request(20, 8), listener(), {{1, fickle}});
+  engine.run();
+  EXPECT_EQ(heard_[ids[0]].tokens.size(), 8U);
+  EXPECT_EQ(heard_[ids[1]].finish, FinishReason::kCancelled);
+}
+
+TEST_F(BranchesTest, MoreBranchesThanMayRunAtOnceAllEnd) {
+  EngineConfig config;
+  config.scheduler.max_sequences = 2;
+  Engine engine(*backend_, *model_, config);
+  std::vector<Branch> branches;
+  for (std::uint64_t i = 1; i < 7; ++i) branches.push_back({i, listener()});
+  for (const RequestId id : engine.submit(request(20, 5), listener(), std::move(branches))) heard_[id];
+  engine.run();
+  ASSERT_EQ(heard_.size(), 7U);
+  for (const auto& [id, heard] : heard_) EXPECT_EQ(heard.tokens.size(), 5U) << id;
+}
+
+TEST_F(BranchesTest, APinExpires) {
+  Engine engine(*backend_, *model_, {});
+  Request marked = request(40, 2);
+  marked.breakpoints.push_back({40, std::chrono::seconds(0)});
+  engine.submit(marked, listener());
+  engine.run();
+  EXPECT_EQ(engine.pins().size(), 1);
+  engine.step();
+  EXPECT_EQ(engine.pins().size(), 0);
+  EXPECT_EQ(engine.cache().pool(0).held(), 0);
+}
+
+TEST_F(BranchesTest, PinsAreBoundedAndTheRecordTellsWhatTheyKept) {
+  EngineConfig config;
+  config.kv_bytes =
+      12 * static_cast<std::uint64_t>(
+               make_layout(kv_groups(model_->config(), config.k_format, config.v_format).front(), 16).block_bytes());
+  config.pinned_share = 0.25;  // three blocks
+  Engine engine(*backend_, *model_, config);
+  Request marked = request(60, 6);
+  marked.breakpoints = {{30, std::chrono::seconds(60)}, {60, std::chrono::seconds(60)}};
+  const RequestId id = engine.submit(marked, listener());
+  engine.run();
+  EXPECT_EQ(engine.pins().blocks(), 2);  // the first mark's; the second would make it four
+  EXPECT_EQ(heard_[id].record.pinned_tokens, 30);
+}
+
+TEST_F(BranchesTest, TheRecordTellsOfQueueAndChunks) {
+  EngineConfig config;
+  config.scheduler.max_batch_tokens = 32;
+  Engine engine(*backend_, *model_, config);
+  const RequestId id = engine.submit(request(75, 3), listener());
+  engine.run();
+  const RequestRecord& record = heard_[id].record;
+  ASSERT_EQ(record.chunks.size(), 3U);
+  EXPECT_EQ(record.chunks[1].position, 32);
+  EXPECT_EQ(record.chunks[2].tokens, 11);
+  EXPECT_GT(record.chunks[0].seconds, 0);
+  EXPECT_GE(record.queue_seconds, 0);
+}
+
+TEST_F(BranchesTest, AQuotaIsPartOfWhatCanNeverFit) {
+  Engine engine(*backend_, *model_, {});
+  engine.set_share(4, {0, 0.0001, 1});
+  Request asked = request(100, 100);
+  asked.tenant.id = 4;
+  try {
+    engine.submit(asked, {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("your quota"), std::string::npos) << error.what();
+  }
+  asked.tenant.id = 5;
+  EXPECT_NO_THROW(engine.submit(asked, {}));
+  engine.run();
+}
+
+}  // namespace
+}  // namespace kvasir::testing

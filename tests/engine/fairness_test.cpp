@@ -1,0 +1,183 @@
+// Turns between tenants, and who pauses when blocks run out.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "engine/pause_choice.h"
+#include "engine/scheduler.h"
+
+namespace kvasir::testing {
+namespace {
+
+class FairnessTest : public ::testing::Test {
+ protected:
+  explicit FairnessTest(std::int64_t blocks = 1000) : cache_(config_of(blocks)) {}
+
+  static CacheConfig config_of(std::int64_t blocks) {
+    CacheConfig config;
+    config.block_tokens = 4;
+    config.groups = {{{}, blocks_in_order(blocks), 64}};
+    return config;
+  }
+
+  struct Asked {
+    std::uint32_t tenant = 0;
+    int prompt = 8;
+    int priority = 0;
+    std::int64_t max_tokens = 4;
+  };
+  Sequence* add(const Asked& asked) {
+    const RequestId id = ++ids_;
+    Request request;
+    for (int i = 0; i < asked.prompt; ++i) request.prompt.push_back(static_cast<TokenId>(id) * 1000 + i);
+    request.tenant.id = asked.tenant;
+    request.tenant.secret.bytes.fill(static_cast<std::uint8_t>(asked.tenant));
+    request.priority = asked.priority;
+    request.max_tokens = asked.max_tokens;
+    auto sequence = std::make_unique<Sequence>(id, std::move(request), OnUpdate{});
+    Sequence* out = sequence.get();
+    scheduler_.add(std::move(sequence));
+    return out;
+  }
+
+  // As the engine does. The ids of those that ended, and the tokens computed for each tenant so far.
+  std::vector<RequestId> step() {
+    for (const PlannedRows& planned : scheduler_.plan(cache_)) {
+      Sequence& s = *planned.sequence;
+      const bool caught_up = planned.rows == s.pending();
+      computed_[s.request.tenant.id] += planned.rows;
+      order_.push_back(s.id);
+      const auto done = static_cast<size_t>(s.lease.length());
+      cache_.commit(s.lease, std::span(s.tokens).subspan(done, static_cast<size_t>(planned.rows)));
+      ++s.record.steps;
+      if (caught_up) s.tokens.push_back(7);
+      if (s.answered() == s.request.max_tokens) s.finish = FinishReason::kLength;
+    }
+    EXPECT_EQ(cache_.problem(), std::nullopt);
+    std::vector<RequestId> ended;
+    for (const auto& sequence : scheduler_.take_finished()) ended.push_back(sequence->id);
+    return ended;
+  }
+
+  KvCache cache_;
+  Scheduler scheduler_{{8, 2, 0}};
+  RequestId ids_ = 0;
+  std::map<std::uint32_t, std::int64_t> computed_;
+  std::vector<RequestId> order_;
+};
+
+TEST_F(FairnessTest, ATenantWithManyRequestsDoesNotPushBackAnotherWithOne) {
+  for (int i = 0; i < 50; ++i) add({.tenant = 1});
+  const RequestId late = add({.tenant = 2})->id;
+  int steps = 0;
+  for (bool ended = false; !ended; ++steps) {
+    for (const RequestId id : step()) ended |= id == late;
+    ASSERT_LT(steps, 20);  // in the order of arrival it would be after some hundred
+  }
+}
+
+TEST_F(FairnessTest, TokensAreSharedByWeight) {
+  scheduler_.set_weight(2, 3);
+  for (int i = 0; i < 400; ++i) add({.tenant = static_cast<std::uint32_t>(1 + i % 2)});
+  for (int i = 0; i < 200; ++i) step();
+  const double ratio = static_cast<double>(computed_[2]) / static_cast<double>(computed_[1]);
+  EXPECT_NEAR(ratio, 3, 0.3);
+}
+
+TEST_F(FairnessTest, AbsenceEarnsNoCredit) {
+  for (int i = 0; i < 60; ++i) add({.tenant = 1});
+  for (int i = 0; i < 60; ++i) step();
+  for (int i = 0; i < 60; ++i) add({.tenant = 2});
+  const std::int64_t before = computed_[1];
+  for (int i = 0; i < 40; ++i) step();
+  EXPECT_NEAR(static_cast<double>(computed_[2]), static_cast<double>(computed_[1] - before), 24);
+}
+
+TEST_F(FairnessTest, WithinATenantPriorityThenArrivalDecides) {
+  add({.tenant = 1, .priority = 5});
+  add({.tenant = 1, .priority = 0});
+  add({.tenant = 1, .priority = -1});
+  add({.tenant = 1, .priority = 0});
+  std::vector<RequestId> ended;
+  while (!scheduler_.idle()) {
+    for (const RequestId id : step()) ended.push_back(id);
+  }
+  EXPECT_EQ(ended, (std::vector<RequestId>{3, 2, 4, 1}));
+}
+
+class PressureTest : public FairnessTest {
+ protected:
+  PressureTest() : FairnessTest(12) { scheduler_ = Scheduler({64, 8, 0}); }
+
+  // Until somebody pauses: who.
+  std::pair<RequestId, Pause> first_pause() {
+    for (int i = 0; i < 200; ++i) {
+      step();
+      const auto pauses = scheduler_.take_pauses();
+      if (!pauses.empty()) return pauses.front();
+    }
+    return {};
+  }
+};
+
+TEST_F(PressureTest, TheOldestNeverPausesAndEveryoneEnds) {
+  for (int i = 0; i < 9; ++i)
+    add({.tenant = static_cast<std::uint32_t>(i % 3), .prompt = 4 + 3 * i, .max_tokens = 14});
+  int ended = 0;
+  for (int i = 0; i < 2000 && !scheduler_.idle(); ++i) {
+    ended += static_cast<int>(step().size());
+    for (const auto& [id, pause] : scheduler_.take_pauses()) EXPECT_NE(id, 1U);
+  }
+  EXPECT_EQ(ended, 9);
+  EXPECT_GT(scheduler_.preemptions(), 0);
+}
+
+TEST_F(PressureTest, APauseTellsWhatItKeptAndWhatItCosts) {
+  scheduler_.set_pace({0.010, 1e3, 1});
+  add({.prompt = 20, .max_tokens = 30});
+  add({.prompt = 17, .max_tokens = 30});
+  const auto [id, pause] = first_pause();
+  EXPECT_EQ(id, 2U);
+  EXPECT_EQ(pause.how, Pause::How::kRecompute);
+  EXPECT_GT(pause.kept_tokens, 0);
+  EXPECT_LT(pause.kept_tokens, pause.of_tokens);
+  EXPECT_DOUBLE_EQ(pause.resume_seconds, 0.010 * static_cast<double>(pause.of_tokens - pause.kept_tokens));
+  EXPECT_EQ(describe(7, {Pause::How::kRecompute, 480, 512, 0.09}),
+            "paused request 7, kept 480 of 512 tokens, about 90 ms to resume");
+}
+
+TEST_F(PressureTest, WhoeverIsAboutToEndIsWorthWaitingFor) {
+  scheduler_.set_pace({1, 1e-3, 1});
+  add({.prompt = 20, .max_tokens = 20});
+  add({.prompt = 21, .max_tokens = 20});
+  const auto [id, pause] = first_pause();
+  EXPECT_EQ(pause.how, Pause::How::kWait);
+  EXPECT_EQ(id, 2U);
+  int ended = 0;
+  for (int i = 0; i < 200 && !scheduler_.idle(); ++i) ended += static_cast<int>(step().size());
+  EXPECT_EQ(ended, 2);
+}
+
+TEST_F(PressureTest, ATenantAtItsLimitPausesItsOwn) {
+  scheduler_.set_pace({1, 1e6, 1});
+  cache_.set_share(2, {0, 0.5, 1});
+  add({.tenant = 1, .prompt = 8, .max_tokens = 12});
+  const Sequence* first = add({.tenant = 2, .prompt = 9, .max_tokens = 14});
+  const Sequence* second = add({.tenant = 2, .prompt = 9, .max_tokens = 14});
+  const auto [id, pause] = first_pause();
+  EXPECT_EQ(id, second->id);
+  EXPECT_TRUE(first->lease.valid());
+}
+
+TEST_F(PressureTest, ThoseOverTheirGuaranteePauseFirst) {
+  scheduler_.set_pace({1, 1e6, 1});
+  cache_.set_share(2, {0.5, 1, 1});
+  add({.tenant = 1, .prompt = 12, .max_tokens = 30});
+  add({.tenant = 2, .prompt = 5, .max_tokens = 30});
+  const Sequence* over = add({.tenant = 3, .prompt = 12, .max_tokens = 30});  // dearer to pause than tenant 2's
+  const auto [id, pause] = first_pause();
+  EXPECT_EQ(id, over->id);
+}
+
+}  // namespace
+}  // namespace kvasir::testing
