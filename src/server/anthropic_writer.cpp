@@ -37,6 +37,14 @@ OrderedJson message(const AnswerHead& head, OrderedJson content) {
           {"stop_sequence", nullptr}};
 }
 
+OrderedJson call_block(const ToolCallHead& head, OrderedJson input) {
+  return {{"type", "tool_use"},
+          {"id", head.id},
+          {"caller", {{"type", "direct"}}},
+          {"name", head.name},
+          {"input", std::move(input)}};
+}
+
 std::string event(const OrderedJson& json) { return sse_event(json["type"].get<std::string>(), to_text(json)); }
 
 class AnthropicStream : public AnswerWriter {
@@ -56,8 +64,7 @@ class AnthropicStream : public AnswerWriter {
   }
 
   std::string tool_call(size_t, const ToolCallHead& head) override {
-    return start(Block::kCall,
-                 {{"type", "tool_use"}, {"id", head.id}, {"name", head.name}, {"input", OrderedJson::object()}});
+    return start(Block::kCall, call_block(head, OrderedJson::object()));
   }
 
   std::string tool_arguments(size_t, const std::string& piece) override {
@@ -151,10 +158,7 @@ class AnthropicWhole : public AnswerWriter {
 
   static OrderedJson to_json(const Block& block) {
     if (!block.call) return {{"type", "text"}, {"text", block.text}};
-    return {{"type", "tool_use"},
-            {"id", block.call->id},
-            {"name", block.call->name},
-            {"input", object_or_empty(block.text)}};
+    return call_block(*block.call, object_or_empty(block.text));
   }
 
   AnswerHead head_;

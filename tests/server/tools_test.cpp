@@ -1,4 +1,8 @@
 // Tools in the three APIs. The small shipped model has never seen one: what it must call, the grammar makes it call.
+#include <filesystem>
+#include <fstream>
+#include <tuple>
+
 #include "server/anthropic_parse.h"
 #include "server/api_error.h"
 #include "server/ollama_parse.h"
@@ -126,6 +130,74 @@ TEST_F(ToolsTest, CallsAndResultsBecomeText) {
       out[3],
       OrderedJson::parse(
           R"({"role":"user","content":"<tool_response>\nR1\n</tool_response>\n<tool_response>\nR2\n</tool_response>"})"));
+}
+
+// The shipped model with a chat template of its own.
+class OtherTemplate {
+ public:
+  explicit OtherTemplate(const std::string& source) : folder_(::testing::TempDir() + "kvasir_tools_template") {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::copy(draft_options().model, folder_);
+    std::ofstream(folder_ / "chat_template.jinja", std::ios::trunc) << source;
+  }
+  ~OtherTemplate() { std::filesystem::remove_all(folder_); }
+  OtherTemplate(const OtherTemplate&) = delete;
+  OtherTemplate& operator=(const OtherTemplate&) = delete;
+
+  std::string folder() const { return folder_.string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(ToolsTest, TheTemplateSaysHowCallsAreWritten) {
+  using Told = ToolDialect::Told;
+  const std::vector<std::tuple<const char*, ToolFormat, Told>> table{
+      {"{{ messages[0].content }}", ToolFormat::kHermes, Told::kBySystemText},
+      {"{% if tools %}<tool_call>{% endif %}", ToolFormat::kHermes, Told::kByTemplate},
+      {"{% if tools %}Environment: ipython{% endif %}", ToolFormat::kLlama, Told::kByTemplate},
+      {"{% if tools %}[AVAILABLE_TOOLS]{% endif %}[TOOL_CALLS]", ToolFormat::kMistral, Told::kByTemplate},
+      {"{% if tools %}?{% endif %}", ToolFormat::kHermes, Told::kByTemplate},
+  };
+  for (const auto& [source, format, told] : table) {
+    const OtherTemplate other(source);
+    const ToolDialect dialect = tool_dialect(Tokenizer::load(other.folder()));
+    EXPECT_EQ(dialect.format, format) << source;
+    EXPECT_EQ(dialect.told, told) << source;
+  }
+}
+
+TEST_F(ToolsTest, ATemplateThatKnowsToolsTellsThem) {
+  const OtherTemplate other(
+      "{{ bos_token }}{% if tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}{% endif %}"
+      "{% for m in messages %}<|user|>{{ m.content }}{% for c in m.tool_calls or [] %}[TOOL_CALLS]{{ c.function | "
+      "tojson }}"
+      "#{{ c.id }}{% endfor %}{% if m.role == 'tool' %}={{ m.tool_call_id }}{% endif %}<|end|>{% endfor "
+      "%}<|assistant|>");
+  LlmOptions options = draft_options();
+  options.model = other.folder();
+  LoadedModel model(options);
+  Service service(model, {.model_name = "other"});
+  const auto ask_it = [&](const std::string& path, const Json& body) {
+    Response response = service.handle({"POST", path, body.dump(), "id"});
+    return finish(response).json();
+  };
+  Json body = asked(kNamed);
+  body["tools"] = Json::array(
+      {{{"type", "function"}, {"function", {{"name", "get_weather"}, {"parameters", Json::parse(kClock)}}}}});
+  const Json call = ask_it("/v1/chat/completions", body)["choices"][0]["message"]["tool_calls"][0];
+  EXPECT_EQ(call["id"].get<std::string>().size(), 9U);  // all that such templates take
+  body["messages"].push_back({{"role", "assistant"}, {"tool_calls", Json::array({call})}});
+  body["messages"].push_back({{"role", "tool"}, {"tool_call_id", call["id"]}, {"content", "noon"}});
+  const std::string prompt = ask_it("/apply-template", body)["prompt"];
+  const std::string id = call["id"];
+  EXPECT_NE(
+      prompt.find(R"([AVAILABLE_TOOLS][{"type": "function", "function": {"name": "get_weather", "description": "")"),
+      std::string::npos)
+      << prompt;
+  EXPECT_NE(prompt.find(R"([TOOL_CALLS]{"name": "get_weather", "arguments": {"zone": ")"), std::string::npos)
+      << prompt;
+  EXPECT_NE(prompt.find("#" + id + "<|end|><|user|>noon=" + id), std::string::npos) << prompt;
 }
 
 TEST_F(ToolsTest, AnthropicsToolsAreCalled) {
