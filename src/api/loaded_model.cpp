@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/public_text.h"
 #include "backend/make_backend.h"
 #include "base/error.h"
 #include "layout/codec.h"
@@ -9,8 +10,9 @@
 namespace kvasir {
 namespace {
 
-EngineConfig engine_config(const LlmOptions& options) {
+EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<TokenId>> public_texts) {
   EngineConfig config;
+  config.public_texts = std::move(public_texts);
   config.k_format = config.v_format = parse_kv_format(options.kv_format);
   config.block_tokens = options.block_tokens;
   config.context = options.context;
@@ -34,29 +36,43 @@ std::filesystem::path checked_folder(const LlmOptions& options) {
   return options.model;
 }
 
-std::int64_t longest_that_fits(const Engine& engine) {
-  std::int64_t fits = 1;
-  for (std::int64_t above = engine.context() + 1; above - fits > 1;) {
-    const std::int64_t middle = fits + (above - fits) / 2;
-    (engine.cache().fits_alone(middle - 1) ? fits : above) = middle;  // the last token is never fed back
-  }
-  return fits;
+std::optional<ChatTemplate> chat_of(const Tokenizer& tokenizer) {
+  if (!tokenizer.chat_template()) return std::nullopt;
+  return ChatTemplate(*tokenizer.chat_template(), tokenizer.chat_template_where());
+}
+
+std::vector<std::vector<TokenId>> read_all(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
+                                           const std::optional<ChatTemplate>& chat) {
+  std::vector<std::vector<TokenId>> texts;
+  for (const auto& file : files) texts.push_back(read_public_text(file, tokenizer, chat ? &*chat : nullptr));
+  return texts;
 }
 
 }  // namespace
 
-LoadedModel::LoadedModel(const LlmOptions& options)
+std::int64_t LoadedModel::longest_with(const TenantShare& share) const {
+  std::int64_t fits = 1;
+  for (std::int64_t above = engine.context() + 1; above - fits > 1;) {
+    const std::int64_t middle = fits + (above - fits) / 2;
+    (engine.cache().fits_alone(middle - 1, share) ? fits : above) = middle;  // the last token is never fed back
+  }
+  return fits;
+}
+
+LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesystem::path> public_files)
     : tokenizer(Tokenizer::load(checked_folder(options))),
+      chat(chat_of(tokenizer)),
+      public_texts(read_all(public_files, tokenizer, chat)),
       backend(make_backend({options.device, options.threads, options.isa})),
       model(load_model(options.model, *backend, {options.max_batch_tokens, options.on_load})),
-      engine(*backend, *model, engine_config(options)),
-      longest(longest_that_fits(engine)) {
+      engine(*backend, *model, engine_config(options, public_texts)),
+      longest(longest_with({})) {
   if (tokenizer.vocab_size() > model->config().vocab) {
     fail_input(
         fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
         options.model, "check that tokenizer.json and config.json belong together");
   }
-  if (tokenizer.chat_template()) chat.emplace(*tokenizer.chat_template(), tokenizer.chat_template_where());
+  engine.warm_public_texts();
 }
 
 }  // namespace kvasir

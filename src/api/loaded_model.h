@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backend/backend.h"
 #include "engine/engine.h"
@@ -17,14 +20,19 @@ namespace kvasir {
 
 // Members in the order they depend on each other: the engine goes first, the backend last.
 struct LoadedModel {
-  explicit LoadedModel(const LlmOptions& options);  // throws Error
+  // `public_files`: files whose beginnings of prompts all tenants share, computed before this returns. Throws Error.
+  explicit LoadedModel(const LlmOptions& options, std::span<const std::filesystem::path> public_files = {});
+
+  // The longest sequence that fits the context and, alone, such a share of the cache. From any thread.
+  std::int64_t longest_with(const TenantShare& share) const;
 
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat;
+  std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
   Engine engine;
-  std::int64_t longest = 0;  // sequence that fits the context and, alone, the cache
+  std::int64_t longest = 0;  // sequence that fits the context and, alone, the whole cache
 };
 
 }  // namespace kvasir

@@ -34,6 +34,7 @@ struct ServeOptions {
   std::int64_t max_queued_per_tenant = -1;  // -1: as many as all together
   std::vector<std::string> allowed_hosts;
   bool public_metrics = false;
+  std::vector<std::filesystem::path> public_texts;
   bool insecure_public = false;
   bool quiet = false;
 };
@@ -107,14 +108,14 @@ void allow_connections(size_t connections) {
   }
 }
 
-LoadedModel load(const ModelOptions& options) {
+LoadedModel load(const ModelOptions& options, std::span<const std::filesystem::path> public_texts) {
   Progress progress("loading");
   LlmOptions llm = llm_options(options);
   llm.on_load = [&progress](int done, int all) {
     progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all),
                   fmt::format("layer {} of {}", done, all));
   };
-  return LoadedModel(llm);
+  return LoadedModel(llm, public_texts);
 }
 
 std::string model_name(const ServeOptions& options) {
@@ -142,7 +143,7 @@ void serve(ServeOptions& options) {
   check(options);
   allow_connections(options.http.max_connections);
   options.service.model_name = model_name(options);
-  LoadedModel model = load(options.model);
+  LoadedModel model = load(options.model, options.public_texts);
   Service service(model, options.service);
   std::function<void(const std::string&)> log;
   if (!options.quiet) log = say;
@@ -159,6 +160,11 @@ void add_access_options(CLI::App& command, ServeOptions& options) {
   command
       .add_option("--keys", options.keys,
                   "Keys file, made with kvasir keys: only its tenants may ask. Read again on SIGHUP")
+      ->group(group);
+  command
+      .add_option("--public-prefix", options.public_texts,
+                  "File with a beginning of prompts that all tenants share: text, or .json with {\"messages\": […]}. "
+                  "May be given several times")
       ->group(group);
   command
       .add_option("--max-queued-per-tenant", options.max_queued_per_tenant,

@@ -76,6 +76,11 @@ void write_engine(Page& page, const EngineNumbers& engine) {
   page.one("vllm:num_preemptions_total", "counter", "Times a running request made room", real(engine.preemptions));
   page.family("vllm:cache_config_info", "gauge", "The cache's shape");
   page.sample(1, fmt::format("block_size=\"{}\",num_gpu_blocks=\"{}\"", engine.block_tokens, engine.blocks));
+  page.histogram("vllm:kv_block_lifetime_seconds", "From a block's publication to its eviction",
+                 engine.block_lifetime);
+  page.histogram("vllm:kv_block_idle_before_evict_seconds", "From a block's last use to its eviction",
+                 engine.block_idle);
+  page.histogram("vllm:kv_block_reuse_gap_seconds", "Between two uses of a block", engine.block_reuse_gap);
   page.one("kvasir:kv_cached_blocks", "gauge", "Blocks nobody holds that can be found again",
            real(engine.cached_blocks));
   page.one("kvasir:kv_evicted_blocks_total", "counter", "Cached blocks that made room", real(engine.evicted_blocks));

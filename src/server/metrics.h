@@ -32,6 +32,9 @@ struct EngineNumbers {
   std::int64_t queried_tokens = 0;
   std::int64_t hit_tokens = 0;
   std::int64_t evicted_blocks = 0;
+  Histogram block_lifetime{{}};  // seconds, as CacheStats has them
+  Histogram block_idle{{}};
+  Histogram block_reuse_gap{{}};
   std::vector<TenantNumbers> tenants{};
 };
 

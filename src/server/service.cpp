@@ -188,7 +188,7 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
       if (i == 0) request.prompt = std::move(prompt);
       request.tenant = cache_owner(caller, options.space);
       request.sampling.seed = seed_of_choice(seed, i);
-      const auto room = model_.longest - static_cast<std::int64_t>(request.prompt.size());
+      const auto room = model_.longest_with(caller.share) - static_cast<std::int64_t>(request.prompt.size());
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
       request.constraint = constraint;
       choice.stop = options.stop;
@@ -257,6 +257,9 @@ EngineNumbers Service::engine_numbers() {
     out.queried_tokens = cache.stats().queried_tokens;
     out.hit_tokens = cache.stats().hit_tokens;
     out.evicted_blocks = cache.stats().evicted_blocks;
+    out.block_lifetime = cache.stats().block_lifetime;
+    out.block_idle = cache.stats().block_idle;
+    out.block_reuse_gap = cache.stats().block_reuse_gap;
     return out;
   });
   numbers.tenants = tenant_numbers();

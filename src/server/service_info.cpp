@@ -53,10 +53,11 @@ Response Service::model_by_name(const HttpRequest& request) {
   return json_response(model_card());
 }
 
-Response Service::props(const HttpRequest&) {
+Response Service::props(const HttpRequest& request) {
   const EngineConfig& config = model_.engine.config();
   return json_response({{"default_generation_settings",
-                         {{"n_ctx", model_.longest}, {"params", {{"temperature", 1.0}, {"top_p", 1.0}}}}},
+                         {{"n_ctx", model_.longest_with(caller_of(request)->share)},
+                          {"params", {{"temperature", 1.0}, {"top_p", 1.0}}}}},
                         {"total_slots", config.scheduler.max_sequences},
                         {"model_path", options_.model_name},
                         {"chat_template", model_.tokenizer.chat_template().value_or("")},

@@ -21,6 +21,10 @@ TEST(Metrics, CountsAndNames) {
   engine.blocks = 10;
   engine.held_blocks = 4;
   engine.hit_tokens = 1'000'000'000'000;
+  engine.tenants.push_back(
+      {"alice", {.queried_tokens = 9, .hit_tokens = 8, .blocks = 7, .bytes = 6, .evicted_blocks = 5}});
+  engine.block_lifetime = Histogram({1, 10});
+  engine.block_lifetime.observe(4);
   const std::string page = metrics.render(engine);
   const std::string label = R"({model_name="m\"x\\"})";
   for (const std::string& line :
@@ -30,6 +34,12 @@ TEST(Metrics, CountsAndNames) {
         std::string(R"(vllm:time_to_first_token_seconds_bucket{model_name="m\"x\\",le="0.04"} 1)"),
         std::string(R"(vllm:time_to_first_token_seconds_bucket{model_name="m\"x\\",le="80"} 1)"),
         std::string(R"(vllm:time_to_first_token_seconds_bucket{model_name="m\"x\\",le="+Inf"} 2)"),
+        std::string(R"(kvasir:tenant_prefix_cache_queries_total{model_name="m\"x\\",tenant="alice"} 9)"),
+        std::string(R"(kvasir:tenant_prefix_cache_hits_total{model_name="m\"x\\",tenant="alice"} 8)"),
+        std::string(R"(kvasir:tenant_kv_blocks{model_name="m\"x\\",tenant="alice"} 7)"),
+        std::string(R"(kvasir:tenant_kv_bytes{model_name="m\"x\\",tenant="alice"} 6)"),
+        std::string(R"(kvasir:tenant_kv_evicted_blocks_total{model_name="m\"x\\",tenant="alice"} 5)"),
+        std::string(R"(vllm:kv_block_lifetime_seconds_bucket{model_name="m\"x\\",le="10"} 1)"),
         "vllm:time_to_first_token_seconds_count" + label + " 2",
         std::string(R"(vllm:inter_token_latency_seconds_bucket{model_name="m\"x\\",le="0.001"} 1)")}) {
     EXPECT_NE(page.find("\n" + line + "\n"), std::string::npos) << line << "\n" << page;

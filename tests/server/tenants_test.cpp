@@ -1,7 +1,9 @@
 // Keys at the door, and what tenants see of each other.
 #include "server/tenants.h"
 
-#include <thread>
+#include <filesystem>
+#include <fstream>
+#include <set>
 
 #include "server/http_text.h"
 #include "test_server.h"
@@ -303,6 +305,42 @@ TEST_F(TenantsTest, MetricsShowATenantItselfAndAnOperatorAll) {
   const TestServer open(*model_, {}, shown);
   EXPECT_NE(open.ask("GET", "/metrics").body.find("tenant=\"bob\"} "), std::string::npos);
   EXPECT_EQ(open.ask("GET", "/v1/models").status, 401);
+}
+
+TEST_F(TenantsTest, PublicBeginningsAreSharedAndNothingBehindThem) {
+  const auto file = std::filesystem::temp_directory_path() / ("kvasir_public_" + std::to_string(::getpid()) + ".txt");
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += " the old fox";
+  std::ofstream(file) << text;
+  const std::vector<std::filesystem::path> files{file};
+  LoadedModel own(draft_options(), files);
+  std::filesystem::remove(file);
+  const auto blocks = static_cast<std::int64_t>(own.public_texts.at(0).size()) / 16 * 16;
+  ASSERT_GT(blocks, 0);
+  const TestServer server(own, {}, options());
+  std::string behind;
+  for (int i = 0; i < 60; ++i) behind += " and a crow";
+  const Json asked{{"prompt", text + behind}, {"max_tokens", 2}, {"temperature", 0}};
+  EXPECT_EQ(cached(ask(server, alice_, "/v1/completions", asked)), blocks);
+  EXPECT_EQ(cached(ask(server, bob_, "/v1/completions", asked)), blocks);
+  EXPECT_GT(cached(ask(server, bob_, "/v1/completions", asked)), blocks);
+}
+
+TEST_F(TenantsTest, AnAnswerFitsItsTenantsShare) {
+  LoadedModel own(draft_options());
+  alice_.entry.share.most = 0.1;
+  keys_ = {random_secret(), {bob_.entry, alice_.entry}};
+  const TestServer server(own, {}, options());
+  const auto longest = [&](const Pair& who) {
+    return server.ask("GET", "/props", "", bearer(who)).json()["default_generation_settings"]["n_ctx"].get<int>();
+  };
+  EXPECT_EQ(longest(bob_), own.longest);
+  EXPECT_LT(longest(alice_), own.longest);
+  Json body = story(1);
+  body.erase("max_tokens");  // as many as fit
+  EXPECT_EQ(ask(server, alice_, "/v1/chat/completions", body).status, 200);
+  body["max_tokens"] = own.longest - 100;
+  EXPECT_EQ(ask(server, alice_, "/v1/chat/completions", body).status, 400);
 }
 
 TEST_F(TenantsTest, OneTenantsFullQueueIsNotAnothers) {
