@@ -26,15 +26,24 @@ std::string_view reason_name(FinishReason finish) {
 
 }  // namespace
 
-OrderedJson explain(const Generation& generation, size_t choice, const Tokenizer& tokenizer) {
-  const ReuseReport& reuse = generation.reuse(choice);
-  const std::span<const TokenId> prompt = generation.prompt(choice);
-  OrderedJson out{{"prompt_tokens", prompt.size()}, {"reused_tokens", reuse.reused_tokens},
-                  {"reason", name_of(reuse.stop)},  {"explanation", describe(reuse)},
-                  {"stopped_at", reuse.stopped_at}, {"stopped_at_text", nullptr}};
+OrderedJson explain(const Generation& generation, const Tokenizer& tokenizer, std::span<const MessageSpan> messages) {
+  const ReuseReport& reuse = generation.reuse(0);
+  const std::span<const TokenId> prompt = generation.prompt(0);
+  OrderedJson out{{"prompt_tokens", prompt.size()},
+                  {"reused_tokens", reuse.reused_tokens},
+                  {"reused_by_tier", {{"device", reuse.reused_tokens}}},
+                  {"reason", name_of(reuse.stop)},
+                  {"explanation", describe(reuse)},
+                  {"stopped_at", reuse.stopped_at},
+                  {"stopped_at_text", nullptr},
+                  {"message", nullptr}};
+  if (reuse.stop == ReuseStop::kEvicted)
+    out["evicted"] = {{"seconds_ago", reuse.evicted_seconds_ago}, {"for", name_of(reuse.evicted_for)}};
   const auto at = static_cast<size_t>(reuse.stopped_at);
-  if (reuse.prompt_tokens > 0 && at < prompt.size())
+  if (reuse.prompt_tokens > 0 && at < prompt.size()) {
     out["stopped_at_text"] = to_valid_utf8(tokenizer.bytes_of(prompt[at]));
+    out["message"] = message_at(messages, reuse.stopped_at);
+  }
   return out;
 }
 
@@ -48,7 +57,7 @@ AnswerWork::~AnswerWork() {
 
 AnswerReport AnswerWork::report() const {
   AnswerReport out{generation_->totals(), nullptr};
-  if (books_.explain == Explain::kYes) out.explanation = explain(*generation_, 0, books_.tokenizer);
+  if (books_.explain == Explain::kYes) out.explanation = explain(*generation_, books_.tokenizer, books_.messages);
   return out;
 }
 
@@ -119,7 +128,7 @@ void AnswerWork::write_down() {
   written_down_ = true;
   FinishedRecord& record = books_.record;
   record.totals = generation_->totals();
-  record.cache = explain(*generation_, 0, books_.tokenizer);
+  record.cache = explain(*generation_, books_.tokenizer, books_.messages);
   for (size_t i = 0; i < generation_->choices(); ++i)
     record.finish_reasons.emplace_back(reason_name(generation_->finish(i)));
   books_.metrics.finished({.prompt_tokens = record.totals.prompt_tokens,

@@ -9,14 +9,15 @@
 #include "server/answer_writer.h"
 #include "server/http_types.h"
 #include "server/metrics.h"
+#include "server/prompt_map.h"
 #include "server/records.h"
 #include "server/tool_call_reader.h"
 
 namespace kvasir {
 
-// Why the cache was used as it was, for one choice: {prompt_tokens, reused_tokens, reason, explanation, stopped_at,
-// …}.
-OrderedJson explain(const Generation& generation, size_t choice, const Tokenizer& tokenizer);
+// Why the cache was used as it was, for the first choice: {prompt_tokens, reused_tokens, reused_by_tier, reason,
+// explanation, stopped_at, stopped_at_text, message}. Without `messages` the last one is null.
+OrderedJson explain(const Generation& generation, const Tokenizer& tokenizer, std::span<const MessageSpan> messages);
 
 class AnswerWork : public Work {
  public:
@@ -28,6 +29,7 @@ class AnswerWork : public Work {
     FinishedRecord record;  // the ids and the path; the rest is filled in at the end
     Explain explain = Explain::kNo;
     std::vector<ToolCallReader> calls{};  // one for each choice; empty: the answer is text
+    std::vector<MessageSpan> messages{};  // where they are in the prompt, if somebody wants to know
   };
 
   AnswerWork(std::unique_ptr<Generation> generation, std::unique_ptr<AnswerWriter> writer, Books books);

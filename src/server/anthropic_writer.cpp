@@ -8,14 +8,24 @@ namespace kvasir {
 namespace {
 
 // Unlike OpenAI's, the three kinds of input tokens exclude each other.
-OrderedJson usage_of(const Totals& totals) {
-  return {
-      {"input_tokens", totals.prompt_tokens - totals.reused_tokens - totals.written_tokens},
-      {"cache_creation_input_tokens", totals.written_tokens},
-      {"cache_read_input_tokens", totals.reused_tokens},
-      {"cache_creation", {{"ephemeral_5m_input_tokens", totals.written_tokens}, {"ephemeral_1h_input_tokens", 0}}},
-      {"output_tokens", totals.answer_tokens}};
+OrderedJson counts_of(const Totals& totals) {
+  return {{"input_tokens", totals.prompt_tokens - totals.reused_tokens - totals.written_tokens},
+          {"cache_creation_input_tokens", totals.written_tokens},
+          {"cache_read_input_tokens", totals.reused_tokens},
+          {"output_tokens", totals.answer_tokens},
+          {"output_tokens_details", nullptr},
+          {"server_tool_use", nullptr}};
 }
+
+OrderedJson usage_of(const Totals& totals) {
+  OrderedJson out = counts_of(totals);
+  out["cache_creation"] = {{"ephemeral_5m_input_tokens", totals.written_tokens - totals.hour_tokens},
+                           {"ephemeral_1h_input_tokens", totals.hour_tokens}};
+  for (const char* name : {"inference_geo", "service_tier", "speed"}) out[name] = nullptr;
+  return out;
+}
+
+OrderedJson text_block(const std::string& text) { return {{"type", "text"}, {"text", text}, {"citations", nullptr}}; }
 
 OrderedJson stop_reason(const Ending& ending) {
   if (ending.finish == FinishReason::kLength) return "max_tokens";
@@ -33,6 +43,9 @@ OrderedJson message(const AnswerHead& head, OrderedJson content) {
           {"role", "assistant"},
           {"model", head.model},
           {"content", std::move(content)},
+          {"container", nullptr},
+          {"diagnostics", nullptr},
+          {"stop_details", nullptr},
           {"stop_reason", nullptr},
           {"stop_sequence", nullptr}};
 }
@@ -59,7 +72,7 @@ class AnthropicStream : public AnswerWriter {
 
   std::string text(size_t, const AnswerPiece& piece) override {
     std::string out;
-    if (open_ != Block::kText) out = start(Block::kText, {{"type", "text"}, {"text", ""}});
+    if (open_ != Block::kText) out = start(Block::kText, text_block(""));
     return out += delta({{"type", "text_delta"}, {"text", piece.text}});
   }
 
@@ -74,14 +87,18 @@ class AnthropicStream : public AnswerWriter {
   std::string end(size_t, const Ending& ending) override {
     ending_ = ending;
     // An answer without a word is an empty text.
-    if (blocks_ == 0) return start(Block::kText, {{"type", "text"}, {"text", ""}}) + stop();
+    if (blocks_ == 0) return start(Block::kText, text_block("")) + stop();
     return stop();
   }
 
   std::string finish(const AnswerReport& report) override {
     OrderedJson last{{"type", "message_delta"},
-                     {"delta", {{"stop_reason", stop_reason(ending_)}, {"stop_sequence", stop_sequence(ending_)}}},
-                     {"usage", usage_of(report.totals)}};
+                     {"delta",
+                      {{"container", nullptr},
+                       {"stop_details", nullptr},
+                       {"stop_reason", stop_reason(ending_)},
+                       {"stop_sequence", stop_sequence(ending_)}}},
+                     {"usage", counts_of(report.totals)}};
     if (!report.explanation.is_null()) last["kvasir"] = report.explanation;
     return event(last) + event({{"type", "message_stop"}});
   }
@@ -157,7 +174,7 @@ class AnthropicWhole : public AnswerWriter {
   };
 
   static OrderedJson to_json(const Block& block) {
-    if (!block.call) return {{"type", "text"}, {"text", block.text}};
+    if (!block.call) return text_block(block.text);
     return call_block(*block.call, object_or_empty(block.text));
   }
 

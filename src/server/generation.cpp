@@ -12,13 +12,22 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
   return std::chrono::duration<double>(to - from).count();
 }
 
-std::int64_t written_tokens(const ReuseReport& reuse, std::int64_t block_tokens) {
+// Of the prompt's first `tokens`.
+std::int64_t written_tokens(const ReuseReport& reuse, std::int64_t tokens, std::int64_t block_tokens) {
   if (reuse.stop == ReuseStop::kOff) return 0;
-  const std::int64_t in_full_blocks = reuse.prompt_tokens / block_tokens * block_tokens;
+  const std::int64_t in_full_blocks = tokens / block_tokens * block_tokens;
   return std::max<std::int64_t>(0, in_full_blocks - reuse.reused_tokens);
 }
 
 }  // namespace
+
+std::int64_t kept_for_an_hour(const Request& request) {
+  std::int64_t tokens = 0;
+  for (const Breakpoint& one : request.breakpoints) {
+    if (one.keep >= std::chrono::hours(1)) tokens = std::max(tokens, one.tokens);
+  }
+  return tokens;
+}
 
 Generation::Generation(Context context, std::vector<ChoiceRequest> choices) : context_(std::move(context)) {
   choices_.reserve(choices.size());
@@ -148,7 +157,10 @@ Totals Generation::totals() const {
     if (choice.request.leader) continue;
     totals.prompt_tokens += static_cast<std::int64_t>(choice.prompt.size());
     totals.reused_tokens += choice.record.reuse.reused_tokens;
-    totals.written_tokens += written_tokens(choice.record.reuse, context_.block_tokens);
+    const ReuseReport& reuse = choice.record.reuse;
+    totals.written_tokens += written_tokens(reuse, reuse.prompt_tokens, context_.block_tokens);
+    totals.hour_tokens +=
+        written_tokens(reuse, std::min(choice.hour_tokens, reuse.prompt_tokens), context_.block_tokens);
   }
   totals.first_token_seconds = first_token_seconds_;
   totals.seconds = seconds_;

@@ -44,6 +44,7 @@ struct Totals {
   std::int64_t prompt_tokens = 0;  // each prompt counted once, whatever its choices
   std::int64_t reused_tokens = 0;
   std::int64_t written_tokens = 0;  // of prompts: in full blocks that were not there before, to be found again
+  std::int64_t hour_tokens = 0;     // of those written: before a breakpoint that keeps them for an hour or longer
   std::int64_t answer_tokens = 0;
   std::int64_t computed_tokens = 0;
   int preemptions = 0;
@@ -51,6 +52,9 @@ struct Totals {
   double first_token_seconds = 0;
   double seconds = 0;  // up to the newest token
 };
+
+// How many of its first tokens a request wants kept for an hour or longer.
+std::int64_t kept_for_an_hour(const Request& request);
 
 class Generation {
  public:
@@ -91,12 +95,14 @@ class Generation {
         : request(std::move(asked)),
           prompt(request.leader ? std::vector<TokenId>{} : request.request.prompt),
           min_tokens(request.request.min_tokens),
+          hour_tokens(kept_for_an_hour(request.request)),
           detokenizer(tokenizer),
           stops(request.stop) {}
 
     ChoiceRequest request;
     std::vector<TokenId> prompt;  // empty: the leader's
     std::int64_t min_tokens;
+    std::int64_t hour_tokens;     // up to the last breakpoint that keeps them so long
     Detokenizer detokenizer;
     StopStrings stops;
     PendingTokens pending;        // stays empty unless probabilities are asked for

@@ -143,6 +143,8 @@ void Session::take_request(Parser& parser) {
   const std::string_view id = message["x-request-id"];
   request_.id = is_request_id(id) ? std::string(id) : "req-" + random_hex(96);
   request_.key = std::string(key_of(message[http::field::authorization], message["x-api-key"]));
+  const std::string_view explain = message["x-kvasir-explain"];
+  request_.explain = !explain.empty() && explain != "0" && explain != "false";
   origin_ = std::string(message[http::field::origin]);
   host_ = std::string(message[http::field::host]);
   version_ = static_cast<int>(message.version());

@@ -21,6 +21,7 @@ struct HttpRequest {
   std::string id;                                  // x-request-id: the client's, or one of ours
   std::string key{};                               // as the client gave it; empty: none
   std::shared_ptr<const Caller> caller = nullptr;  // whose key it is; null: not asked yet
+  bool explain = false;                            // x-kvasir-explain
 };
 
 struct HttpReply {

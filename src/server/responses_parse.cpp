@@ -6,6 +6,7 @@
 #include <array>
 
 #include "server/api_error.h"
+#include "server/cache_marks.h"
 #include "server/parse_common.h"
 #include "server/random_id.h"
 
@@ -15,13 +16,12 @@ namespace {
 constexpr Fields::Range kTokenCount{1, 1 << 30};
 constexpr size_t kMostMetadata = 16;
 
-constexpr std::array<Unsupported, 7> kLater{{
+constexpr std::array<Unsupported, 6> kLater{{
     {"background", "an answer is made while its request is open"},
     {"conversation", "use previous_response_id"},
     {"context_management", "the whole conversation is read"},
     {"prompt", "there are no stored prompts; send the text"},
     {"tools", "tools come later"},
-    {"top_logprobs", "the engine does not hand out probabilities"},
     {"max_tool_calls", "tools come later"},
 }};
 
@@ -31,10 +31,33 @@ void refuse_later(const Fields& fields) {
   if (truncation && *truncation != "disabled") {
     not_supported("truncation", "truncation is not supported: a conversation that is too long is refused");
   }
+}
+
+AnswerForm read_form(const Fields& fields) {
   const std::optional<Fields> text = fields.object("text");
   const std::optional<Fields> format = text ? text->object("format") : std::nullopt;
-  if (format && format->required_text("type") != "text")
-    not_supported("text.format", "text.format is not supported yet: only {\"type\":\"text\"} is");
+  if (!format) return {};
+  const std::string type = format->required_text("type");
+  if (type == "text") return {};
+  if (type == "json_object") return {AnswerForm::Kind::kJsonObject, {}, "text.format"};
+  if (type != "json_schema") {
+    bad_param("text.format.type",
+              fmt::format("the type \"{}\" is none of text, json_object, json_schema", type.substr(0, 40)));
+  }
+  format->required_text("name");
+  return schema_form(format->required("schema"), "text.format.schema");
+}
+
+// Probabilities are told to those who include them.
+std::optional<int> read_logprobs(const Fields& fields) {
+  const auto top = static_cast<int>(fields.integer("top_logprobs", {0, 20}).value_or(0));
+  const Json* include = fields.find("include");
+  if (include != nullptr && !include->is_array()) bad_param("include", "include must be an array of strings");
+  const bool wanted =
+      include != nullptr && std::ranges::find(*include, "message.output_text.logprobs") != include->end();
+  if (!wanted && top > 0)
+    bad_param("top_logprobs", "top_logprobs asks for \"message.output_text.logprobs\" in include as well");
+  return wanted ? std::optional(top) : std::nullopt;
 }
 
 std::string id_or_new(const Fields& item, const char* prefix) {
@@ -59,6 +82,7 @@ OrderedJson content_parts(const Json& content, const std::string& role, const st
       parts.push_back({{"type", type}, {"refusal", part.required_text("refusal")}});
     } else if (type == "input_text" || type == "output_text" || type == "text") {
       parts.push_back(text_part(role, part.required_text("text")));
+      if (const Json* mark = part.find("prompt_cache_breakpoint")) parts.back()["prompt_cache_breakpoint"] = *mark;
     } else {
       not_supported(part.path("type"),
                     fmt::format("parts of type \"{}\" are not supported: this model reads text", type.substr(0, 40)));
@@ -149,6 +173,12 @@ OrderedJson or_null(const std::optional<std::string>& text) {
   return text ? OrderedJson(*text) : OrderedJson(nullptr);
 }
 
+OrderedJson format_of(const Fields& fields) {
+  const std::optional<Fields> text = fields.object("text");
+  const Json* format = text ? text->find("format") : nullptr;
+  return format == nullptr ? OrderedJson{{"type", "text"}} : OrderedJson(*format);
+}
+
 OrderedJson settings_of(const Fields& fields, const ResponsesRequest& request) {
   const AnswerOptions& options = request.chat.options;
   OrderedJson out{{"instructions", or_null(fields.text("instructions"))},
@@ -158,7 +188,8 @@ OrderedJson settings_of(const Fields& fields, const ResponsesRequest& request) {
                   {"max_output_tokens", options.max_tokens ? OrderedJson(*options.max_tokens) : OrderedJson(nullptr)},
                   {"previous_response_id", or_null(fields.text("previous_response_id"))},
                   {"prompt_cache_key", or_null(fields.text("prompt_cache_key"))},
-                  {"text", {{"format", {{"type", "text"}}}}},
+                  {"text", {{"format", format_of(fields)}}},
+                  {"top_logprobs", options.logprobs.value_or(0)},
                   {"tools", OrderedJson::array()},
                   {"tool_choice", "auto"},
                   {"parallel_tool_calls", fields.boolean("parallel_tool_calls").value_or(true)},
@@ -166,6 +197,9 @@ OrderedJson settings_of(const Fields& fields, const ResponsesRequest& request) {
                   {"background", false},
                   {"service_tier", "default"},
                   {"store", request.store}};
+  if (const auto cache = fields.object("prompt_cache_options"))
+    out["prompt_cache_options"] = {{"mode", cache->text("mode").value_or("implicit")}, {"ttl", "30m"}};
+  if (const auto retention = fields.text("prompt_cache_retention")) out["prompt_cache_retention"] = *retention;
   if (const auto user = fields.text("user")) out["user"] = *user;
   if (const auto identifier = fields.text("safety_identifier")) out["safety_identifier"] = *identifier;
   return out;
@@ -217,7 +251,11 @@ ResponsesRequest parse_responses(const Json& body) {
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
   options.max_tokens = fields.integer("max_output_tokens", kTokenCount);
+  check_lengths(options, "max_output_tokens");
+  options.form = read_form(fields);
+  options.logprobs = read_logprobs(fields);
   request.store = fields.boolean("store").value_or(true);
+  openai_cache_marks(body, "input");  // their places are found in the whole conversation; here they are only checked
   request.settings = settings_of(fields, request);
   return request;
 }

@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include "server/logprobs_json.h"
 #include "server/random_id.h"
 #include "server/sse.h"
 
@@ -17,11 +18,20 @@ OrderedJson usage_of(const Totals& totals) {
           {"total_tokens", totals.prompt_tokens + totals.answer_tokens}};
 }
 
-OrderedJson text_part(const std::string& text) {
+OrderedJson text_part(const std::string& text, OrderedJson logprobs) {
   return {{"type", "output_text"},
           {"text", text},
           {"annotations", OrderedJson::array()},
-          {"logprobs", OrderedJson::array()}};
+          {"logprobs", std::move(logprobs)}};
+}
+
+// The events of a stream tell tokens without their bytes.
+OrderedJson without_bytes(OrderedJson logprobs) {
+  for (OrderedJson& token : logprobs) {
+    token.erase("bytes");
+    for (OrderedJson& top : token["top_logprobs"]) top.erase("bytes");
+  }
+  return logprobs;
 }
 
 // The response as it grows, and the only message it holds.
@@ -31,7 +41,12 @@ class Draft {
 
   const std::string& item_id() const { return item_id_; }
   const std::string& text() const { return text_; }
-  void add(std::string_view piece) { text_ += piece; }
+  const OrderedJson& logprobs() const { return logprobs_; }
+  OrderedJson part() const { return text_part(text_, logprobs_); }
+  void add(const AnswerPiece& piece) {
+    text_ += piece.text;
+    for (OrderedJson& token : logprob_list(piece.tokens)) logprobs_.push_back(std::move(token));
+  }
   void end(const Ending& ending) { cut_ = ending.finish == FinishReason::kLength; }
   std::string_view status() const { return cut_ ? "incomplete" : "completed"; }
 
@@ -42,7 +57,7 @@ class Draft {
             {"role", "assistant"},
             {"content", std::move(content)}};
   }
-  OrderedJson whole_message() const { return message(status(), OrderedJson::array({text_part(text_)})); }
+  OrderedJson whole_message() const { return message(status(), OrderedJson::array({part()})); }
 
   OrderedJson response(std::string_view status, OrderedJson output) const {
     OrderedJson out{{"id", head_.id},
@@ -73,8 +88,7 @@ class Draft {
   }
 
   OrderedJson failed(const ApiError& error) const {
-    OrderedJson out =
-        response("failed", OrderedJson::array({message("incomplete", OrderedJson::array({text_part(text_)}))}));
+    OrderedJson out = response("failed", OrderedJson::array({message("incomplete", OrderedJson::array({part()}))}));
     out["error"] = {{"code", "server_error"}, {"message", error.message()}};
     return out;
   }
@@ -84,6 +98,7 @@ class Draft {
   ResponseFrame frame_;
   std::string item_id_ = "msg_" + random_hex(96);
   std::string text_;
+  OrderedJson logprobs_ = OrderedJson::array();
   bool cut_ = false;
 };
 
@@ -97,19 +112,20 @@ class ResponsesStream : public AnswerWriter {
     out += event("response.in_progress", {{"response", empty}});
     out += event("response.output_item.added",
                  {{"output_index", 0}, {"item", draft_.message("in_progress", OrderedJson::array())}});
-    return out += event("response.content_part.added", in_part({{"part", text_part("")}}));
+    return out += event("response.content_part.added", in_part({{"part", text_part("", OrderedJson::array())}}));
   }
 
   std::string text(size_t, const AnswerPiece& piece) override {
-    draft_.add(piece.text);
-    return event("response.output_text.delta", in_part({{"delta", piece.text}, {"logprobs", OrderedJson::array()}}));
+    draft_.add(piece);
+    return event("response.output_text.delta",
+                 in_part({{"delta", piece.text}, {"logprobs", without_bytes(logprob_list(piece.tokens))}}));
   }
 
   std::string end(size_t, const Ending& ending) override {
     draft_.end(ending);
-    std::string out =
-        event("response.output_text.done", in_part({{"text", draft_.text()}, {"logprobs", OrderedJson::array()}}));
-    out += event("response.content_part.done", in_part({{"part", text_part(draft_.text())}}));
+    std::string out = event("response.output_text.done",
+                            in_part({{"text", draft_.text()}, {"logprobs", without_bytes(draft_.logprobs())}}));
+    out += event("response.content_part.done", in_part({{"part", draft_.part()}}));
     return out += event("response.output_item.done", {{"output_index", 0}, {"item", draft_.whole_message()}});
   }
 
@@ -150,7 +166,7 @@ class ResponsesWhole : public AnswerWriter {
 
   std::string begin(const AnswerReport&) override { return {}; }
   std::string text(size_t, const AnswerPiece& piece) override {
-    draft_.add(piece.text);
+    draft_.add(piece);
     return {};
   }
   std::string end(size_t, const Ending& ending) override {

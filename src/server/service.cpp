@@ -139,6 +139,18 @@ Service::Tokens Service::chat_tokens(const ChatRequest& chat) const {
   return encode_chat(model_.tokenizer, render(chat));
 }
 
+void Service::put_chat(Beginning& beginning, const ChatRequest& chat, const MarkedChat& marked) const {
+  const std::vector<Piece> pieces = render(chat);
+  Tokens tokens = encode_chat(model_.tokenizer, pieces);
+  if (chat.options.explain || !marked.marks.empty()) {
+    using Messages = MapRequest::Messages;
+    const MapRequest asked{marked.body, marked.marks, chat.options.explain ? Messages::kFind : Messages::kSkip};
+    beginning.map = map_prompt(model_.tokenizer, asked, {pieces, tokens},
+                               [&](const Json& body) { return render(marked.read(body)); });
+  }
+  beginning.prompts.push_back(std::move(tokens));
+}
+
 Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {
   if (const auto* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
   return model_.tokenizer.encode_document(std::get<std::string>(prompt), Tokenizer::Specials::kParse);
@@ -215,9 +227,11 @@ AnswerHead Service::head(const char* id_prefix, const AnswerOptions& options) co
 Response Service::begin(const HttpRequest& request, Beginning beginning) {
   const AnswerOptions& options = beginning.options;
   const std::shared_ptr<const Caller> caller = caller_of(request);
+  std::vector<ChoiceRequest> asked = choices(std::move(beginning.prompts), options, *caller);
+  for (ChoiceRequest& choice : asked) choice.request.breakpoints = beginning.map.breakpoints;
   auto generation = std::make_unique<Generation>(
       Generation::Context{engine_, model_.tokenizer, metrics_, model_.engine.config().block_tokens},
-      choices(std::move(beginning.prompts), options, *caller));
+      std::move(asked));
   const size_t count = generation->choices();
   FinishedRecord record;
   record.request_id = request.id;
@@ -230,7 +244,8 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
       std::move(generation), std::move(beginning.writer),
       AnswerWork::Books{metrics_, records_, model_.tokenizer, std::move(record),
                         options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo,
-                        call_readers(request, options.toolbox, count)});
+                        call_readers(request, options.toolbox, count),
+                        std::move(beginning.map.messages)});
   response.body = options.stream ? Response::Body::kStreamed : Response::Body::kWhole;
   if (options.stream) {
     response.reply.content_type = beginning.stream_type;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "server/api_types.h"
 #include "server/http_types.h"
 #include "server/metrics.h"
+#include "server/prompt_map.h"
 #include "server/records.h"
 #include "server/response_store.h"
 #include "server/tenants.h"
@@ -67,9 +69,16 @@ class Service {
     Handler handler;
     Match match = Match::kExact;
   };
+  // A way to read a chat out of a body, to be gone a second time with marks in its texts.
+  struct MarkedChat {
+    const Json& body;
+    std::vector<CacheMark> marks;
+    std::function<ChatRequest(const Json& body)> read;
+  };
   // An answer about to begin.
   struct Beginning {
     std::vector<Tokens> prompts;
+    PromptMap map;  // of a chat's only prompt
     AnswerOptions options;
     std::unique_ptr<AnswerWriter> writer;
     std::string answer_id;
@@ -86,6 +95,7 @@ class Service {
 
   Tokens chat_tokens(const ChatRequest& chat) const;
   std::vector<Piece> render(const ChatRequest& chat) const;
+  void put_chat(Beginning& beginning, const ChatRequest& chat, const MarkedChat& marked) const;
   Tokens prompt_tokens(const Prompt& prompt) const;
   std::vector<ToolCallReader> call_readers(const HttpRequest& request, const Toolbox& toolbox, size_t choices) const;
   Request engine_request(const AnswerOptions& options) const;
@@ -105,8 +115,8 @@ class Service {
   Response anthropic_count(const HttpRequest& request);
   Response ollama_chat(const HttpRequest& request);
   Response ollama_generate(const HttpRequest& request);
-  Response ollama_answer(const HttpRequest& request, OllamaKind kind,
-                         std::variant<ChatRequest, CompletionRequest> asked);
+  using ReadOllama = std::function<std::variant<ChatRequest, CompletionRequest>(const Json& body)>;
+  Response ollama_answer(const HttpRequest& request, OllamaKind kind, const ReadOllama& read);
   Response ollama_tags(const HttpRequest& request);
   Response ollama_version(const HttpRequest& request);
 

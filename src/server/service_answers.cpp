@@ -11,10 +11,12 @@
 namespace kvasir {
 
 Response Service::openai_chat(const HttpRequest& request) {
-  ChatRequest chat = parse_openai_chat(parse_json(request.body));
+  const Json body = parse_json(request.body);
+  ChatRequest chat = parse_openai_chat(body);
+  chat.options.explain |= request.explain;
   AnswerHead about = head("chatcmpl-", chat.options);
   Beginning beginning;
-  beginning.prompts.push_back(chat_tokens(chat));
+  put_chat(beginning, chat, {body, openai_cache_marks(body, "messages"), parse_openai_chat});
   beginning.answer_id = about.id;
   beginning.stream_type = kSseType;
   beginning.heartbeat = kSsePing;
@@ -26,6 +28,7 @@ Response Service::openai_chat(const HttpRequest& request) {
 
 Response Service::openai_completion(const HttpRequest& request) {
   CompletionRequest completion = parse_openai_completion(parse_json(request.body));
+  completion.options.explain |= request.explain;
   AnswerHead about = head("cmpl-", completion.options);
   about.choices *= completion.prompts.size();
   Beginning beginning;
@@ -48,10 +51,12 @@ Response Service::openai_completion(const HttpRequest& request) {
 }
 
 Response Service::anthropic_messages(const HttpRequest& request) {
-  ChatRequest chat = parse_anthropic_messages(parse_json(request.body));
+  const Json body = parse_json(request.body);
+  ChatRequest chat = parse_anthropic_messages(body);
+  chat.options.explain |= request.explain;
   AnswerHead about = head("msg_", chat.options);
   Beginning beginning;
-  beginning.prompts.push_back(chat_tokens(chat));
+  put_chat(beginning, chat, {body, anthropic_cache_marks(body), parse_anthropic_messages});
   beginning.answer_id = about.id;
   beginning.stream_type = kSseType;
   beginning.heartbeat = sse_event("ping", R"({"type":"ping"})");
@@ -67,23 +72,26 @@ Response Service::anthropic_count(const HttpRequest& request) {
 }
 
 Response Service::ollama_chat(const HttpRequest& request) {
-  return ollama_answer(request, OllamaKind::kChat, parse_ollama_chat(parse_json(request.body)));
+  return ollama_answer(request, OllamaKind::kChat, parse_ollama_chat);
 }
 
 Response Service::ollama_generate(const HttpRequest& request) {
-  return ollama_answer(request, OllamaKind::kGenerate, parse_ollama_generate(parse_json(request.body)));
+  return ollama_answer(request, OllamaKind::kGenerate, parse_ollama_generate);
 }
 
-Response Service::ollama_answer(const HttpRequest& request, OllamaKind kind,
-                                std::variant<ChatRequest, CompletionRequest> asked) {
+Response Service::ollama_answer(const HttpRequest& request, OllamaKind kind, const ReadOllama& read) {
+  const Json body = parse_json(request.body);
+  auto asked = read(body);
   Beginning beginning;
   if (auto* chat = std::get_if<ChatRequest>(&asked)) {
-    beginning.prompts.push_back(chat_tokens(*chat));
+    chat->options.explain |= request.explain;
+    put_chat(beginning, *chat, {body, {}, [&](const Json& marked) { return std::get<ChatRequest>(read(marked)); }});
     beginning.options = std::move(chat->options);
   } else {
     auto& completion = std::get<CompletionRequest>(asked);
     beginning.prompts.push_back(prompt_tokens(completion.prompts.front()));
     beginning.options = std::move(completion.options);
+    beginning.options.explain |= request.explain;
   }
   AnswerHead about = head("ollama-", beginning.options);
   beginning.answer_id = about.id;

@@ -21,6 +21,15 @@ constexpr std::string_view kInputItems = "/input_items";
                   id.substr(0, 100), kept));
 }
 
+// A body that holds its whole conversation, for the marks in its texts.
+Json with_items(const Json& body, const std::string& instructions, const OrderedJson& items) {
+  Json out{{"instructions", instructions}, {"input", items}};
+  for (const char* name : {"prompt_cache_options", "prompt_cache_retention"}) {
+    if (body.contains(name)) out[name] = body[name];
+  }
+  return out;
+}
+
 }  // namespace
 
 OrderedJson Service::conversation(const HttpRequest& request, const ResponsesRequest& asked) const {
@@ -35,12 +44,19 @@ OrderedJson Service::conversation(const HttpRequest& request, const ResponsesReq
 }
 
 Response Service::openai_responses(const HttpRequest& request) {
-  ResponsesRequest asked = parse_responses(parse_json(request.body));
-  OrderedJson items = conversation(request, asked);
+  const Json body = parse_json(request.body);
+  ResponsesRequest asked = parse_responses(body);
+  asked.chat.options.explain |= request.explain;
+  const OrderedJson items = conversation(request, asked);
   asked.chat.messages = messages_of(asked.instructions, items);
   AnswerHead about = head("resp_", asked.chat.options);
   Beginning beginning;
-  beginning.prompts.push_back(chat_tokens(asked.chat));
+  const Json whole = with_items(body, asked.instructions, items);
+  put_chat(beginning, asked.chat, {whole, openai_cache_marks(whole, "input"), [&](const Json& marked) {
+                                     ChatRequest chat = asked.chat;
+                                     chat.messages = messages_of(marked["instructions"], marked["input"]);
+                                     return chat;
+                                   }});
   beginning.answer_id = about.id;
   beginning.stream_type = kSseType;
   beginning.heartbeat = kSsePing;

@@ -63,6 +63,32 @@ TEST_F(ResponsesTest, ItemsAndInstructionsBecomeMessages) {
   EXPECT_EQ(counted["input_tokens"], chat["usage"]["prompt_tokens"]);
 }
 
+TEST_F(ResponsesTest, KeepsToASchemaAndTellsProbabilities) {
+  Json body = ask_for("Tell me a story about a fox and a crow.", 100);
+  body["text"] = {{"format", {{"type", "json_schema"}, {"name", "sign"}, {"schema", {{"enum", {"fox", "crow"}}}}}}};
+  body["include"] = {"message.output_text.logprobs"};
+  body["top_logprobs"] = 2;
+  const Json whole = server_.post("/v1/responses", body).json();
+  EXPECT_EQ(whole["status"], "completed");
+  EXPECT_TRUE(whole["completed_at"].is_number());
+  EXPECT_EQ(whole["text"]["format"]["name"], "sign");
+  const std::string answer = Json::parse(text_of(whole));
+  EXPECT_TRUE(answer == "fox" || answer == "crow");
+  const Json& tokens = whole["output"][0]["content"][0]["logprobs"];
+  EXPECT_EQ(tokens.size(), whole["usage"]["output_tokens"]);
+  EXPECT_EQ(tokens[0]["top_logprobs"].size(), 2U);
+  std::string spelled;
+  for (const Json& token : tokens) spelled += token["token"];
+  EXPECT_EQ(spelled, text_of(whole));
+  body["stream"] = true;
+  spelled.clear();
+  for (const Json& event : events_of(server_.post("/v1/responses", body).body)) {
+    if (event["type"] != "response.output_text.delta") continue;
+    for (const Json& token : event["logprobs"]) spelled += token["token"];
+  }
+  EXPECT_EQ(spelled, text_of(whole));
+}
+
 TEST(ResponsesItems, CallsJoinTheMessageBeforeThem) {
   const Json body = Json::parse(R"({"input": [
       {"role": "user", "content": "Rain?"},
@@ -170,6 +196,10 @@ TEST_F(ResponsesTest, MistakesNameTheParameter) {
   EXPECT_EQ(param({{"input", {{{"type", "web_search_call"}}}}}), "input[0].type");
   EXPECT_EQ(param({{"input", "x"}, {"background", true}}), "background");
   EXPECT_EQ(param({{"input", "x"}, {"truncation", "auto"}}), "truncation");
+  EXPECT_EQ(param({{"input", "x"}, {"top_logprobs", 2}}), "top_logprobs");
+  EXPECT_EQ(param({{"input", "x"}, {"text", {{"format", {{"type", "xml"}}}}}}), "text.format.type");
+  EXPECT_EQ(param({{"input", "x"}, {"text", {{"format", {{"type", "json_schema"}, {"name", "x"}}}}}}),
+            "text.format.schema");
   EXPECT_EQ(param({{"input", "x"}, {"metadata", {{"a", 1}}}}), "metadata");
   EXPECT_EQ(param({{"input", "x"}, {"max_output_tokens", 0}}), "max_output_tokens");
   EXPECT_EQ(param({{"input", "x"}, {"temperature", 3}}), "temperature");

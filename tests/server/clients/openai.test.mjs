@@ -1,58 +1,17 @@
-// The clients people use, against `kvasir serve` with the small shipped model.
-import Anthropic from '@anthropic-ai/sdk';
+// OpenAI's own client.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { Ollama } from 'ollama';
 import OpenAI from 'openai';
+import { animal, isAnimal, messages, TestServer } from './server.mjs';
 
-const messages = [{ role: 'user', content: 'Tell me a story about a fox and a crow.' }];
-let server;
-let url;
-let log = '';
+const server = new TestServer();
 let openai;
-let anthropic;
-let ollama;
 
 before(async () => {
-  server = spawn(process.env.KVASIR_PROGRAM, ['serve', '-m', 'tales-draft', '--port', '0', '-t', '1'], { stdio: ['ignore', 'ignore', 'pipe'] });
-  url = await new Promise((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error(`no greeting: ${log}`)), 20000);
-    server.on('exit', (code) => reject(new Error(`ended with ${code}: ${log}`)));
-    server.stderr.on('data', (data) => {
-      log += data;
-      const found = log.match(/at (http:\/\/127\.0\.0\.1:\d+)/);
-      if (!found) return;
-      clearTimeout(late);
-      resolve(found[1]);
-    });
-  });
-  openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none' });
-  anthropic = new Anthropic({ baseURL: url, apiKey: 'none' });
-  ollama = new Ollama({ host: url });
+  await server.start();
+  openai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', fetch: server.fetch });
 });
-
-after(async () => {
-  const code = await new Promise((resolve) => {
-    server.removeAllListeners('exit');
-    server.on('exit', resolve);
-    server.kill('SIGTERM');
-  });
-  assert.equal(code, 0, 'SIGTERM drains and ends with 0');
-});
-
-async function inFlight() {
-  const page = await (await fetch(`${url}/metrics`)).text();
-  return Number(page.match(/num_requests_running\{[^}]*\} (\d+)/)[1]) + Number(page.match(/num_requests_waiting\{[^}]*\} (\d+)/)[1]);
-}
-
-async function becomesIdle() {
-  for (let i = 0; i < 200; ++i) {
-    if ((await inFlight()) === 0) return true;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  return false;
-}
+after(() => server.stop(['ChatCompletion', 'ChatCompletionChunk', 'Completion', 'CompletionChunk', 'Response', 'ResponseStreamEvent', 'InputTokens', 'Model', 'ErrorObject']));
 
 test('openai: chat, with usage of the cache', async () => {
   const ask = () => openai.chat.completions.create({ model: 'any', messages, max_tokens: 20, temperature: 0 });
@@ -122,6 +81,17 @@ test('openai: responses, streamed and not, and one that goes on', async () => {
   await assert.rejects(openai.responses.retrieve(next.id), OpenAI.NotFoundError);
 });
 
+test('openai: a response that keeps to a schema, and its probabilities', async () => {
+  const text = { format: { type: 'json_schema', name: 'animal', strict: true, schema: animal } };
+  const body = { model: 'any', input: 'A fox', temperature: 1.5, seed: 1, max_output_tokens: 200, text, include: ['message.output_text.logprobs'], top_logprobs: 1 };
+  const parsed = await openai.responses.parse(body);
+  assert.equal(parsed.status, 'completed');
+  isAnimal(JSON.stringify(parsed.output_parsed));
+  const streamed = await openai.responses.stream(body).finalResponse();
+  assert.equal(streamed.output_text, parsed.output_text);
+  assert.deepEqual(streamed.output[0].content[0].logprobs, parsed.output[0].content[0].logprobs);
+});
+
 test('openai: models', async () => {
   const models = [];
   for await (const model of openai.models.list()) models.push(model.id);
@@ -146,62 +116,16 @@ test('openai: leaving a stream ends the request', async () => {
   for await (const chunk of stream) {
     if (chunk.choices[0]?.delta.content) break;
   }
-  assert.ok(await becomesIdle());
+  assert.ok(await server.becomesIdle());
   const leave = new AbortController();
   const whole = openai.chat.completions.create({ model: 'any', messages, max_tokens: 2000, n: 8, ignore_eos: true }, { signal: leave.signal });
   setTimeout(() => leave.abort(), 20);
   await assert.rejects(whole, OpenAI.APIUserAbortError);
-  assert.ok(await becomesIdle());
+  assert.ok(await server.becomesIdle());
 });
-
-test('anthropic: messages, streamed and not, and what was cached', async () => {
-  const body = { model: 'any', max_tokens: 12, temperature: 0, system: 'You tell stories to small children, and all of them end well.', messages };
-  const cold = await anthropic.messages.create(body);
-  assert.equal(cold.stop_reason, 'max_tokens');
-  const final = await anthropic.messages.stream(body).finalMessage();
-  assert.equal(final.content[0].text, cold.content[0].text);
-  assert.ok(final.usage.cache_read_input_tokens > 0);
-  const count = await anthropic.messages.countTokens({ model: 'any', system: body.system, messages });
-  for (const { usage } of [cold, final]) {
-    assert.equal(usage.input_tokens + usage.cache_read_input_tokens + usage.cache_creation_input_tokens, count.input_tokens);
-  }
-});
-
-test('anthropic: errors', async () => {
-  await assert.rejects(anthropic.messages.create({ model: 'any', max_tokens: 0, messages }), (error) => {
-    assert.ok(error instanceof Anthropic.BadRequestError);
-    assert.equal(error.error.error.type, 'invalid_request_error');
-    return true;
-  });
-});
-
-test('ollama: chat, generate, list', async () => {
-  const options = { num_predict: 12, temperature: 0 };
-  const whole = await ollama.chat({ model: 'any', messages, options });
-  let text = '';
-  for await (const part of await ollama.chat({ model: 'any', messages, options, stream: true })) text += part.message.content;
-  assert.equal(text, whole.message.content);
-  assert.equal(whole.done_reason, 'length');
-  const generated = await ollama.generate({ model: 'any', prompt: messages[0].content, options });
-  assert.equal(generated.response, text);
-  assert.equal((await ollama.list()).models[0].name, 'tales-draft');
-});
-
-const schema = {
-  type: 'object',
-  properties: { name: { type: 'string', maxLength: 12 }, kind: { enum: ['fox', 'crow'] }, age: { type: 'integer', minimum: 0, maximum: 99 } },
-  required: ['name', 'kind', 'age'],
-  additionalProperties: false,
-};
-
-function isAnimal(text) {
-  const animal = JSON.parse(text);
-  assert.deepEqual(Object.keys(animal), ['name', 'kind', 'age']);
-  assert.ok(['fox', 'crow'].includes(animal.kind) && Number.isInteger(animal.age));
-}
 
 test('openai: an answer that keeps to a schema', async () => {
-  const response_format = { type: 'json_schema', json_schema: { name: 'animal', strict: true, schema } };
+  const response_format = { type: 'json_schema', json_schema: { name: 'animal', strict: true, schema: animal } };
   const body = { model: 'any', messages, max_tokens: 200, temperature: 1.5, seed: 1, response_format };
   const parsed = await openai.chat.completions.parse(body);
   isAnimal(JSON.stringify(parsed.choices[0].message.parsed));
@@ -209,11 +133,6 @@ test('openai: an answer that keeps to a schema', async () => {
   assert.equal(streamed.choices[0].message.content, parsed.choices[0].message.content);
   const bad = { type: 'json_schema', json_schema: { name: 'x', schema: { uniqueItems: true } } };
   await assert.rejects(openai.chat.completions.create({ ...body, response_format: bad }), { param: 'response_format.json_schema.schema' });
-});
-
-test('ollama: an answer that keeps to a schema', async () => {
-  isAnimal((await ollama.chat({ model: 'any', messages, format: schema, options: { seed: 3 } })).message.content);
-  assert.ok(JSON.parse((await ollama.generate({ model: 'any', prompt: 'A fox', format: { type: 'boolean' } })).response) !== null);
 });
 
 test('openai: probabilities', async () => {

@@ -1,0 +1,68 @@
+// What OpenAI and Anthropic publish about their replies, as JSON schemas: made from the types of their own packages,
+// once for each set of packages, and kept beside them.
+import Ajv from 'ajv';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createGenerator } from 'ts-json-schema-generator';
+
+// Our name for each kind of reply, and the type it must have.
+const types = {
+  ChatCompletion: 'OpenAI.Chat.Completions.ChatCompletion',
+  ChatCompletionChunk: 'OpenAI.Chat.Completions.ChatCompletionChunk',
+  Completion: 'OpenAI.Completion',
+  // Of a stream, of which the published type says that every chunk is an end; OpenAI's are not.
+  CompletionChunk:
+    "Omit<OpenAI.Completion, 'choices'> & { choices: (Omit<OpenAI.CompletionChoice, 'finish_reason'> & { finish_reason: OpenAI.CompletionChoice['finish_reason'] | null })[] }",
+  // The client itself puts output_text into a response.
+  Response: "Omit<OpenAI.Responses.Response, 'output_text'>",
+  ResponseStreamEvent: 'OpenAI.Responses.ResponseStreamEvent',
+  InputTokens: 'OpenAI.Responses.InputTokens.InputTokenCountResponse',
+  Model: 'OpenAI.Model',
+  ErrorObject: 'OpenAI.ErrorObject',
+  Message: 'Anthropic.Message',
+  MessageStreamEvent: 'Anthropic.RawMessageStreamEvent',
+  MessageTokensCount: 'Anthropic.MessageTokensCount',
+};
+
+function generate() {
+  const lines = ["import type OpenAI from 'openai';", "import type Anthropic from '@anthropic-ai/sdk';"];
+  for (const [name, type] of Object.entries(types)) lines.push(`export type Reply${name} = ${type};`);
+  writeFileSync('replies.ts', lines.join('\n'));
+  const compilerOptions = { module: 'nodenext', moduleResolution: 'nodenext', target: 'es2022', strict: true, skipLibCheck: true, types: [] };
+  writeFileSync('tsconfig.json', JSON.stringify({ compilerOptions, files: ['replies.ts'] }));
+  const generator = createGenerator({ path: 'replies.ts', tsconfig: 'tsconfig.json', type: '*', skipTypeCheck: true });
+  return Object.fromEntries(Object.keys(types).map((name) => [name, generator.createSchema(`Reply${name}`)]));
+}
+
+export function writeSchemas() {
+  if (!existsSync('schemas.json')) writeFileSync('schemas.json', JSON.stringify(generate()));
+}
+
+// A stream's responses carry output_text in the package's types, and not on the wire.
+function withoutClientsOwn(schema) {
+  for (const definition of Object.values(schema.definitions ?? {})) {
+    if (definition.properties?.output_text && definition.required)
+      definition.required = definition.required.filter((name) => name !== 'output_text');
+  }
+  return schema;
+}
+
+// Throws for what is no reply of this kind. Fields of our own must be named here.
+export class Validator {
+  ajv = new Ajv({ strict: false, allErrors: true });
+  schemas = JSON.parse(readFileSync('schemas.json', 'utf8'));
+  checks = {};
+  checked = {}; // how many of each kind
+
+  check(name, reply) {
+    const { kvasir, meta, store, ...rest } = structuredClone(reply);
+    if (rest.response) {
+      delete rest.response.kvasir;
+      delete rest.response.store;
+    }
+    this.checked[name] = (this.checked[name] ?? 0) + 1;
+    const check = (this.checks[name] ??= this.ajv.compile(withoutClientsOwn(this.schemas[name])));
+    if (check(rest)) return;
+    const why = check.errors.filter((error) => error.keyword !== 'anyOf').slice(0, 12);
+    throw new Error(`not a ${name}: ${JSON.stringify(why.map(({ instancePath, message, params }) => [instancePath, message, params]))} in ${JSON.stringify(reply)}`);
+  }
+}

@@ -1,0 +1,120 @@
+// `kvasir serve` with the small shipped model, and a fetch that looks at every reply before the client does.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { Validator } from './schemas.mjs';
+
+export const messages = [{ role: 'user', content: 'Tell me a story about a fox and a crow.' }];
+
+export const animal = {
+  type: 'object',
+  properties: { name: { type: 'string', maxLength: 12 }, kind: { enum: ['fox', 'crow'] }, age: { type: 'integer', minimum: 0, maximum: 99 } },
+  required: ['name', 'kind', 'age'],
+  additionalProperties: false,
+};
+
+export function isAnimal(text) {
+  const read = JSON.parse(text);
+  assert.deepEqual(Object.keys(read), ['name', 'kind', 'age']);
+  assert.ok(['fox', 'crow'].includes(read.kind) && Number.isInteger(read.age));
+}
+
+const kinds = [
+  ['/v1/chat/completions', 'ChatCompletion', 'ChatCompletionChunk'],
+  ['/v1/completions', 'Completion', 'CompletionChunk'],
+  ['/v1/responses/input_tokens', 'InputTokens'],
+  ['/v1/responses', 'Response', 'ResponseStreamEvent'],
+  ['/v1/messages/count_tokens', 'MessageTokensCount'],
+  ['/v1/messages', 'Message', 'MessageStreamEvent'],
+];
+
+export class TestServer {
+  log = '';
+  problems = [];
+  validator = new Validator();
+
+  async start() {
+    this.process = spawn(process.env.KVASIR_PROGRAM, ['serve', '-m', 'tales-draft', '--port', '0', '-t', '1'], { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.url = await new Promise((resolve, reject) => {
+      const late = setTimeout(() => reject(new Error(`no greeting: ${this.log}`)), 60000);
+      this.process.on('error', reject);
+      this.process.on('exit', (code) => reject(new Error(`ended with ${code}: ${this.log}`)));
+      this.process.stderr.on('data', (data) => {
+        this.log += data;
+        const found = this.log.match(/at (http:\/\/127\.0\.0\.1:\d+)/);
+        if (!found) return;
+        clearTimeout(late);
+        resolve(found[1]);
+      });
+    });
+  }
+
+  // SIGTERM drains and ends with 0; and every reply on the way was of its published type. `kinds` are those there must
+  // have been.
+  async stop(kinds = []) {
+    const code = await new Promise((resolve) => {
+      this.process.removeAllListeners('exit');
+      this.process.on('exit', resolve);
+      this.process.kill('SIGTERM');
+    });
+    assert.equal(code, 0);
+    assert.deepEqual(this.problems, []);
+    for (const kind of kinds) assert.ok(this.validator.checked[kind] > 0, `no ${kind} was checked`);
+  }
+
+  // For the clients: checks each reply on its way to them. A client that leaves a stream leaves the server, too.
+  fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    const path = new URL(typeof input === 'string' || input instanceof URL ? input : input.url).pathname;
+    const { status, headers } = response;
+    if ((headers.get('content-type') ?? '').startsWith('text/event-stream')) return new Response(response.body.pipeThrough(this.streamCheck(path)), { status, headers });
+    const text = await response.text();
+    this.try(() => this.checkReply(path, init?.method ?? 'GET', response.ok, JSON.parse(text)));
+    return new Response(text, { status, headers });
+  };
+
+  try(check) {
+    try {
+      check();
+    } catch (error) {
+      this.problems.push(String(error));
+    }
+  }
+
+  checkReply(path, method, ok, reply) {
+    if (path.startsWith('/v1/messages') && !ok) return;
+    if (!ok) return this.validator.check('ErrorObject', reply.error);
+    if (path === '/v1/models') return reply.data.forEach((model) => this.validator.check('Model', model));
+    if (path.startsWith('/v1/models/')) return this.validator.check('Model', reply);
+    if (method === 'DELETE' || path.endsWith('/input_items')) return;
+    const kind = kinds.find(([start]) => path.startsWith(start));
+    if (kind) this.validator.check(kind[1], reply);
+  }
+
+  streamCheck(path) {
+    const kind = kinds.find(([start]) => path.startsWith(start));
+    const decoder = new TextDecoder();
+    let rest = '';
+    return new TransformStream({
+      transform: (bytes, controller) => {
+        controller.enqueue(bytes);
+        const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n');
+        rest = lines.pop();
+        const events = lines.filter((line) => line.startsWith('data: ') && line !== 'data: [DONE]' && line !== 'data: {"type":"ping"}');
+        for (const line of events) this.try(() => this.validator.check(kind[2], JSON.parse(line.slice(6))));
+      },
+    });
+  }
+
+  async inFlight() {
+    const page = await (await fetch(`${this.url}/metrics`)).text();
+    return Number(page.match(/num_requests_running\{[^}]*\} (\d+)/)[1]) + Number(page.match(/num_requests_waiting\{[^}]*\} (\d+)/)[1]);
+  }
+
+  async becomesIdle() {
+    for (let i = 0; i < 200; ++i) {
+      if ((await this.inFlight()) === 0) return true;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    return false;
+  }
+}
