@@ -37,8 +37,10 @@ OrderedJson explain(const Generation& generation, const Tokenizer& tokenizer, st
                   {"stopped_at", reuse.stopped_at},
                   {"stopped_at_text", nullptr},
                   {"message", nullptr}};
-  if (reuse.stop == ReuseStop::kEvicted)
+  if (reuse.stop == ReuseStop::kEvicted) {
     out["evicted"] = {{"seconds_ago", reuse.evicted_seconds_ago}, {"for", name_of(reuse.evicted_for)}};
+    if (reuse.evicted_for != EvictedFor::kOthers) out["evicted"]["by_task"] = reuse.evicted_by;
+  }
   const auto at = static_cast<size_t>(reuse.stopped_at);
   if (reuse.prompt_tokens > 0 && at < prompt.size()) {
     out["stopped_at_text"] = to_valid_utf8(tokenizer.bytes_of(prompt[at]));
@@ -129,8 +131,10 @@ void AnswerWork::write_down() {
   FinishedRecord& record = books_.record;
   record.totals = generation_->totals();
   record.cache = explain(*generation_, books_.tokenizer, books_.messages);
-  for (size_t i = 0; i < generation_->choices(); ++i)
+  for (size_t i = 0; i < generation_->choices(); ++i) {
     record.finish_reasons.emplace_back(reason_name(generation_->finish(i)));
+    if (const auto task = generation_->task(i)) record.tasks.push_back({*task, generation_->record(i)});
+  }
   books_.metrics.finished({.prompt_tokens = record.totals.prompt_tokens,
                            .reused_tokens = record.totals.reused_tokens,
                            .generated_tokens = record.totals.answer_tokens,

@@ -68,7 +68,10 @@ void Generation::submit(size_t leader) {
   }
   const std::vector<RequestId> ids =
       context_.engine.submit(std::move(choices_[leader].request.request), listener(leader), std::move(branches));
-  for (size_t i = 0; i < members.size(); ++i) choices_[members[i]].id = ids[i];
+  for (size_t i = 0; i < members.size(); ++i) {
+    choices_[members[i]].id = ids[i];
+    context_.live.add(ids[i], {context_.request_id, members[i]});
+  }
 }
 
 void Generation::cancel() {
@@ -82,6 +85,7 @@ void Generation::cancel() {
 void Generation::end(Choice& choice, FinishReason finish) {
   choice.finish = finish;
   --open_;
+  if (choice.id) context_.live.remove(*choice.id);
 }
 
 std::vector<Generation::News> Generation::take() {

@@ -16,6 +16,7 @@
 #include "engine/engine_thread.h"
 #include "server/admission.h"
 #include "server/answer_tokens.h"
+#include "server/live_requests.h"
 #include "server/mailbox.h"
 #include "server/stop_strings.h"
 #include "text/detokenizer.h"
@@ -62,7 +63,9 @@ class Generation {
     EngineThread& engine;
     Tokenizer tokenizer;
     Metrics& metrics;
+    LiveRequests& live;
     int block_tokens;
+    std::string request_id;  // x-request-id
   };
   struct News {
     size_t choice = 0;
@@ -83,6 +86,8 @@ class Generation {
 
   size_t choices() const { return choices_.size(); }
   Totals totals() const;
+  const RequestRecord& record(size_t choice) const { return choices_[choice].record; }
+  std::optional<RequestId> task(size_t choice) const { return choices_[choice].id; }
   const ReuseReport& reuse(size_t choice) const { return choices_[choice].record.reuse; }
   std::span<const TokenId> prompt(size_t choice) const;
   FinishReason finish(size_t choice) const { return choices_[choice].finish; }
@@ -102,7 +107,7 @@ class Generation {
     ChoiceRequest request;
     std::vector<TokenId> prompt;  // empty: the leader's
     std::int64_t min_tokens;
-    std::int64_t hour_tokens;     // up to the last breakpoint that keeps them so long
+    std::int64_t hour_tokens;  // up to the last breakpoint that keeps them so long
     Detokenizer detokenizer;
     StopStrings stops;
     PendingTokens pending;        // stays empty unless probabilities are asked for

@@ -34,6 +34,12 @@ std::vector<Found> messages_in(const Json& body) {
   return out;
 }
 
+std::string unused_name(const Json& tools) {
+  std::string name = "x";
+  while (std::ranges::any_of(tools, [&](const Json& tool) { return tool.value("name", "") == name; })) name += "x";
+  return name;
+}
+
 // Where the tools up to this one end: from there on the prompt with other tools after it differs.
 std::optional<size_t> end_of_tool(const Json& body, size_t tool, const std::string& prompt,
                                   const RenderBody& render) {
@@ -43,9 +49,11 @@ std::optional<size_t> end_of_tool(const Json& body, size_t tool, const std::stri
     tools.erase(tools.begin() + static_cast<std::ptrdiff_t>(tool) + 1, tools.end());
   } else {
     tools.push_back(tools[tool]);
+    tools.back()["name"] = unused_name(body["tools"]);
   }
-  const std::string text = text_of(render(other));
-  const auto [at, unused] = std::ranges::mismatch(prompt, text);
+  const std::optional<std::string> text = try_render(render, other);
+  if (!text) return std::nullopt;
+  const auto [at, unused] = std::ranges::mismatch(prompt, *text);
   if (at == prompt.end()) return std::nullopt;  // the template does not show the tools
   return static_cast<size_t>(at - prompt.begin());
 }

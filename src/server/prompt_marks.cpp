@@ -5,7 +5,7 @@
 #include <charconv>
 #include <map>
 
-#include "text/utf8.h"
+#include "base/error.h"
 
 namespace kvasir {
 namespace {
@@ -76,6 +76,14 @@ size_t common_prefix(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::optional<std::string> try_render(const RenderBody& render, const Json& body) {
+  try {
+    return text_of(render(body));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::vector<std::optional<size_t>> find_marks(const Json& body, std::span<const TextMark> marks,
                                               const std::string& prompt, const RenderBody& render) {
   std::vector<std::optional<size_t>> none(marks.size());
@@ -93,7 +101,9 @@ std::vector<std::optional<size_t>> find_marks(const Json& body, std::span<const 
     auto& text = copy.at(Json::json_pointer(pointer)).get_ref<std::string&>();
     text = marked(text, here);
   }
-  Stripped found = strip(text_of(render(copy)), *bracket, marks.size());
+  const std::optional<std::string> rendered = try_render(render, copy);
+  if (!rendered) return none;
+  Stripped found = strip(*rendered, *bracket, marks.size());
   const size_t same = common_prefix(found.text, prompt);
   for (size_t i = 0; i < marks.size(); ++i) {
     std::optional<size_t>& place = found.places[i];

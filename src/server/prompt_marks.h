@@ -29,6 +29,9 @@ struct TextMark {
 
 using RenderBody = std::function<std::vector<Piece>(const Json& body)>;
 
+// The text of a changed body's prompt; nullopt: the changes made it one that is refused.
+std::optional<std::string> try_render(const RenderBody& render, const Json& body);
+
 // For each mark, how many bytes of the prompt's text come before it; nullopt: its text is not in the prompt. `prompt`
 // is what `render` makes of `body`.
 std::vector<std::optional<size_t>> find_marks(const Json& body, std::span<const TextMark> marks,

@@ -4,6 +4,41 @@
 
 namespace kvasir {
 
+namespace {
+
+OrderedJson to_json(const Chunk& chunk) {
+  return {{"position", chunk.position}, {"tokens", chunk.tokens}, {"seconds", chunk.seconds}};
+}
+
+OrderedJson to_json(const Pause& pause) {
+  return {{"how", name_of(pause.how)},
+          {"kept_tokens", pause.kept_tokens},
+          {"of_tokens", pause.of_tokens},
+          {"resume_seconds", pause.resume_seconds}};
+}
+
+OrderedJson to_json(const FinishedRecord::Task& task);
+
+template <class T>
+OrderedJson to_list(const std::vector<T>& items) {
+  OrderedJson list = OrderedJson::array();
+  for (const T& item : items) list.push_back(to_json(item));
+  return list;
+}
+
+OrderedJson to_json(const FinishedRecord::Task& task) {
+  const RequestRecord& record = task.record;
+  return {{"id_task", task.id},
+          {"queue_seconds", record.queue_seconds},
+          {"computed_tokens", record.computed_tokens},
+          {"pinned_tokens", record.pinned_tokens},
+          {"steps", record.steps},
+          {"chunks", to_list(record.chunks)},
+          {"pauses", to_list(record.pauses)}};
+}
+
+}  // namespace
+
 OrderedJson to_json(const FinishedRecord& record) {
   const Totals& totals = record.totals;
   return {{"id", record.request_id},
@@ -20,7 +55,8 @@ OrderedJson to_json(const FinishedRecord& record) {
           {"preemptions", totals.preemptions},
           {"first_token_seconds", totals.first_token_seconds},
           {"seconds", totals.seconds},
-          {"cache", record.cache}};
+          {"cache", record.cache},
+          {"tasks", to_list(record.tasks)}};
 }
 
 void Records::add(FinishedRecord record) {

@@ -21,6 +21,11 @@ struct FinishedRecord {
   Totals totals;
   OrderedJson cache;                        // as "explain" gives it
   std::vector<std::string> finish_reasons;  // of each choice
+  struct Task {
+    RequestId id = 0;  // the engine's: what /slots and evictions call it
+    RequestRecord record;
+  };
+  std::vector<Task> tasks;  // of each choice that was begun
 };
 
 OrderedJson to_json(const FinishedRecord& record);

@@ -9,6 +9,7 @@
 #include "server/cache_marks.h"
 #include "server/parse_common.h"
 #include "server/random_id.h"
+#include "server/tool_parse.h"
 
 namespace kvasir {
 namespace {
@@ -16,13 +17,11 @@ namespace {
 constexpr Fields::Range kTokenCount{1, 1 << 30};
 constexpr size_t kMostMetadata = 16;
 
-constexpr std::array<Unsupported, 6> kLater{{
+constexpr std::array<Unsupported, 4> kLater{{
     {"background", "an answer is made while its request is open"},
     {"conversation", "use previous_response_id"},
     {"context_management", "the whole conversation is read"},
     {"prompt", "there are no stored prompts; send the text"},
-    {"tools", "tools come later"},
-    {"max_tool_calls", "tools come later"},
 }};
 
 void refuse_later(const Fields& fields) {
@@ -46,6 +45,42 @@ AnswerForm read_form(const Fields& fields) {
   }
   format->required_text("name");
   return schema_form(format->required("schema"), "text.format.schema");
+}
+
+// A function's words stand beside its type here, and within it in a chat.
+Json as_in_chat(const Json& flat) {
+  if (!flat.is_object() || flat.value("type", Json()) != "function") return flat;
+  Json function = flat;
+  function.erase("type");
+  return {{"type", "function"}, {"function", std::move(function)}};
+}
+
+Toolbox read_tools(const Fields& fields) {
+  Json chat = Json::object();
+  if (const Json* tools = fields.find("tools")) {
+    chat["tools"] = tools->is_array() ? Json::array() : *tools;
+    for (const Json& tool : *tools) chat["tools"].push_back(as_in_chat(tool));
+  }
+  if (const Json* choice = fields.find("tool_choice")) chat["tool_choice"] = as_in_chat(*choice);
+  if (const Json* parallel = fields.find("parallel_tool_calls")) chat["parallel_tool_calls"] = *parallel;
+  return read_openai_tools(Fields(chat));
+}
+
+// As the response repeats them: with all that a function may say.
+OrderedJson tools_of(const Fields& fields) {
+  OrderedJson out = OrderedJson::array();
+  const Json* tools = fields.find("tools");
+  for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    const Fields tool((*tools)[i]);
+    const Json* parameters = tool.find("parameters");
+    const auto strict = tool.boolean("strict");
+    out.push_back({{"type", "function"},
+                   {"name", tool.required_text("name")},
+                   {"description", tool.text("description").value_or("")},
+                   {"parameters", parameters == nullptr ? OrderedJson(nullptr) : OrderedJson(*parameters)},
+                   {"strict", strict ? OrderedJson(*strict) : OrderedJson(nullptr)}});
+  }
+  return out;
 }
 
 // Probabilities are told to those who include them.
@@ -181,6 +216,7 @@ OrderedJson format_of(const Fields& fields) {
 
 OrderedJson settings_of(const Fields& fields, const ResponsesRequest& request) {
   const AnswerOptions& options = request.chat.options;
+  const Json* choice = fields.find("tool_choice");
   OrderedJson out{{"instructions", or_null(fields.text("instructions"))},
                   {"metadata", read_metadata(fields)},
                   {"temperature", options.sampling.temperature},
@@ -190,8 +226,8 @@ OrderedJson settings_of(const Fields& fields, const ResponsesRequest& request) {
                   {"prompt_cache_key", or_null(fields.text("prompt_cache_key"))},
                   {"text", {{"format", format_of(fields)}}},
                   {"top_logprobs", options.logprobs.value_or(0)},
-                  {"tools", OrderedJson::array()},
-                  {"tool_choice", "auto"},
+                  {"tools", tools_of(fields)},
+                  {"tool_choice", choice == nullptr ? OrderedJson("auto") : OrderedJson(*choice)},
                   {"parallel_tool_calls", fields.boolean("parallel_tool_calls").value_or(true)},
                   {"truncation", "disabled"},
                   {"background", false},
@@ -236,6 +272,7 @@ ResponsesRequest parse_responses_count(const Json& body) {
   fields.text("model");  // any name is served by the one model; only its type is checked
   ResponsesRequest request;
   request.items = read_items(fields.required("input"));
+  request.chat.options.toolbox = read_tools(fields);
   request.instructions = fields.text("instructions").value_or("");
   request.previous = fields.text("previous_response_id").value_or("");
   if (const auto variables = fields.object("chat_template_kwargs"))
@@ -254,6 +291,7 @@ ResponsesRequest parse_responses(const Json& body) {
   check_lengths(options, "max_output_tokens");
   options.form = read_form(fields);
   options.logprobs = read_logprobs(fields);
+  check_toolbox(options);
   request.store = fields.boolean("store").value_or(true);
   openai_cache_marks(body, "input");  // their places are found in the whole conversation; here they are only checked
   request.settings = settings_of(fields, request);

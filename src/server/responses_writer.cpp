@@ -1,6 +1,8 @@
 #include "server/responses_writer.h"
 
 #include <ctime>
+#include <optional>
+#include <vector>
 
 #include "server/logprobs_json.h"
 #include "server/random_id.h"
@@ -34,30 +36,46 @@ OrderedJson without_bytes(OrderedJson logprobs) {
   return logprobs;
 }
 
-// The response as it grows, and the only message it holds.
+// One thing that the model put out: a message, or the call of a function.
+struct Item {
+  std::string id;
+  std::optional<ToolCallHead> call{};  // nullopt: a message
+  std::string text{};                  // or the call's arguments
+  OrderedJson logprobs = OrderedJson::array();
+
+  OrderedJson part() const { return text_part(text, logprobs); }
+
+  // `parts` are a message's content.
+  OrderedJson json(std::string_view status, OrderedJson parts) const {
+    if (!call) {
+      return {
+          {"id", id}, {"type", "message"}, {"status", status}, {"role", "assistant"}, {"content", std::move(parts)}};
+    }
+    return {{"id", id},           {"type", "function_call"}, {"status", status}, {"call_id", call->id},
+            {"name", call->name}, {"arguments", text}};
+  }
+  OrderedJson whole(std::string_view status) const { return json(status, OrderedJson::array({part()})); }
+};
+
+// The response as it grows.
 class Draft {
  public:
   Draft(AnswerHead head, ResponseFrame frame) : head_(std::move(head)), frame_(std::move(frame)) {}
 
-  const std::string& item_id() const { return item_id_; }
-  const std::string& text() const { return text_; }
-  const OrderedJson& logprobs() const { return logprobs_; }
-  OrderedJson part() const { return text_part(text_, logprobs_); }
+  bool has_message() const { return !items_.empty() && !items_.back().call; }
+  bool empty() const { return items_.empty(); }
+  const Item& newest() const { return items_.back(); }
+  size_t index() const { return items_.size() - 1; }  // of the newest
+
+  void add_message() { items_.push_back({"msg_" + random_hex(96)}); }
+  void add_call(const ToolCallHead& head) { items_.push_back({"fc_" + random_hex(96), head}); }
   void add(const AnswerPiece& piece) {
-    text_ += piece.text;
-    for (OrderedJson& token : logprob_list(piece.tokens)) logprobs_.push_back(std::move(token));
+    items_.back().text += piece.text;
+    for (OrderedJson& token : logprob_list(piece.tokens)) items_.back().logprobs.push_back(std::move(token));
   }
+  void add_arguments(const std::string& piece) { items_.back().text += piece; }
   void end(const Ending& ending) { cut_ = ending.finish == FinishReason::kLength; }
   std::string_view status() const { return cut_ ? "incomplete" : "completed"; }
-
-  OrderedJson message(std::string_view status, OrderedJson content) const {
-    return {{"id", item_id_},
-            {"type", "message"},
-            {"status", status},
-            {"role", "assistant"},
-            {"content", std::move(content)}};
-  }
-  OrderedJson whole_message() const { return message(status(), OrderedJson::array({part()})); }
 
   OrderedJson response(std::string_view status, OrderedJson output) const {
     OrderedJson out{{"id", head_.id},
@@ -75,7 +93,7 @@ class Draft {
 
   // The finished one, which is kept if anybody does.
   OrderedJson finished(const AnswerReport& report) const {
-    OrderedJson out = response(status(), OrderedJson::array({whole_message()}));
+    OrderedJson out = response(status(), output(status()));
     if (cut_) {
       out["incomplete_details"] = {{"reason", "max_output_tokens"}};
     } else {
@@ -88,17 +106,23 @@ class Draft {
   }
 
   OrderedJson failed(const ApiError& error) const {
-    OrderedJson out = response("failed", OrderedJson::array({message("incomplete", OrderedJson::array({part()}))}));
+    OrderedJson out = response("failed", output("incomplete"));
     out["error"] = {{"code", "server_error"}, {"message", error.message()}};
     return out;
   }
 
  private:
+  // Only the last item can have been cut off.
+  OrderedJson output(std::string_view last_status) const {
+    OrderedJson out = OrderedJson::array();
+    for (size_t i = 0; i < items_.size(); ++i)
+      out.push_back(items_[i].whole(i + 1 == items_.size() ? last_status : "completed"));
+    return out;
+  }
+
   AnswerHead head_;
   ResponseFrame frame_;
-  std::string item_id_ = "msg_" + random_hex(96);
-  std::string text_;
-  OrderedJson logprobs_ = OrderedJson::array();
+  std::vector<Item> items_;
   bool cut_ = false;
 };
 
@@ -109,24 +133,32 @@ class ResponsesStream : public AnswerWriter {
   std::string begin(const AnswerReport&) override {
     const OrderedJson empty = draft_.response("in_progress", OrderedJson::array());
     std::string out = event("response.created", {{"response", empty}});
-    out += event("response.in_progress", {{"response", empty}});
-    out += event("response.output_item.added",
-                 {{"output_index", 0}, {"item", draft_.message("in_progress", OrderedJson::array())}});
-    return out += event("response.content_part.added", in_part({{"part", text_part("", OrderedJson::array())}}));
+    return out += event("response.in_progress", {{"response", empty}});
   }
 
   std::string text(size_t, const AnswerPiece& piece) override {
+    std::string out = draft_.has_message() ? std::string() : open_message();
     draft_.add(piece);
-    return event("response.output_text.delta",
-                 in_part({{"delta", piece.text}, {"logprobs", without_bytes(logprob_list(piece.tokens))}}));
+    return out += event("response.output_text.delta",
+                        in_part({{"delta", piece.text}, {"logprobs", without_bytes(logprob_list(piece.tokens))}}));
+  }
+
+  std::string tool_call(size_t, const ToolCallHead& head) override {
+    std::string out = close("completed");
+    draft_.add_call(head);
+    return out += event("response.output_item.added",
+                        {{"output_index", draft_.index()}, {"item", draft_.newest().whole("in_progress")}});
+  }
+
+  std::string tool_arguments(size_t, const std::string& piece) override {
+    draft_.add_arguments(piece);
+    return event("response.function_call_arguments.delta", in_item({{"delta", piece}}));
   }
 
   std::string end(size_t, const Ending& ending) override {
     draft_.end(ending);
-    std::string out = event("response.output_text.done",
-                            in_part({{"text", draft_.text()}, {"logprobs", without_bytes(draft_.logprobs())}}));
-    out += event("response.content_part.done", in_part({{"part", draft_.part()}}));
-    return out += event("response.output_item.done", {{"output_index", 0}, {"item", draft_.whole_message()}});
+    std::string out = draft_.empty() ? open_message() : std::string();  // an answer without a word is an empty text
+    return out += close(draft_.status());
   }
 
   std::string finish(const AnswerReport& report) override {
@@ -144,8 +176,39 @@ class ResponsesStream : public AnswerWriter {
   }
 
  private:
+  std::string open_message() {
+    std::string out = close("completed");
+    draft_.add_message();
+    out += event("response.output_item.added", {{"output_index", draft_.index()},
+                                                {"item", draft_.newest().json("in_progress", OrderedJson::array())}});
+    return out += event("response.content_part.added", in_part({{"part", text_part("", OrderedJson::array())}}));
+  }
+
+  // Ends the newest item, if there is one.
+  std::string close(std::string_view status) {
+    if (draft_.empty()) return {};
+    const Item& item = draft_.newest();
+    std::string out;
+    if (item.call) {
+      out = event("response.function_call_arguments.done",
+                  in_item({{"name", item.call->name}, {"arguments", item.text}}));
+    } else {
+      out = event("response.output_text.done",
+                  in_part({{"text", item.text}, {"logprobs", without_bytes(item.logprobs)}}));
+      out += event("response.content_part.done", in_part({{"part", item.part()}}));
+    }
+    return out +=
+           event("response.output_item.done", {{"output_index", draft_.index()}, {"item", item.whole(status)}});
+  }
+
+  OrderedJson in_item(const OrderedJson& more) const {
+    OrderedJson out{{"item_id", draft_.newest().id}, {"output_index", draft_.index()}};
+    out.update(more);
+    return out;
+  }
+
   OrderedJson in_part(const OrderedJson& more) const {
-    OrderedJson out{{"item_id", draft_.item_id()}, {"output_index", 0}, {"content_index", 0}};
+    OrderedJson out = in_item({{"content_index", 0}});
     out.update(more);
     return out;
   }
@@ -166,10 +229,20 @@ class ResponsesWhole : public AnswerWriter {
 
   std::string begin(const AnswerReport&) override { return {}; }
   std::string text(size_t, const AnswerPiece& piece) override {
+    if (!draft_.has_message()) draft_.add_message();
     draft_.add(piece);
     return {};
   }
+  std::string tool_call(size_t, const ToolCallHead& head) override {
+    draft_.add_call(head);
+    return {};
+  }
+  std::string tool_arguments(size_t, const std::string& piece) override {
+    draft_.add_arguments(piece);
+    return {};
+  }
   std::string end(size_t, const Ending& ending) override {
+    if (draft_.empty()) draft_.add_message();
     draft_.end(ending);
     return {};
   }

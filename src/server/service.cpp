@@ -45,7 +45,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
 
 std::span<const Service::Route> Service::routes() {
   using enum Route::Match;
-  static constexpr std::array<Route, 24> kRoutes{{
+  static constexpr std::array<Route, 25> kRoutes{{
       {"POST", "/v1/chat/completions", &Service::openai_chat},
       {"POST", "/v1/completions", &Service::openai_completion},
       {"POST", "/v1/responses", &Service::openai_responses},
@@ -67,6 +67,7 @@ std::span<const Service::Route> Service::routes() {
       {"GET", "/health", &Service::health},
       {"GET", "/v1/health", &Service::health},
       {"GET", "/props", &Service::props},
+      {"GET", "/slots", &Service::slots},
       {"GET", "/metrics", &Service::metrics_page},
       {"GET", "/kvasir/requests/", &Service::request_record, kBelow},
       {"GET", "/models", &Service::models},
@@ -229,9 +230,9 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
   const std::shared_ptr<const Caller> caller = caller_of(request);
   std::vector<ChoiceRequest> asked = choices(std::move(beginning.prompts), options, *caller);
   for (ChoiceRequest& choice : asked) choice.request.breakpoints = beginning.map.breakpoints;
-  auto generation = std::make_unique<Generation>(
-      Generation::Context{engine_, model_.tokenizer, metrics_, model_.engine.config().block_tokens},
-      std::move(asked));
+  auto generation = std::make_unique<Generation>(Generation::Context{engine_, model_.tokenizer, metrics_, live_,
+                                                                     model_.engine.config().block_tokens, request.id},
+                                                 std::move(asked));
   const size_t count = generation->choices();
   FinishedRecord record;
   record.request_id = request.id;
@@ -244,8 +245,7 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
       std::move(generation), std::move(beginning.writer),
       AnswerWork::Books{metrics_, records_, model_.tokenizer, std::move(record),
                         options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo,
-                        call_readers(request, options.toolbox, count),
-                        std::move(beginning.map.messages)});
+                        call_readers(request, options.toolbox, count), std::move(beginning.map.messages)});
   response.body = options.stream ? Response::Body::kStreamed : Response::Body::kWhole;
   if (options.stream) {
     response.reply.content_type = beginning.stream_type;

@@ -128,6 +128,7 @@ class Service {
   Response models(const HttpRequest& request);
   Response model_by_name(const HttpRequest& request);
   Response props(const HttpRequest& request);
+  Response slots(const HttpRequest& request);
   Response metrics_page(const HttpRequest& request);
   Response request_record(const HttpRequest& request);
   OrderedJson model_card() const;
@@ -138,6 +139,7 @@ class Service {
   Metrics metrics_;
   Records records_;
   ResponseStore responses_;
+  LiveRequests live_;
   Admission admission_;
   Tenants tenants_;
   AnswerForms forms_;

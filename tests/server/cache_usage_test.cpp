@@ -82,8 +82,41 @@ TEST_F(CacheUsageTest, EveryApiExplainsByHeaderToo) {
   EXPECT_EQ(next["message"]["role"], "assistant");
   const Json record = server_.ask("GET", "/kvasir/requests/" + first["id"].get<std::string>()).json();
   EXPECT_EQ(record["cache"], first["kvasir"]);
+  ASSERT_EQ(record["tasks"].size(), 1U);
+  const Json& task = record["tasks"][0];
+  EXPECT_EQ(task["computed_tokens"], record["computed_tokens"]);
+  EXPECT_EQ(task["pauses"], Json::array());
+  ASSERT_GE(task["chunks"].size(), 1U) << record;
+  EXPECT_GE(task["chunks"][0]["tokens"], 1);
+  EXPECT_GE(task["queue_seconds"], 0);
   Json quiet = server_.ask("POST", "/v1/messages", chat.dump(), "x-kvasir-explain: 0\r\n").json();
   EXPECT_FALSE(quiet.contains("kvasir"));
+}
+
+TEST_F(CacheUsageTest, SlotsListWhatRuns) {
+  EXPECT_EQ(server_.ask("GET", "/slots").json(), Json::array());
+  Json body = story(1500);
+  body["stream"] = true;
+  body["ignore_eos"] = true;
+  body["n"] = 2;
+  const std::string text = body.dump();
+  Client client(server_.port());
+  client.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-request-id: long-one\r\ncontent-length: " +
+              std::to_string(text.size()) + "\r\n\r\n" + text);
+  Json slots;
+  ASSERT_TRUE(eventually([&] {
+    slots = server_.ask("GET", "/slots").json();
+    return slots.size() == 2 && slots[0]["answer_tokens"] > 0;
+  })) << slots;
+  EXPECT_EQ(slots[0]["request_id"], "long-one");
+  EXPECT_EQ(slots[0]["choice"].get<int>() + slots[1]["choice"].get<int>(), 1);
+  EXPECT_NE(slots[0]["id_task"], slots[1]["id_task"]);
+  EXPECT_EQ(slots[0]["is_processing"], true);
+  EXPECT_EQ(slots[0]["state"], "running");
+  EXPECT_GE(slots[0]["held_blocks"], 1);
+  EXPECT_GE(slots[0]["cached_tokens"], slots[0]["prompt_tokens"]);
+  client.close();
+  EXPECT_TRUE(eventually([&] { return server_.ask("GET", "/slots").json().empty(); }));
 }
 
 TEST_F(CacheUsageTest, AStreamExplainsInItsLastChunk) {

@@ -155,6 +155,18 @@ TEST_F(PromptMapTest, ToolsEndWhereOthersWouldFollow) {
   EXPECT_NE(both.find("wind\"}"), std::string::npos);
   EXPECT_EQ(both.find("stories"), std::string::npos);
   EXPECT_TRUE(map(kPlain, body, {{.tool = 1}}).map.breakpoints.empty());
+  // Another tool of the same name would be refused, as it is by the APIs.
+  body["tools"][0]["name"] = "x";
+  const std::string unlike =
+      "{% if tools | length > 2 and tools[2].name == tools[1].name %}{{ raise_exception('two') }}{% endif %}" +
+      source;
+  EXPECT_EQ(map(unlike, body, {{.tool = 1}}).map.breakpoints.size(), 1U);
+}
+
+TEST_F(PromptMapTest, ATemplateThatRefusesTheMarksHasNoBreakpoints) {
+  const std::string strict =
+      "{% if messages[0].content != 'You tell stories.' %}{{ raise_exception('no') }}{% endif %}" + kPlain;
+  EXPECT_TRUE(map(strict, fox_and_crow(), {at("/messages/0/content")}).map.breakpoints.empty());
 }
 
 TEST_F(PromptMapTest, OfTwoMarksAtOnePlaceTheLongerCounts) {

@@ -89,6 +89,45 @@ TEST_F(ResponsesTest, KeepsToASchemaAndTellsProbabilities) {
   EXPECT_EQ(spelled, text_of(whole));
 }
 
+TEST_F(ResponsesTest, CallsFunctions) {
+  Json body = ask_for("What time is it?", 300);
+  body["temperature"] = 1.5;  // a model that has never seen JSON likes its white space too much otherwise
+  body["seed"] = 1;
+  body["tools"] = Json::parse(R"([{"type": "function", "name": "clock", "parameters": {"type": "object",
+      "properties": {"zone": {"enum": ["UTC", "CET"]}}, "required": ["zone"], "additionalProperties": false}}])");
+  body["tool_choice"] = {{"type", "function"}, {"name", "clock"}};
+  const Json whole = server_.post("/v1/responses", body).json();
+  EXPECT_EQ(whole["status"], "completed");
+  ASSERT_EQ(whole["output"].size(), 1U) << whole;
+  const Json& call = whole["output"][0];
+  EXPECT_EQ(call["type"], "function_call");
+  EXPECT_EQ(call["name"], "clock");
+  const Json arguments = Json::parse(call["arguments"].get<std::string>());
+  EXPECT_TRUE(arguments["zone"] == "UTC" || arguments["zone"] == "CET");
+  EXPECT_EQ(whole["tool_choice"], body["tool_choice"]);
+  EXPECT_EQ(whole["tools"][0]["name"], "clock");
+  Json answer = ask_for(Json::parse(R"([{"type": "function_call_output", "output": "noon"}])"));
+  answer["input"][0]["call_id"] = call["call_id"];
+  answer["previous_response_id"] = whole["id"];
+  EXPECT_EQ(server_.post("/v1/responses", answer).status, 200);
+  body["stream"] = true;
+  std::vector<std::string> order;
+  std::string streamed;
+  for (const Json& event : events_of(server_.post("/v1/responses", body).body)) {
+    if (order.empty() || order.back() != event["type"]) order.push_back(event["type"]);
+    if (event["type"] == "response.function_call_arguments.delta") streamed += event["delta"];
+  }
+  EXPECT_EQ(streamed, call["arguments"]);
+  EXPECT_EQ(order, (std::vector<std::string>{"response.created", "response.in_progress", "response.output_item.added",
+                                             "response.function_call_arguments.delta",
+                                             "response.function_call_arguments.done", "response.output_item.done",
+                                             "response.completed"}));
+  body["tools"][0]["name"] = "two words";
+  const Reply wrong = server_.post("/v1/responses", body);
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_EQ(wrong.json()["error"]["param"], "tools[0].function.name");
+}
+
 TEST(ResponsesItems, CallsJoinTheMessageBeforeThem) {
   const Json body = Json::parse(R"({"input": [
       {"role": "user", "content": "Rain?"},

@@ -92,6 +92,16 @@ test('openai: a response that keeps to a schema, and its probabilities', async (
   assert.deepEqual(streamed.output[0].content[0].logprobs, parsed.output[0].content[0].logprobs);
 });
 
+test('openai: a response that calls a function', async () => {
+  const tools = [{ type: 'function', name: 'meet', parameters: animal, strict: true }];
+  const body = { model: 'any', input: 'A fox', max_output_tokens: 200, temperature: 0, tools, tool_choice: 'required' };
+  const [call] = (await openai.responses.create(body)).output;
+  assert.equal(call.type, 'function_call');
+  isAnimal(call.arguments);
+  const final = await openai.responses.stream(body).finalResponse();
+  assert.equal(final.output[0].arguments, call.arguments);
+});
+
 test('openai: models', async () => {
   const models = [];
   for await (const model of openai.models.list()) models.push(model.id);

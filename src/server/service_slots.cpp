@@ -1,0 +1,76 @@
+// What runs and waits, as llama-server lists its slots. Here a slot is a request: there are as many as there are
+// requests, and none is empty.
+#include "server/service.h"
+
+namespace kvasir {
+namespace {
+
+struct Slot {
+  RequestId id = 0;
+  bool running = false;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t answer_tokens = 0;
+  std::int64_t cached_tokens = 0;  // whose K and V it holds now
+  std::int64_t reused_tokens = 0;
+  std::int64_t held_blocks = 0;
+  int preemptions = 0;
+};
+
+std::int64_t held_blocks(const KvLease& lease, size_t groups) {
+  std::int64_t held = 0;
+  for (size_t g = 0; g < groups; ++g) {
+    const BlockTable& table = lease.table(g);
+    for (std::int64_t slot = 0; slot < table.slots(); ++slot) held += table.hole(slot) ? 0 : 1;
+  }
+  return held;
+}
+
+Slot slot_of(const Sequence& sequence, size_t groups) {
+  Slot out;
+  out.id = sequence.id;
+  out.running = sequence.lease.valid();
+  out.prompt_tokens = static_cast<std::int64_t>(sequence.request.prompt.size());
+  out.answer_tokens = sequence.answered();
+  out.reused_tokens = sequence.record.reuse.reused_tokens;
+  out.preemptions = sequence.record.preemptions;
+  if (!out.running) return out;
+  out.cached_tokens = sequence.lease.length();
+  out.held_blocks = held_blocks(sequence.lease, groups);
+  return out;
+}
+
+}  // namespace
+
+Response Service::slots(const HttpRequest& request) {
+  const std::shared_ptr<const Caller> caller = caller_of(request);
+  const bool all = caller->sees == KeyEntry::Sees::kAll;
+  const std::vector<Slot> found = engine_.ask([tenant = caller->id, all](const Engine& engine) {
+    std::vector<Slot> out;
+    engine.scheduler().each([&](const Sequence& sequence) {
+      if (all || sequence.request.tenant.id == tenant) out.push_back(slot_of(sequence, engine.cache().groups()));
+    });
+    return out;
+  });
+  const std::map<RequestId, LiveRequests::Entry> names = live_.all();
+  OrderedJson list = OrderedJson::array();
+  for (const Slot& slot : found) {
+    const auto name = names.find(slot.id);
+    const bool known = name != names.end();  // it may have ended, or begun, since
+    list.push_back({{"id", list.size()},
+                    {"id_task", slot.id},
+                    {"n_ctx", model_.longest},
+                    {"is_processing", slot.running},
+                    {"request_id", known ? OrderedJson(name->second.request_id) : OrderedJson(nullptr)},
+                    {"choice", known ? OrderedJson(name->second.choice) : OrderedJson(nullptr)},
+                    {"state", slot.running ? "running" : "waiting"},
+                    {"prompt_tokens", slot.prompt_tokens},
+                    {"answer_tokens", slot.answer_tokens},
+                    {"cached_tokens", slot.cached_tokens},
+                    {"reused_tokens", slot.reused_tokens},
+                    {"held_blocks", slot.held_blocks},
+                    {"preemptions", slot.preemptions}});
+  }
+  return json_response(list);
+}
+
+}  // namespace kvasir
