@@ -32,8 +32,10 @@ struct LlmOptions {
   int block_tokens = 16;          // tokens in a block of the cache
   int max_batch_tokens = 512;     // tokens in a step, over all sequences
   std::string eviction = "lru";   // lru, fifo, cost
-  bool reuse = true;              // find prefixes that are already cached
-  bool recompute = false;         // no cache at all: every token recomputes everything. For measuring.
+  std::int64_t swap_bytes =
+      -1;                  // of host memory for paused requests; -1: as much as kv_bytes, at most an eighth of all
+  bool reuse = true;       // find prefixes that are already cached
+  bool recompute = false;  // no cache at all: every token recomputes everything. For measuring.
   std::function<void(int done, int all)> on_load;  // layers loaded
 };
 

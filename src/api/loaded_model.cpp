@@ -18,6 +18,7 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
   config.context = options.context;
   config.kv_bytes = options.kv_bytes;
   config.eviction = options.eviction;
+  if (options.swap_bytes >= 0) config.swap_bytes = static_cast<std::uint64_t>(options.swap_bytes);
   config.reuse = options.reuse ? CacheConfig::Reuse::kOn : CacheConfig::Reuse::kOff;
   config.mode = options.recompute ? EngineConfig::Mode::kRecompute : EngineConfig::Mode::kCached;
   config.scheduler.max_batch_tokens = options.max_batch_tokens;

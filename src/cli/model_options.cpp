@@ -66,6 +66,10 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--max-batch-tokens", options.max_batch_tokens, "Tokens in one step")
       ->capture_default_str()
       ->group(cache);
+  command
+      .add_option("--swap-memory", options.swap_memory,
+                  "Host memory for requests that must pause; 0: they are computed again; default: as --kv-memory")
+      ->group(cache);
   command.add_option("--eviction", options.eviction, "Which cached block goes first: lru, fifo, cost")
       ->capture_default_str()
       ->group(cache);
@@ -95,6 +99,9 @@ LlmOptions llm_options(const ModelOptions& options) {
   out.block_tokens = options.block_size;
   out.max_batch_tokens = options.max_batch_tokens;
   out.eviction = options.eviction;
+  if (!options.swap_memory.empty()) {
+    out.swap_bytes = static_cast<std::int64_t>(parse_bytes(options.swap_memory, "--swap-memory"));
+  }
   out.recompute = options.no_cache;
   return out;
 }

@@ -24,6 +24,7 @@ struct ModelOptions {
   int block_size = 16;
   int max_batch_tokens = 512;
   std::string eviction = "lru";
+  std::string swap_memory;
   bool no_cache = false;
 };
 

@@ -300,8 +300,8 @@ void Engine::step() {
   pins_.expire(now());
   finish_done();
   const std::vector<PlannedRows> plan = scheduler_.plan(cache_);
-  for (const auto& [id, pause] : scheduler_.take_pauses()) {
-    if (on_pause_) on_pause_(id, pause);
+  for (const auto& [id, label, pause] : scheduler_.take_pauses()) {
+    if (on_pause_) on_pause_(label.empty() ? std::to_string(id) : label, pause);
   }
   if (plan.empty()) return;
   forward(plan);

@@ -83,7 +83,7 @@ class Engine {
   void observe(OnLogits observer) { observer_ = std::move(observer); }
 
   // Hears of every pause, when it is decided.
-  using OnPause = std::function<void(RequestId id, const Pause& pause)>;
+  using OnPause = std::function<void(const std::string& request, const Pause& pause)>;
   void on_pause(OnPause listener) { on_pause_ = std::move(listener); }
 
   std::int64_t context() const { return config_.context; }

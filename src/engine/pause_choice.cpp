@@ -51,11 +51,11 @@ std::string_view name_of(Pause::How how) {
   return "wait";
 }
 
-std::string describe(RequestId id, const Pause& pause) {
+std::string describe(std::string_view request, const Pause& pause) {
   const std::string_view what = pause.how == Pause::How::kSwap   ? "paused request {}, swapped to host memory"
                                 : pause.how == Pause::How::kWait ? "request {} waits for blocks"
                                                                  : "paused request {}";
-  return fmt::format("{}, kept {} of {} tokens, about {:.0f} ms to resume", fmt::format(fmt::runtime(what), id),
+  return fmt::format("{}, kept {} of {} tokens, about {:.0f} ms to resume", fmt::format(fmt::runtime(what), request),
                      pause.kept_tokens, pause.of_tokens, pause.resume_seconds * 1e3);
 }
 

@@ -36,6 +36,7 @@ struct Request {
   std::vector<Breakpoint> breakpoints;                // ascending
   int priority = 0;                                   // within the tenant: the smaller goes first
   Tenant tenant;
+  std::string label;  // what logs call it; empty: its id
 };
 
 enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled, kFailed };
@@ -56,8 +57,8 @@ struct Pause {
 };
 
 std::string_view name_of(Pause::How how);  // "swap"
-std::string describe(RequestId id,
-                     const Pause& pause);  // "paused request 7, kept 480 of 512 tokens, about 90 ms to resume"
+// "paused request 7, kept 480 of 512 tokens, about 90 ms to resume".
+std::string describe(std::string_view request, const Pause& pause);
 
 // Several prompt tokens computed in one step.
 struct Chunk {

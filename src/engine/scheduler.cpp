@@ -153,7 +153,7 @@ void Scheduler::tell_pauses(const KvCache& cache) {
       pause.resume_seconds = static_cast<double>(pause.of_tokens - pause.kept_tokens) * pace_.token_seconds;
     }
     if (sequence->record.pauses.size() < RequestRecord::kMostPauses) sequence->record.pauses.push_back(pause);
-    told_.emplace_back(sequence->id, pause);
+    told_.push_back({sequence->id, sequence->request.label, pause});
   }
 }
 

@@ -61,7 +61,12 @@ class Scheduler {
   std::vector<RequestId> ids() const;  // of all that run or wait
 
   // Every pause since the last call, in order.
-  std::vector<std::pair<RequestId, Pause>> take_pauses() { return std::exchange(told_, {}); }
+  struct PauseNews {
+    RequestId id = 0;
+    std::string label;
+    Pause pause;
+  };
+  std::vector<PauseNews> take_pauses() { return std::exchange(told_, {}); }
 
   template <class Visit>
   void each(Visit visit) const {  // every sequence: those that run, then those that wait
@@ -113,7 +118,7 @@ class Scheduler {
   std::uint64_t arrivals_ = 0;
   SchedulerCounts counts_;
   std::vector<std::pair<Sequence*, Pause>> paused_;  // in this plan
-  std::vector<std::pair<RequestId, Pause>> told_;
+  std::vector<PauseNews> told_;
 };
 
 }  // namespace kvasir

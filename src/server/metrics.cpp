@@ -84,6 +84,15 @@ void write_engine(Page& page, const EngineNumbers& engine) {
   page.one("kvasir:kv_cached_blocks", "gauge", "Blocks nobody holds that can be found again",
            real(engine.cached_blocks));
   page.one("kvasir:kv_evicted_blocks_total", "counter", "Cached blocks that made room", real(engine.evicted_blocks));
+  page.family("kvasir:pauses_total", "counter", "Times a running request made room, by how it did");
+  page.sample(engine.scheduler.recomputes, "how=\"recompute\"");
+  page.sample(engine.scheduler.swaps, "how=\"swap\"");
+  page.sample(engine.scheduler.waits, "how=\"wait\"");
+  page.one("kvasir:requests_held_back_total", "counter", "Requests that waited for another's prompt, and shared it",
+           real(engine.scheduler.held_back));
+  page.one("kvasir:kv_pinned_blocks", "gauge", "Blocks kept by breakpoints and public texts",
+           real(engine.pinned_blocks));
+  page.one("kvasir:swapped_bytes", "gauge", "Blocks of paused requests in host memory", real(engine.swapped_bytes));
 }
 
 void write_tenants(Page& page, std::span<const TenantNumbers> tenants) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/histogram.h"
+#include "engine/scheduler.h"
 #include "kv/tenant.h"
 
 namespace kvasir {
@@ -35,6 +36,9 @@ struct EngineNumbers {
   Histogram block_lifetime{{}};  // seconds, as CacheStats has them
   Histogram block_idle{{}};
   Histogram block_reuse_gap{{}};
+  SchedulerCounts scheduler{};
+  std::int64_t pinned_blocks = 0;  // by breakpoints and public texts
+  std::int64_t swapped_bytes = 0;  // of paused requests, in host memory
   std::vector<TenantNumbers> tenants{};
 };
 

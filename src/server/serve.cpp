@@ -17,6 +17,12 @@ ApiError refusal(int status, const std::string& message) {
 }  // namespace
 
 HttpServer::Callbacks callbacks_of(Service& service, std::function<void(const std::string& line)> log) {
+  if (log) {
+    service.on_pause([log](const std::string& request, const Pause& pause) {
+      log(log_line("pause",
+                   {{"id", request}, {"how", std::string(name_of(pause.how))}, {"what", describe(request, pause)}}));
+    });
+  }
   HttpServer::Callbacks out;
   out.identify = [&service](HttpRequest& request) { return service.identify(request); };
   out.handle = [&service](const HttpRequest& request) { return service.handle(request); };

@@ -229,7 +229,10 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
   const AnswerOptions& options = beginning.options;
   const std::shared_ptr<const Caller> caller = caller_of(request);
   std::vector<ChoiceRequest> asked = choices(std::move(beginning.prompts), options, *caller);
-  for (ChoiceRequest& choice : asked) choice.request.breakpoints = beginning.map.breakpoints;
+  for (ChoiceRequest& choice : asked) {
+    choice.request.breakpoints = beginning.map.breakpoints;
+    choice.request.label = request.id;
+  }
   auto generation = std::make_unique<Generation>(Generation::Context{engine_, model_.tokenizer, metrics_, live_,
                                                                      model_.engine.config().block_tokens, request.id},
                                                  std::move(asked));
@@ -255,6 +258,13 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
   return response;
 }
 
+void Service::on_pause(Engine::OnPause listener) {
+  engine_.ask([listener = std::move(listener)](Engine& engine) {
+    engine.on_pause(listener);
+    return 0;
+  });
+}
+
 EngineNumbers Service::engine_numbers() {
   EngineNumbers numbers = engine_.ask([](Engine& engine) {
     EngineNumbers out;
@@ -275,6 +285,9 @@ EngineNumbers Service::engine_numbers() {
     out.block_lifetime = cache.stats().block_lifetime;
     out.block_idle = cache.stats().block_idle;
     out.block_reuse_gap = cache.stats().block_reuse_gap;
+    out.scheduler = engine.scheduler().counts();
+    out.pinned_blocks = engine.pins().blocks();
+    out.swapped_bytes = static_cast<std::int64_t>(engine.swap().used());
     return out;
   });
   numbers.tenants = tenant_numbers();

@@ -55,6 +55,9 @@ class Service {
   // Keys as they are from now on; what already runs goes on. Waits for the engine's next step.
   void set_keys(const KeysFile& keys);
 
+  // Hears of every pause, on the engine's thread.
+  void on_pause(Engine::OnPause listener);
+
   Metrics& metrics() { return metrics_; }
   EngineNumbers engine_numbers();
   std::int64_t in_flight() const { return admission_.taken(); }  // requests that the engine has not let go of

@@ -110,7 +110,7 @@ class PressureTest : public FairnessTest {
   PressureTest() : FairnessTest(12) { scheduler_ = Scheduler({64, 8, 0}); }
 
   // Until somebody pauses: who.
-  std::pair<RequestId, Pause> first_pause() {
+  Scheduler::PauseNews first_pause() {
     for (int i = 0; i < 200; ++i) {
       step();
       const auto pauses = scheduler_.take_pauses();
@@ -126,7 +126,7 @@ TEST_F(PressureTest, TheOldestNeverPausesAndEveryoneEnds) {
   int ended = 0;
   for (int i = 0; i < 2000 && !scheduler_.idle(); ++i) {
     ended += static_cast<int>(step().size());
-    for (const auto& [id, pause] : scheduler_.take_pauses()) EXPECT_NE(id, 1U);
+    for (const auto& news : scheduler_.take_pauses()) EXPECT_NE(news.id, 1U);
   }
   EXPECT_EQ(ended, 9);
   EXPECT_GT(scheduler_.preemptions(), 0);
@@ -136,13 +136,13 @@ TEST_F(PressureTest, APauseTellsWhatItKeptAndWhatItCosts) {
   scheduler_.set_pace({0.010, 1e3, 1});
   add({.prompt = 20, .max_tokens = 30});
   add({.prompt = 17, .max_tokens = 30});
-  const auto [id, pause] = first_pause();
+  const auto [id, label, pause] = first_pause();
   EXPECT_EQ(id, 2U);
   EXPECT_EQ(pause.how, Pause::How::kRecompute);
   EXPECT_GT(pause.kept_tokens, 0);
   EXPECT_LT(pause.kept_tokens, pause.of_tokens);
   EXPECT_DOUBLE_EQ(pause.resume_seconds, 0.010 * static_cast<double>(pause.of_tokens - pause.kept_tokens));
-  EXPECT_EQ(describe(7, {Pause::How::kRecompute, 480, 512, 0.09}),
+  EXPECT_EQ(describe("7", {Pause::How::kRecompute, 480, 512, 0.09}),
             "paused request 7, kept 480 of 512 tokens, about 90 ms to resume");
 }
 
@@ -150,7 +150,7 @@ TEST_F(PressureTest, WhoeverIsAboutToEndIsWorthWaitingFor) {
   scheduler_.set_pace({1, 1e-3, 1});
   add({.prompt = 20, .max_tokens = 20});
   add({.prompt = 21, .max_tokens = 20});
-  const auto [id, pause] = first_pause();
+  const auto [id, label, pause] = first_pause();
   EXPECT_EQ(pause.how, Pause::How::kWait);
   EXPECT_EQ(id, 2U);
   int ended = 0;
@@ -164,7 +164,7 @@ TEST_F(PressureTest, ATenantAtItsLimitPausesItsOwn) {
   add({.tenant = 1, .prompt = 8, .max_tokens = 12});
   const Sequence* first = add({.tenant = 2, .prompt = 9, .max_tokens = 14});
   const Sequence* second = add({.tenant = 2, .prompt = 9, .max_tokens = 14});
-  const auto [id, pause] = first_pause();
+  const auto [id, label, pause] = first_pause();
   EXPECT_EQ(id, second->id);
   EXPECT_TRUE(first->lease.valid());
 }
@@ -175,7 +175,7 @@ TEST_F(PressureTest, ThoseOverTheirGuaranteePauseFirst) {
   add({.tenant = 1, .prompt = 12, .max_tokens = 30});
   add({.tenant = 2, .prompt = 5, .max_tokens = 30});
   const Sequence* over = add({.tenant = 3, .prompt = 12, .max_tokens = 30});  // dearer to pause than tenant 2's
-  const auto [id, pause] = first_pause();
+  const auto [id, label, pause] = first_pause();
   EXPECT_EQ(id, over->id);
 }
 
