@@ -74,16 +74,17 @@ void Matmul::run(const PanelWeight& weight, Matrix x, Matrix out) {
   CHECK(x.cols == weight.inputs() && out.cols == weight.outputs() && x.rows == out.rows);
   if (x.rows == 0) return;
   if (x.rows == 1) return run_thin(weight, x.data, 1, out);
-  pack_rows(x);
-  if (x.rows <= kernels_.row_tile) return run_thin(weight, packed_.as<float>(), x.rows, out);
-  run_blocked(weight, out);
+  const int tile_rows = pack_rows(x);
+  if (x.rows == tile_rows) return run_thin(weight, packed_.as<float>(), x.rows, out);
+  run_blocked(weight, tile_rows, out);
 }
 
-// x becomes tiles of [inputs][row_tile]: the kernel then reads its rows' next numbers side by side, where whole rows
-// a power of two apart would fight for the same lines of the cache.
-void Matmul::pack_rows(Matrix x) {
-  const int tile_rows = kernels_.row_tile;
-  const int tiles = (x.rows + tile_rows - 1) / tile_rows;
+// x becomes tiles of [inputs][rows], as few as can be and all of a size, the last aside; returns that size. The tile
+// is stored by input: the kernel then reads its rows' next numbers side by side, where whole rows a power of two
+// apart would fight for the same lines of the cache.
+int Matmul::pack_rows(Matrix x) {
+  const int tiles = (x.rows + kernels_.row_tile - 1) / kernels_.row_tile;
+  const int tile_rows = (x.rows + tiles - 1) / tiles;
   const size_t bytes =
       sizeof(float) * static_cast<size_t>(tiles) * static_cast<size_t>(tile_rows) * static_cast<size_t>(x.cols);
   if (packed_.bytes() < bytes) packed_ = allocate_host(bytes);
@@ -97,6 +98,7 @@ void Matmul::pack_rows(Matrix x) {
       for (int k = 0; k < x.cols; ++k) to[static_cast<std::ptrdiff_t>(k) * tile_rows + r] = from[k];
     }
   });
+  return tile_rows;
 }
 
 // One tile of rows: the weights are read once and decide the time. Threads take groups of panels.
@@ -106,7 +108,7 @@ void Matmul::run_thin(const PanelWeight& weight, const float* x, int rows, Matri
   pool_.parallel_for(items, [&](std::int64_t item, int) {
     MatmulTile tile;
     tile.x = x;
-    tile.x_stride = rows == 1 ? 1 : kernels_.row_tile;
+    tile.x_stride = rows;
     tile.inputs = weight.inputs();
     tile.rows = rows;
     tile.out = out.data;
@@ -119,17 +121,16 @@ void Matmul::run_thin(const PanelWeight& weight, const float* x, int rows, Matri
 
 // Many rows: the arithmetic decides. A thread takes a few panels, and goes through the inputs in blocks, and through
 // all rows for each.
-void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
-  const int tile_rows = kernels_.row_tile;
+void Matmul::run_blocked(const PanelWeight& weight, int tile_rows, Matrix out) {
   const int inputs = weight.inputs();
   const int fair_share = weight.panels() / (4 * pool_.threads());
-  const int per_item = std::clamp(fair_share, 1, kPanelsPerItem);
+  const int at_once = kernels_.panels_at_once[tile_rows];
+  const int per_item = std::max(std::clamp(fair_share, 1, kPanelsPerItem) / at_once, 1) * at_once;
   const std::int64_t items = (weight.panels() + per_item - 1) / per_item;
   pool_.parallel_for(items, [&](std::int64_t item, int) {
     const int first = static_cast<int>(item) * per_item;
     const int last = std::min(first + per_item, weight.panels());
     for (int k = 0; k < inputs; k += kInputBlock) {
-      const int at_once = kernels_.panels_at_once[tile_rows];
       for (int panel = first; panel < last; panel += at_once) {
         for (int row = 0; row < out.rows; row += tile_rows) {
           MatmulTile tile;

@@ -20,13 +20,13 @@ class Matmul {
 
  private:
   void run_thin(const PanelWeight& weight, const float* x, int rows, Matrix out);
-  void run_blocked(const PanelWeight& weight, Matrix out);
+  void run_blocked(const PanelWeight& weight, int tile_rows, Matrix out);
   void panels(const PanelWeight& weight, MatmulTile tile, int first, int count) const;
-  void pack_rows(Matrix x);
+  int pack_rows(Matrix x);
 
   MatmulKernels kernels_;
   ThreadPool& pool_;
-  Buffer packed_;  // x as [tiles][inputs][row_tile]; grows to the largest batch and stays
+  Buffer packed_;  // x as [tiles][inputs][rows of a tile]; grows to the largest batch and stays
 };
 
 }  // namespace kvasir::cpu

@@ -17,7 +17,7 @@ namespace kvasir::cpu::HWY_NAMESPACE {
 // How many panels a tile of R rows reads at once: as many as accumulators fit into registers, since each panel is a
 // stream of its own and many streams read memory faster than one.
 constexpr int panels_for(int rows) {
-  if (kParts == 1) return rows <= 2 ? 8 : rows == 3 ? 6 : rows == 4 ? 4 : 2;
+  if (kParts == 1) return rows <= 2 ? 8 : rows == 3 ? 6 : rows <= 6 ? 4 : rows <= 8 ? 3 : 2;
   if (kParts == 2) return rows == 1 ? 4 : rows == 2 ? 2 : 1;
   return 1;
 }
