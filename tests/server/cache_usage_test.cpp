@@ -42,6 +42,23 @@ TEST_F(CacheUsageTest, AnthropicTellsWhatWasWrittenForHowLong) {
   EXPECT_EQ(warm["cache_creation"]["ephemeral_1h_input_tokens"], 0);
 }
 
+TEST_F(CacheUsageTest, AMarkedPrefixIsPinnedAndTheRecordSaysSo) {
+  const Json five_minutes{{"type", "ephemeral"}};
+  const Json body{{"max_tokens", 4},
+                  {"system", {{{"type", "text"}, {"text", long_text("Fred")}, {"cache_control", five_minutes}}}},
+                  {"messages", {{{"role", "user"}, {"content", "Who went home?"}}}}};
+  const Json message = server_.post("/v1/messages", body).json();
+  const Json record = server_.ask("GET", "/kvasir/requests/" + message["id"].get<std::string>()).json();
+  const int prompt = record["prompt_tokens"];
+  const int pinned = record["tasks"][0]["pinned_tokens"];
+  EXPECT_GT(pinned, prompt / 2) << record;
+  EXPECT_LT(pinned, prompt);
+  const std::string page = server_.ask("GET", "/metrics").body;
+  const size_t at = page.find("\nkvasir:kv_pinned_blocks{");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GE(std::stoi(page.substr(page.find("} ", at) + 2)), pinned / 16);
+}
+
 TEST_F(CacheUsageTest, ExplanationsNameTheMessageThatDiffers) {
   Json body{{"max_tokens", 2},
             {"explain", true},
