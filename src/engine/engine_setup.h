@@ -1,0 +1,18 @@
+// From what a caller configures to what the engine's parts need.
+#pragma once
+
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace kvasir {
+
+std::vector<KvGroup> groups_of(const Model& model, const EngineConfig& config);
+
+// What was left open is filled in. Throws Error for what makes no sense, or for memory that cannot hold one block.
+EngineConfig completed(EngineConfig config, const Model& model);
+
+std::vector<KvStorage::GroupSpec> storage_groups(const Model& model, const EngineConfig& config);
+CacheConfig cache_config(const Model& model, const Backend& backend, const EngineConfig& config);
+
+}  // namespace kvasir
