@@ -93,7 +93,9 @@ TEST_F(AnswerFormTest, SeveralAnswersEachKeepTheForm) {
   Json body = with_schema(kAnimal);
   body["n"] = 3;
   body["seed"] = 11;
-  for (const Json& choice : post("/v1/chat/completions", body).json()["choices"]) {
+  const Json reply = post("/v1/chat/completions", body).json();
+  ASSERT_EQ(reply["choices"].size(), 3U);
+  for (const Json& choice : reply["choices"]) {
     if (choice["finish_reason"] != "stop") continue;
     EXPECT_EQ(why_not(choice["message"]["content"]), "");
   }
