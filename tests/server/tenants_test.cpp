@@ -234,7 +234,9 @@ TEST_F(TenantsTest, EveryApiTakesASalt) {
     for (const char* name : {"cache_salt", "prompt_cache_key"}) {
       for (const char* salt : {"one", "two"}) {
         Json body = story(16);
-        if (api.path == "/v1/responses"s) body = {{"input", "Tell me a story about a fox and a crow."}};
+        if (api.path == "/v1/responses"s)
+          body = {{"input", "Tell me a story about a fox and a crow."}, {"max_output_tokens", 16}};
+        if (api.path == "/api/chat"s) body["options"] = {{"num_predict", 16}};
         body["stream"] = false;
         body["explain"] = true;
         body[name] = api.path + ""s + salt;

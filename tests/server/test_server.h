@@ -47,7 +47,7 @@ inline std::string request_text(const std::string& method, const std::string& pa
 // One connection. Reading gives up when nothing came for `patience`, so that no test hangs.
 class Client {
  public:
-  explicit Client(std::uint16_t port, std::chrono::milliseconds patience = std::chrono::seconds(10))
+  explicit Client(std::uint16_t port, std::chrono::milliseconds patience = std::chrono::seconds(60))
       : socket_(::socket(AF_INET, SOCK_STREAM, 0)), patience_(patience) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -238,7 +238,7 @@ class ServiceDraft : public ServedDraft {
       response.work->on_news([news, once] {
         if (!once->exchange(true)) news->set_value();
       });
-      if (news->get_future().wait_for(std::chrono::seconds(10)) != std::future_status::ready) return {};
+      if (news->get_future().wait_for(std::chrono::seconds(60)) != std::future_status::ready) return {};
       progress = response.work->take();
       reply.body += progress.bytes;
       if (progress.done && response.body == Response::Body::kWhole) reply.status = progress.status;
