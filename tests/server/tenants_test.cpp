@@ -302,6 +302,9 @@ TEST_F(TenantsTest, MetricsShowATenantItselfAndAnOperatorAll) {
   EXPECT_NE(all.find("tenant=\"alice\"} "), std::string::npos);
   EXPECT_NE(all.find("vllm:prefix_cache_hits_total"), std::string::npos);
   EXPECT_EQ(server.ask("GET", "/metrics").status, 401);
+}
+
+TEST_F(TenantsTest, PublicMetricsNeedNoKeyAndNothingElseIsPublic) {
   ServiceOptions shown = options();
   shown.metrics_for = ServiceOptions::MetricsFor::kAnyone;
   const TestServer open(*model_, {}, shown);
