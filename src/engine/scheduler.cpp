@@ -177,6 +177,10 @@ Scheduler::Admitted Scheduler::room_for(const KvCache& cache, const Sequence& se
   return verdict(blocks - cache.reusable(sequence.tokens, tenant) / cache.block_tokens());
 }
 
+bool Scheduler::runs(std::uint32_t tenant) const {
+  return std::ranges::any_of(running_, [tenant](const auto& s) { return s->request.tenant.id == tenant; });
+}
+
 // Two requests with one beginning that come together would compute it twice: the second waits, and shares.
 bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const {
   if (!cache.reuses()) return false;
@@ -198,7 +202,13 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   }
   const bool alone = running_.empty();
   if (!alone) {
-    if (const Admitted room = room_for(cache, sequence); room != Admitted::kYes) return room;
+    Admitted room = room_for(cache, sequence);
+    // A tenant whose pins fill its quota would shut itself out for as long as others keep the engine busy.
+    while (room == Admitted::kOverQuota && !runs(sequence.request.tenant.id) && pins_ != nullptr &&
+           pins_->drop_soonest(sequence.request.tenant.id)) {
+      room = room_for(cache, sequence);
+    }
+    if (room != Admitted::kYes) return room;
   }
   KvCache::Opened opened = cache.open(sequence.tokens, sequence.request.tenant, sequence.id);
   sequence.lease = std::move(opened.lease);
@@ -271,7 +281,10 @@ std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {
 
 std::vector<RequestId> Scheduler::ids() const {
   std::vector<RequestId> out;
-  each([&out](const Sequence& sequence) { out.push_back(sequence.id); });
+  each([&out](const Sequence& sequence) {
+    for (const Sequence::Fork& fork : sequence.forks) out.push_back(fork.id);
+    out.push_back(sequence.id);
+  });
   return out;
 }
 

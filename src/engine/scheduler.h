@@ -58,7 +58,7 @@ class Scheduler {
   // Takes out what has finished, wherever it is, and hands it to the caller.
   std::vector<std::unique_ptr<Sequence>> take_finished();
   Sequence* find(RequestId id);
-  std::vector<RequestId> ids() const;  // of all that run or wait
+  std::vector<RequestId> ids() const;  // of all that run or wait; a branch before the one it waits for
 
   // Every pause since the last call, in order.
   struct PauseNews {
@@ -107,6 +107,7 @@ class Scheduler {
                      std::vector<PlannedRows>& plan);
   Admitted try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget, std::vector<PlannedRows>& plan);
   Admitted room_for(const KvCache& cache, const Sequence& sequence) const;
+  bool runs(std::uint32_t tenant) const;
   bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
 
   SchedulerConfig config_;

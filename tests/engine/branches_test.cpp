@@ -95,6 +95,44 @@ TEST_F(BranchesTest, ABranchMayCancelItselfWhenItHearsItsFirstToken) {
   EXPECT_EQ(heard_[ids[1]].finish, FinishReason::kCancelled);
 }
 
+TEST_F(BranchesTest, CancellingAllCancelsBranchesThatHaveNotBegun) {
+  Engine engine(*backend_, *model_, {});
+  const std::vector<RequestId> ids = submit_three(engine);
+  engine.cancel_all();
+  engine.run();
+  for (const RequestId id : ids) {
+    EXPECT_EQ(heard_[id].finish, FinishReason::kCancelled);
+    EXPECT_TRUE(heard_[id].tokens.empty());
+  }
+}
+
+TEST_F(BranchesTest, ATenantsOwnPinsDoNotShutItOutWhileOthersRun) {
+  EngineConfig config;
+  config.kv_bytes =
+      12 * static_cast<std::uint64_t>(
+               make_layout(kv_groups(model_->config(), config.k_format, config.v_format).front(), 16).block_bytes());
+  Engine engine(*backend_, *model_, config);
+  engine.set_share(1, {0, 0.4, 1});  // four blocks
+  Request marked = request(60, 4);
+  marked.tenant.id = 1;
+  marked.tenant.secret.bytes.fill(1);
+  marked.breakpoints = {{60, std::chrono::seconds(3600)}};
+  engine.submit(marked, listener());
+  engine.run();
+  ASSERT_GE(engine.pins().blocks(), 3);
+  Request other = request(20, 60);
+  engine.submit(other, listener());
+  engine.step();
+  Request mine = marked;
+  mine.breakpoints.clear();
+  mine.prompt.assign(50, 5);
+  const RequestId id = engine.submit(mine, listener());
+  for (int i = 0; i < 10; ++i) engine.step();
+  EXPECT_EQ(heard_[id].finish, FinishReason::kLength);  // while the other still runs
+  EXPECT_FALSE(engine.idle());
+  engine.run();
+}
+
 TEST_F(BranchesTest, MoreBranchesThanMayRunAtOnceAllEnd) {
   EngineConfig config;
   config.scheduler.max_sequences = 2;
