@@ -65,9 +65,9 @@ class Sampler {
   TokenId draw(Position position) const;
 
   SamplingParams params_;
-  std::unordered_map<TokenId, Count> counts_;  // only when a penalty needs them
+  std::unordered_map<TokenId, Count> counts_;    // only when a penalty needs them
   std::unique_ptr<TokenConstraint> constraint_;  // may be null
-  std::vector<Candidate> candidates_;          // reused between calls
+  std::vector<Candidate> candidates_;            // reused between calls
 };
 
 }  // namespace kvasir
