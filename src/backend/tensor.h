@@ -4,17 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
+
+#include "backend/weight_type.h"
 
 namespace kvasir {
-
-// Types of weights on disk and in memory. Activations are always float32.
-enum class DType : std::uint8_t { kF32, kF16, kBF16 };
-
-constexpr size_t bytes_of(DType type) { return type == DType::kF32 ? 4 : 2; }
-constexpr std::string_view name_of(DType type) {
-  return type == DType::kF32 ? "f32" : type == DType::kF16 ? "f16" : "bf16";
-}
 
 // Activations: [rows][cols] float32, rows `stride` floats apart, in the backend's memory.
 struct Matrix {

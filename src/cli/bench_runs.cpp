@@ -103,7 +103,7 @@ void Bench::count_work(BenchResult& result) const {
   double kv = 0;
   for (const KvGroup& group : kv_groups(c, config_.k_format, config_.v_format))
     kv += static_cast<double>(bytes_per_token(group));
-  result.bytes_per_token = (layers + table) * static_cast<double>(bytes_of(c.dtype)) + kv * context;
+  result.bytes_per_token = (layers + table) * static_cast<double>(block_bytes(c.dtype)) + kv * context;
 }
 
 }  // namespace kvasir

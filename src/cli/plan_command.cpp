@@ -140,7 +140,7 @@ PlanReport make_plan_report(const PlanOptions& options) {
   const ModelConfig& config = report.model.config;
   report.kv_format = parse_kv_format(options.kv_dtype);
   report.weights_dtype = options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);
-  report.input.weights_bytes = parameter_count(config) * bytes_of(report.weights_dtype);
+  report.input.weights_bytes = parameter_count(config) * block_bytes(report.weights_dtype);
   report.input.groups = kv_groups(config, report.kv_format, report.kv_format);
   report.input.context = options.context > 0 ? options.context : config.context;
   report.input.users = options.users;

@@ -32,7 +32,7 @@ void synth(const SynthOptions& options) {
   write_random_model(config, options.out, random);
   const std::uint64_t parameters = parameter_count(config);
   fmt::print("{}: {} parameters, {}\n", options.out, format_count(parameters),
-             format_bytes(parameters * bytes_of(config.dtype)));
+             format_bytes(parameters * block_bytes(config.dtype)));
 }
 
 }  // namespace

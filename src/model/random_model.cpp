@@ -66,7 +66,7 @@ std::string header_of(const std::vector<Tensor>& tensors, DType dtype) {
   std::string json = "{";
   std::int64_t at = 0;
   for (const Tensor& tensor : tensors) {
-    const std::int64_t end = at + tensor.elements() * static_cast<std::int64_t>(bytes_of(dtype));
+    const std::int64_t end = at + tensor.elements() * static_cast<std::int64_t>(block_bytes(dtype));
     const std::string shape =
         tensor.cols == 0 ? fmt::format("[{}]", tensor.rows) : fmt::format("[{},{}]", tensor.rows, tensor.cols);
     json += fmt::format(R"({}"{}":{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", at == 0 ? "" : ",",
@@ -127,7 +127,7 @@ void write_random_model(const ModelConfig& config, const std::filesystem::path& 
   const std::vector<Tensor> tensors = tensors_of(config);
   const std::string header = header_of(tensors, config.dtype);
   std::uint64_t all = 0;
-  for (const Tensor& tensor : tensors) all += static_cast<std::uint64_t>(tensor.elements()) * bytes_of(config.dtype);
+  for (const Tensor& tensor : tensors) all += static_cast<std::uint64_t>(tensor.elements()) * block_bytes(config.dtype);
 
   std::filesystem::create_directories(folder);
   const std::filesystem::path path = folder / "model.safetensors";

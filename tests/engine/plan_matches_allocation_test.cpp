@@ -35,7 +35,7 @@ TEST_P(PlanMatchesAllocation, ToTheByteForAnyUsersContextAndBlockSize) {
     for (const std::int64_t context : {33, 64, 100}) {
       for (const std::int64_t users : {1, 3}) {
         PlanInput input;
-        input.weights_bytes = parameter_count(model_->config()) * bytes_of(model_->config().dtype);
+        input.weights_bytes = parameter_count(model_->config()) * block_bytes(model_->config().dtype);
         input.groups = kv_groups(model_->config(), GetParam(), GetParam());
         // The last token of an answer is never fed back: a context of n tokens caches n - 1.
         input.context = context - 1;

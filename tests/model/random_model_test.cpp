@@ -26,7 +26,7 @@ TEST_F(RandomModelTest, CanBeLoadedAndHasTheParametersOfItsShape) {
     write_random_model(shape, folder_, {});
     const auto backend = make_backend({});
     const auto model = load_model(folder_, *backend, {16, {}});
-    EXPECT_EQ(model->weight_bytes(), parameter_count(shape) * bytes_of(shape.dtype));
+    EXPECT_EQ(model->weight_bytes(), parameter_count(shape) * block_bytes(shape.dtype));
     Engine engine(*backend, *model, {});
     Request request;
     request.prompt = {1, 2, 3};

@@ -17,7 +17,7 @@ constexpr std::uint64_t kGB = 1'000'000'000;
 PlanInput input_of(const char* model, std::int64_t context, KvFormat format = KvFormat::kF16) {
   const ModelConfig config = shape_named(model);
   PlanInput input;
-  input.weights_bytes = parameter_count(config) * bytes_of(config.dtype);
+  input.weights_bytes = parameter_count(config) * block_bytes(config.dtype);
   input.groups = kv_groups(config, format, format);
   input.context = context;
   return input;

@@ -65,6 +65,8 @@ class CpuBackend final : public Backend {
           return read_column<CodecF16>(mine(table), token, out.row(r));
         case DType::kBF16:
           return read_column<CodecBF16>(mine(table), token, out.row(r));
+        default:
+          return CHECK(!is_quantized(mine(table).dtype));  // pack refused it
       }
     });
   }

@@ -1,10 +1,13 @@
 #include "backend/cpu/cpu_matmul.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "base/check.h"
+#include "base/error.h"
 
 namespace kvasir::cpu {
 namespace {
@@ -19,8 +22,7 @@ constexpr int kPanelsPerItem = 8;
 const std::byte* row_of(std::span<const HostWeight> stacked, int row) {
   for (const HostWeight& weight : stacked) {
     if (row < weight.rows) {
-      return weight.bytes.data() +
-             static_cast<size_t>(row) * static_cast<size_t>(weight.cols) * bytes_of(weight.dtype);
+      return weight.bytes.data() + static_cast<size_t>(row) * row_bytes(weight.dtype, weight.cols);
     }
     row -= weight.rows;
   }
@@ -50,13 +52,17 @@ void pack_panel(const std::byte* const (&rows)[kLanes], int inputs, std::byte* t
 std::unique_ptr<PanelWeight> Matmul::pack(std::span<const HostWeight> stacked) {
   int outputs = 0;
   for (const HostWeight& weight : stacked) {
+    if (is_quantized(weight.dtype)) {
+      fail_input(fmt::format("the cpu backend has no kernels for {} weights", name_of(weight.dtype)), "",
+                 "use weights of type f32, f16 or bf16, or the ref backend");
+    }
     CHECK(weight.cols == stacked.front().cols && weight.dtype == stacked.front().dtype);
     outputs += weight.rows;
   }
   auto packed = std::make_unique<PanelWeight>(outputs, stacked.front().cols);
   packed->dtype = stacked.front().dtype;
   const auto elements = static_cast<size_t>(packed->panels() * packed->panel_elements());
-  packed->panels_memory = allocate_host(elements * bytes_of(packed->dtype));
+  packed->panels_memory = allocate_host(elements * block_bytes(packed->dtype));
   pool_.parallel_for(packed->panels(), [&](std::int64_t panel, int) {
     const std::byte* rows[kLanes];
     for (int r = 0; r < kLanes; ++r) rows[r] = row_of(stacked, static_cast<int>(panel) * kLanes + r);
@@ -156,7 +162,7 @@ void Matmul::panels(const PanelWeight& weight, MatmulTile tile, int first, int c
   const auto* weights = static_cast<const std::byte*>(tile.weights);
   float* out = tile.out;
   tile.panel_stride = weight.panel_elements();
-  const std::int64_t panel_bytes = weight.panel_elements() * static_cast<std::int64_t>(bytes_of(weight.dtype));
+  const std::int64_t panel_bytes = weight.panel_elements() * static_cast<std::int64_t>(block_bytes(weight.dtype));
   for (int panel = first; panel < first + count; panel += tile.panels) {
     tile.panels = first + count - panel >= at_once ? at_once : 1;
     tile.weights = weights + panel * panel_bytes;

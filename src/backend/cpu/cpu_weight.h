@@ -16,13 +16,13 @@ struct PanelWeight final : Weight {
   Buffer panels_memory;  // [panels][inputs][16], the last panel padded with zeros
 
   std::span<const std::byte> memory() const override {
-    return {panels_memory.as<std::byte>(), static_cast<size_t>(panels() * panel_elements()) * bytes_of(dtype)};
+    return {panels_memory.as<std::byte>(), static_cast<size_t>(panels() * panel_elements()) * block_bytes(dtype)};
   }
   int panels() const { return (outputs() + kLanes - 1) / kLanes; }
   std::int64_t panel_elements() const { return static_cast<std::int64_t>(inputs()) * kLanes; }
   std::byte* at(int panel, int input) const {
     return panels_memory.as<std::byte>() + (panel * panel_elements() + static_cast<std::int64_t>(input) * kLanes) *
-                                               static_cast<std::int64_t>(bytes_of(dtype));
+                                               static_cast<std::int64_t>(block_bytes(dtype));
   }
 };
 
