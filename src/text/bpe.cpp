@@ -1,9 +1,11 @@
 #include "text/bpe.h"
 
+#include <algorithm>
 #include <bit>
 #include <queue>
 
 #include "base/check.h"
+#include "text/utf8.h"
 
 namespace kvasir {
 namespace {
@@ -54,20 +56,53 @@ MergeTable::Merge MergeTable::find(TokenId left, TokenId right) const {
   return slots_[slot_of(pair_of(left, right))].merge;
 }
 
-std::vector<TokenId> Bpe::symbols_of(std::string_view word) const {
-  std::vector<TokenId> symbols;
-  symbols.reserve(word.size());
-  bool after_unknown = false;
-  for (const char c : word) {
-    const TokenId token = bytes_.tokens[static_cast<unsigned char>(c)];
-    if (token >= 0) {
-      symbols.push_back(token);
-    } else if (bytes_.unknown && !(bytes_.fuse_unknown && after_unknown)) {
-      symbols.push_back(*bytes_.unknown);
-    }
-    after_unknown = token < 0;
+// The symbols of a word as they are found.
+class Bpe::Symbols {
+ public:
+  Symbols(const Alphabet& alphabet, size_t most) : alphabet_(alphabet) { symbols_.reserve(most); }
+
+  void add(TokenId token) {
+    symbols_.push_back(token);
+    after_unknown_ = false;
   }
-  return symbols;
+
+  // All of the bytes, or one unknown token for all of them.
+  void add_bytes(std::string_view bytes) {
+    const auto token_of = [&](char c) { return alphabet_.bytes[static_cast<unsigned char>(c)]; };
+    if (std::ranges::all_of(bytes, [&](char c) { return token_of(c) >= 0; })) {
+      for (const char c : bytes) add(token_of(c));
+      return;
+    }
+    if (alphabet_.unknown && !(alphabet_.fuse_unknown && after_unknown_)) symbols_.push_back(*alphabet_.unknown);
+    after_unknown_ = true;
+  }
+
+  std::vector<TokenId> take() { return std::move(symbols_); }
+
+ private:
+  const Alphabet& alphabet_;
+  std::vector<TokenId> symbols_;
+  bool after_unknown_ = false;
+};
+
+std::vector<TokenId> Bpe::symbols_of(std::string_view word) const {
+  Symbols symbols(alphabet_, word.size());
+  for (size_t at = 0; at < word.size();) {
+    if (!alphabet_.characters) {
+      symbols.add_bytes(word.substr(at++, 1));
+      continue;
+    }
+    const Utf8Char c = utf8_at(word, at);
+    const auto size = static_cast<size_t>(c.size);
+    const auto found = alphabet_.characters->find(c.code);
+    if (c.kind == Utf8Char::Kind::kWhole && found != alphabet_.characters->end()) {
+      symbols.add(found->second);
+    } else {
+      symbols.add_bytes(word.substr(at, size));
+    }
+    at += size;
+  }
+  return symbols.take();
 }
 
 void Bpe::merge_short(std::vector<TokenId>& symbols) const {

@@ -1,10 +1,11 @@
-// Byte-pair encoding: the bytes of one word -> the tokens its merges lead to.
+// Byte-pair encoding: one word -> the tokens its merges lead to.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
@@ -40,27 +41,32 @@ class MergeTable {
 
 class Bpe {
  public:
-  // What a byte without a token becomes: the unknown token, one for a run of them when `fuse_unknown`, or
-  // nothing.
-  struct Bytes {
-    std::array<TokenId, 256> tokens;  // -1: no token
+  // What a word is made of before it merges: its bytes, or, where `characters` are given, those, and the bytes of a
+  // character that is none of them. What has no token becomes the unknown token, one for a run when `fuse_unknown`,
+  // or nothing: each such byte by itself, or a character whose bytes are not all tokens.
+  struct Alphabet {
+    std::array<TokenId, 256> bytes;  // -1: no token
+    std::optional<std::unordered_map<char32_t, TokenId>> characters;
     std::optional<TokenId> unknown;
     bool fuse_unknown = false;
   };
 
-  Bpe(MergeTable merges, const Bytes& bytes) : merges_(std::move(merges)), bytes_(bytes) {}
+  Bpe(MergeTable merges, Alphabet alphabet) : merges_(std::move(merges)), alphabet_(std::move(alphabet)) {}
 
   // Appends the tokens of one word. Among the pairs of neighbours the one of lowest rank merges first, the
-  // leftmost of equals; n log n in the word's length. REQUIRES: less than 2^31 bytes.
+  // leftmost of equals; n log n in the word's length. REQUIRES: less than 2^31 bytes, marks of spaces (pieces.h)
+  // counted as one.
   void encode_word(std::string_view word, std::vector<TokenId>& out) const;
 
  private:
+  class Symbols;
+
   std::vector<TokenId> symbols_of(std::string_view word) const;
   void merge_short(std::vector<TokenId>& symbols) const;
   void merge_long(std::vector<TokenId>& symbols) const;
 
   MergeTable merges_;
-  Bytes bytes_;
+  Alphabet alphabet_;
 };
 
 }  // namespace kvasir

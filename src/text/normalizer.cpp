@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "text/utf8.h"
 
@@ -126,11 +125,77 @@ class Normalization {
   MarkedRanges out_;
 };
 
-}  // namespace
+// Where a marked range lies after a replacement: matches, ascending, were as long as the pattern and are now as
+// long as the content.
+class Replaced {
+ public:
+  Replaced(const ReplaceStep& step, const std::vector<size_t>& matches) : step_(step), matches_(matches) {}
 
-void normalize(NormalForm form, MarkedRanges& text) {
+  size_t begin_at(size_t source) const {
+    const size_t before = matches_before(source);
+    return inside_last(before, source) ? moved(matches_[before - 1], before - 1) : moved(source, before);
+  }
+  size_t end_at(size_t source) const {
+    const size_t before = matches_before(source);
+    if (!inside_last(before, source)) return moved(source, before);
+    return moved(matches_[before - 1] + step_.pattern.size(), before);
+  }
+
+ private:
+  // How many matches begin before `source`.
+  size_t matches_before(size_t source) const {
+    return static_cast<size_t>(std::ranges::lower_bound(matches_, source) - matches_.begin());
+  }
+  bool inside_last(size_t before, size_t source) const {
+    return before > 0 && source < matches_[before - 1] + step_.pattern.size();
+  }
+  size_t moved(size_t source, size_t replaced) const {
+    return source - replaced * step_.pattern.size() + replaced * step_.content.size();
+  }
+
+  const ReplaceStep& step_;
+  const std::vector<size_t>& matches_;
+};
+
+void apply(const PrependStep& step, MarkedRanges& text) {
+  if (text.text.empty()) return;
+  text.text.insert(0, step.text);
+  for (TextRange& range : text.marked) {
+    range.begin += step.text.size();
+    range.end += step.text.size();
+  }
+}
+
+void apply(const ReplaceStep& step, MarkedRanges& text) {
+  std::vector<size_t> matches;
+  for (size_t at = text.text.find(step.pattern); at != std::string::npos;
+       at = text.text.find(step.pattern, at + step.pattern.size())) {
+    matches.push_back(at);
+  }
+  if (matches.empty()) return;
+  std::string out;
+  out.reserve(text.text.size() - matches.size() * step.pattern.size() + matches.size() * step.content.size());
+  size_t done = 0;
+  for (const size_t at : matches) {
+    out.append(text.text, done, at - done).append(step.content);
+    done = at + step.pattern.size();
+  }
+  out.append(text.text, done);
+  const Replaced replaced(step, matches);
+  std::vector<TextRange> marked;
+  for (const TextRange& range : text.marked) {
+    TextRange moved{replaced.begin_at(range.begin), replaced.end_at(range.end)};
+    if (!marked.empty()) moved.begin = std::max(moved.begin, marked.back().end);
+    if (moved.begin < moved.end) marked.push_back(moved);
+  }
+  text = {std::move(out), std::move(marked)};
+}
+
+void apply(NormalForm form, MarkedRanges& text) {
   if (is_ascii(text.text)) return;  // every form leaves ASCII as it is
-  CHECK(text.text.size() < static_cast<size_t>(INT32_MAX));
+  if (text.text.size() >= static_cast<size_t>(INT32_MAX)) {
+    fail_input("a text of 2 GiB or more cannot be normalized", "the tokenizer", "send less text");
+  }
   Normalization normalization(instance_of(form), text);
   for (size_t at = 0; at < text.text.size();) {
     const size_t valid = valid_run(text.text, at);
@@ -141,6 +206,12 @@ void normalize(NormalForm form, MarkedRanges& text) {
     at += invalid;
   }
   text = normalization.take();
+}
+
+}  // namespace
+
+void normalize(const NormalizerStep& step, MarkedRanges& text) {
+  std::visit([&](const auto& kind) { apply(kind, text); }, step);
 }
 
 }  // namespace kvasir

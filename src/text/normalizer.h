@@ -1,9 +1,10 @@
-// Unicode normalization of text that may contain bytes that are not UTF-8: those pass unchanged.
+// What is done to a text before it is cut into words. Bytes that are not UTF-8 pass unchanged.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "text/text_range.h"
@@ -18,7 +19,21 @@ struct MarkedRanges {
   std::vector<TextRange> marked;
 };
 
-// Normalizes in place. A range that begins or ends inside a changed character grows to all of it.
-void normalize(NormalForm form, MarkedRanges& text);
+// Puts a text before every text that is not empty.
+struct PrependStep {
+  std::string text;
+};
+
+// Replaces a string, which is not empty, wherever it is.
+struct ReplaceStep {
+  std::string pattern;
+  std::string content;
+};
+
+using NormalizerStep = std::variant<NormalForm, PrependStep, ReplaceStep>;
+
+// Normalizes in place. A range that begins or ends inside a changed character or string grows to all of it. Throws
+// Error for a text that would be 2 GiB or more.
+void normalize(const NormalizerStep& step, MarkedRanges& text);
 
 }  // namespace kvasir

@@ -1,7 +1,9 @@
 #include "text/pretokenizer.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "text/pieces.h"
 #include "text/utf8.h"
 
 namespace kvasir {
@@ -54,7 +56,7 @@ void cut_word(const SplitStep& step, TextRange word, std::string_view text, std:
   }
 }
 
-void apply(const SplitStep& step, Words& all) {
+void apply(const SplitStep& step, TextPlace, Words& all) {
   std::vector<Words::Word> out;
   for (const Words::Word& word : all.words) {
     if (word.valid) {
@@ -67,7 +69,7 @@ void apply(const SplitStep& step, Words& all) {
 }
 
 // What follows bytes that are not UTF-8 continues a word that was torn there, and gets no space.
-void apply(const PrefixSpaceStep&, Words& all) {
+void apply(const PrefixSpaceStep&, TextPlace, Words& all) {
   Words out;
   out.text.reserve(all.text.size());
   bool after_invalid = false;
@@ -77,6 +79,53 @@ void apply(const PrefixSpaceStep&, Words& all) {
     if (valid && !after_invalid && all[i][0] != ' ') out.text += ' ';
     out.text += all[i];
     out.words.push_back({{begin, out.text.size()}, valid});
+    after_invalid = !valid;
+  }
+  all = std::move(out);
+}
+
+void append_marked(std::string_view word, std::string& out) {
+  for (const char c : word) {
+    if (c == ' ') {
+      out += kSpaceMark;
+    } else {
+      out += c;
+    }
+  }
+}
+
+// The parts of a marked word that begin with a mark, and what comes before the first.
+void cut_before_marks(TextRange word, std::string_view text, std::vector<Words::Word>& out) {
+  size_t begin = word.begin;
+  while (begin < word.end) {
+    const size_t next = std::min(text.find(kSpaceMark, begin + 1), word.end);
+    out.push_back({{begin, next}, true});
+    begin = next;
+  }
+}
+
+// As with PrefixSpaceStep, a word that was torn gets no mark.
+void apply(const MetaspaceStep& step, TextPlace place, Words& all) {
+  using Prepend = MetaspaceStep::Prepend;
+  Words out;
+  out.text.reserve(all.text.size());
+  bool after_invalid = false;
+  for (size_t i = 0; i < all.words.size(); ++i) {
+    const size_t begin = out.text.size();
+    const bool valid = all.words[i].valid;
+    const bool wanted = step.prepend == Prepend::kAlways ||
+                        (step.prepend == Prepend::kFirst && place == TextPlace::kBeginning && i == 0);
+    if (!valid) {
+      out.text += all[i];
+    } else {
+      if (wanted && !after_invalid && all[i][0] != ' ' && !all[i].starts_with(kSpaceMark)) out.text += kSpaceMark;
+      append_marked(all[i], out.text);
+    }
+    if (valid && step.cut == MetaspaceStep::Cut::kBeforeMarks) {
+      cut_before_marks({begin, out.text.size()}, out.text, out.words);
+    } else {
+      out.words.push_back({{begin, out.text.size()}, valid});
+    }
     after_invalid = !valid;
   }
   all = std::move(out);
@@ -98,10 +147,10 @@ Words valid_and_invalid(std::string text) {
 
 }  // namespace
 
-Words Pretokenizer::cut(std::string text) const {
+Words Pretokenizer::cut(std::string text, TextPlace place) const {
   Words words = valid_and_invalid(std::move(text));
   for (const Step& step : steps_) {
-    std::visit([&](const auto& kind) { apply(kind, words); }, step);
+    std::visit([&](const auto& kind) { apply(kind, place, words); }, step);
   }
   return words;
 }

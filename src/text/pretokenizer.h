@@ -27,8 +27,21 @@ struct SplitStep {
 // Puts a space before every word that has none.
 struct PrefixSpaceStep {};
 
-// Words of a text, in order: ranges of `text`, which may differ from the text that was given by spaces put
-// in.
+// SentencePiece's: spaces become marks (pieces.h), a word without one at its beginning may get one, and words may be
+// cut before each.
+struct MetaspaceStep {
+  enum class Prepend : std::uint8_t { kNever, kFirst, kAlways };  // kFirst: only at the very beginning of a text
+  enum class Cut : std::uint8_t { kNever, kBeforeMarks };
+
+  Prepend prepend = Prepend::kAlways;
+  Cut cut = Cut::kBeforeMarks;
+};
+
+// Where in the whole text a part of it lies.
+enum class TextPlace : std::uint8_t { kBeginning, kLater };
+
+// Words of a text, in order: ranges of `text`, which may differ from the text that was given by spaces put in or
+// marked.
 struct Words {
   struct Word {
     TextRange range;
@@ -44,12 +57,12 @@ struct Words {
 
 class Pretokenizer {
  public:
-  using Step = std::variant<SplitStep, PrefixSpaceStep>;
+  using Step = std::variant<SplitStep, PrefixSpaceStep, MetaspaceStep>;
 
   explicit Pretokenizer(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
   // None of the words is empty. Runs of bytes that are not UTF-8 are words of their own.
-  Words cut(std::string text) const;
+  Words cut(std::string text, TextPlace place) const;
 
  private:
   std::vector<Step> steps_;

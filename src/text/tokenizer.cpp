@@ -23,7 +23,7 @@ class Encoder {
       if (split.token) {
         out_.push_back(*split.token);
       } else {
-        segment(part_of(text, split.range));
+        segment(part_of(text, split.range), split.range.begin == 0 ? TextPlace::kBeginning : TextPlace::kLater);
       }
     }
     return std::move(out_);
@@ -41,29 +41,30 @@ class Encoder {
     return part;
   }
 
-  void segment(MarkedRanges text) {
-    for (const NormalForm form : data_.normalizers) normalize(form, text);
+  void segment(MarkedRanges text, TextPlace place) {
+    for (const NormalizerStep& step : data_.normalizers) normalize(step, text);
     if (data_.normalized_added->empty()) {
-      plain(std::move(text.text));
+      plain(std::move(text.text), place);
       return;
     }
     for (const AddedSplit& split : data_.normalized_added->split(text.text, text.marked)) {
       if (split.token) {
         out_.push_back(*split.token);
       } else {
-        plain(text.text.substr(split.range.begin, split.range.size()));
+        plain(text.text.substr(split.range.begin, split.range.size()),
+              split.range.begin == 0 ? place : TextPlace::kLater);
       }
     }
   }
 
-  void plain(std::string text) {
-    const Words words = data_.pretokenizer->cut(std::move(text));
+  void plain(std::string text, TextPlace place) {
+    const Words words = data_.pretokenizer->cut(std::move(text), place);
     for (size_t i = 0; i < words.words.size(); ++i) word(words[i]);
   }
 
   void word(std::string_view bytes) {
     if (data_.ignore_merges) {
-      if (const auto found = data_.by_bytes.find(bytes); found != data_.by_bytes.end()) {
+      if (const auto found = data_.by_word.find(bytes); found != data_.by_word.end()) {
         out_.push_back(found->second);
         return;
       }
@@ -148,8 +149,12 @@ std::string Tokenizer::decode(std::span<const TokenId> tokens, SkipSpecials spec
   for (const TokenId id : tokens) {
     if (specials == SkipSpecials::kKeep || !is_special(id)) out += bytes_of(id);
   }
+  const size_t spaces = std::min(out.find_first_not_of(' '), out.size());
+  out.erase(0, std::min(spaces, static_cast<size_t>(leading_spaces())));
   return out;
 }
+
+int Tokenizer::leading_spaces() const { return data_->leading_spaces; }
 
 std::optional<TokenId> Tokenizer::id_of(std::string_view token_text) const {
   if (const auto found = data_->by_content.find(token_text); found != data_->by_content.end()) return found->second;

@@ -1,4 +1,5 @@
-// Text <-> tokens, as a Hugging Face tokenizer.json of the byte-level BPE family describes it.
+// Text <-> tokens, as a Hugging Face tokenizer.json of the BPE family describes it: byte-level, or of SentencePiece
+// with byte fallback. (gguf_vocab.h makes one of a GGUF file's vocabulary.)
 //
 // A Tokenizer is a value: copies share one immutable vocabulary, every method is const, and all of them may
 // be called from several threads at once. Text is bytes: valid UTF-8 is split and merged exactly as the
@@ -18,6 +19,7 @@
 
 namespace kvasir {
 
+struct GgufVocab;
 struct TokenizerData;  // tokenizer_data.h: constant after loading
 
 class Tokenizer {
@@ -55,9 +57,13 @@ class Tokenizer {
   // The bytes a token stands for, which may be a part of a UTF-8 character. Empty for ids without a token.
   std::string_view bytes_of(TokenId id) const;
 
-  // The bytes of all tokens, one after the other: the inverse of encode() where the tokenizer has no
-  // normalizer. It may not be valid UTF-8; Detokenizer makes text of it. Ids without a token are left out.
+  // The bytes of all tokens, one after the other, less the leading_spaces(): the inverse of encode() where the
+  // tokenizer has no normalizer but the space that SentencePiece puts before a text. It may not be valid UTF-8;
+  // Detokenizer makes text of it. Ids without a token are left out.
   std::string decode(std::span<const TokenId> tokens, SkipSpecials specials) const;
+
+  // How many spaces a text decoded from its beginning loses there, if it has so many.
+  int leading_spaces() const;
 
   // By the text of an added token, or by a vocabulary entry as tokenizer.json spells it ("Ġthe").
   std::optional<TokenId> id_of(std::string_view token_text) const;
@@ -73,6 +79,7 @@ class Tokenizer {
   const std::string& chat_template_where() const;  // the file it came from, for errors
 
  private:
+  friend Tokenizer make_tokenizer(const GgufVocab& vocab);
   explicit Tokenizer(std::shared_ptr<const TokenizerData> data) : data_(std::move(data)) {}
 
   std::shared_ptr<const TokenizerData> data_;

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "text/byte_level.h"
+#include "text/pieces.h"
 #include "text/utf8.h"
 
 namespace kvasir {
@@ -22,14 +23,17 @@ class Builder {
   std::shared_ptr<TokenizerData> build() {
     size_table();
     for (const auto& [spelled, id] : spec_.vocab) add_vocab(spelled, id);
+    for (const auto& [bytes, id, special] : spec_.silent)
+      data_->tokens[static_cast<size_t>(id)] = {keep(bytes), true, special};
     for (const AddedToken& token : spec_.added) add_added(token);
-    data_->bpe.emplace(merges(), bytes());
+    data_->bpe.emplace(merges(), alphabet());
     data_->ignore_merges = spec_.ignore_merges;
     data_->normalizers = spec_.normalizers;
     data_->pretokenizer.emplace(std::move(spec_.pretokenizers));
     split_added();
     data_->before = checked(spec_.before);
     data_->after = checked(spec_.after);
+    data_->leading_spaces = spec_.leading_spaces;
     return std::move(data_);
   }
 
@@ -46,11 +50,15 @@ class Builder {
       last = std::max(last, id);
       text += 2 * spelled.size();
     }
+    for (const auto& [bytes, id, special] : spec_.silent) {
+      last = std::max(last, id);
+      text += bytes.size();
+    }
     for (const AddedToken& token : spec_.added) {
       last = std::max(last, token.id);
       text += token.content.size();
     }
-    const size_t entries = spec_.vocab.size() + spec_.added.size();
+    const size_t entries = spec_.vocab.size() + spec_.silent.size() + spec_.added.size();
     const auto size = static_cast<size_t>(last) + 1;  // 0 when there are no tokens
     if (size > 4 * entries + 65536) {
       fail(fmt::format("the id {} is far beyond the {} tokens there are", last, entries));
@@ -58,7 +66,7 @@ class Builder {
     data_->tokens.resize(size);
     data_->text_of_tokens.reserve(text);  // never grows again: views into it stay valid
     data_->by_spelling.reserve(spec_.vocab.size());
-    if (spec_.ignore_merges) data_->by_bytes.reserve(spec_.vocab.size());
+    if (spec_.ignore_merges) data_->by_word.reserve(spec_.vocab.size());
   }
 
   std::string_view keep(std::string_view text) {
@@ -74,12 +82,18 @@ class Builder {
     if (token.exists) fail(fmt::format("two vocabulary entries have the id {}", id));
     const std::string_view kept = keep(spelled);
     if (!data_->by_spelling.emplace(kept, id).second) fail(fmt::format("the vocabulary has '{}' twice", spelled));
+    token.exists = true;
+    if (spec_.spelling == Spelling::kPieces) {
+      const std::optional<unsigned char> byte = byte_of_piece(spelled);
+      token.bytes = keep(byte ? std::string(1, static_cast<char>(*byte)) : unmark_spaces(spelled));
+      if (spec_.ignore_merges) data_->by_word.emplace(kept, id);
+      return;
+    }
     // An entry with characters outside the alphabet stands for its own text, as it does in the Hugging Face
     // decoder.
     const std::optional<std::string> bytes = unspell_bytes(spelled);
     token.bytes = bytes ? keep(*bytes) : kept;
-    token.exists = true;
-    if (bytes && spec_.ignore_merges) data_->by_bytes.emplace(token.bytes, id);
+    if (bytes && spec_.ignore_merges) data_->by_word.emplace(token.bytes, id);
   }
 
   void add_added(const AddedToken& added) {
@@ -101,10 +115,8 @@ class Builder {
 
   MergeTable merges() const {
     MergeTable table(spec_.merges.size());
-    std::int32_t rank = 0;
-    for (const auto& [left, right] : spec_.merges) {
+    for (const auto& [left, right, rank] : spec_.merges) {
       table.insert(merge_part(left), merge_part(right), {rank, merge_part(left + right)});
-      ++rank;
     }
     return table;
   }
@@ -116,20 +128,39 @@ class Builder {
     return found->second;
   }
 
-  Bpe::Bytes bytes() const {
-    Bpe::Bytes bytes;
+  std::string spelled_byte(unsigned char byte) const {
+    if (spec_.spelling == Spelling::kPieces) return byte_piece(byte);
+    std::string spelled;
+    append_utf8(spelled, byte_to_char(byte));
+    return spelled;
+  }
+
+  Bpe::Alphabet alphabet() const {
+    Bpe::Alphabet alphabet;
     for (unsigned byte = 0; byte < 256; ++byte) {
-      std::string spelled;
-      append_utf8(spelled, byte_to_char(static_cast<unsigned char>(byte)));
-      const auto found = data_->by_spelling.find(spelled);
-      bytes.tokens[byte] = found == data_->by_spelling.end() ? -1 : found->second;
+      const auto found = data_->by_spelling.find(spelled_byte(static_cast<unsigned char>(byte)));
+      alphabet.bytes[byte] = found == data_->by_spelling.end() ? -1 : found->second;
     }
+    if (spec_.spelling == Spelling::kPieces) alphabet.characters = characters();
     if (spec_.unknown_token) {
       const auto found = data_->by_spelling.find(*spec_.unknown_token);
-      if (found != data_->by_spelling.end()) bytes.unknown = found->second;
+      const auto added = data_->by_content.find(*spec_.unknown_token);
+      if (added != data_->by_content.end()) alphabet.unknown = added->second;
+      if (found != data_->by_spelling.end()) alphabet.unknown = found->second;
     }
-    bytes.fuse_unknown = spec_.fuse_unknown;
-    return bytes;
+    alphabet.fuse_unknown = spec_.fuse_unknown;
+    return alphabet;
+  }
+
+  std::unordered_map<char32_t, TokenId> characters() const {
+    std::unordered_map<char32_t, TokenId> characters;
+    for (const auto& [spelled, id] : data_->by_spelling) {
+      if (spelled.empty()) continue;
+      const Utf8Char first = utf8_at(spelled, 0);
+      const bool one = first.kind == Utf8Char::Kind::kWhole && static_cast<size_t>(first.size) == spelled.size();
+      if (one) characters.emplace(first.code, id);
+    }
+    return characters;
   }
 
   // Tokens that are looked for in normalized text are normalized themselves.
@@ -142,7 +173,7 @@ class Builder {
         continue;
       }
       MarkedRanges content{token.content, {}};
-      for (const NormalForm form : spec_.normalizers) normalize(form, content);
+      for (const NormalizerStep& step : spec_.normalizers) normalize(step, content);
       token.content = std::move(content.text);
       normalized.push_back(std::move(token));
     }

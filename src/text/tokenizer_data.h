@@ -26,18 +26,19 @@ struct TokenizerData {
   std::string where;           // for errors
   std::string text_of_tokens;  // the bytes and the spellings of all tokens; views point here, so it never moves
   std::vector<Token> tokens;   // by id
-  std::unordered_map<std::string_view, TokenId> by_spelling;  // the vocabulary, in the byte-level alphabet
-  std::unordered_map<std::string_view, TokenId> by_bytes;     // the same, as bytes: for ignore_merges
+  std::unordered_map<std::string_view, TokenId> by_spelling;  // the vocabulary
+  std::unordered_map<std::string_view, TokenId> by_word;      // the same, as words are written: for ignore_merges
   std::unordered_map<std::string_view, TokenId> by_content;   // added tokens
 
   bool ignore_merges = false;
-  std::vector<NormalForm> normalizers;
+  std::vector<NormalizerStep> normalizers;
   std::optional<AddedTokenFinder> raw_added;         // found in the text as it comes
   std::optional<AddedTokenFinder> normalized_added;  // found after normalization
   std::optional<Pretokenizer> pretokenizer;
   std::optional<Bpe> bpe;
   std::vector<TokenId> before;
   std::vector<TokenId> after;
+  int leading_spaces = 0;  // left out at the beginning of a decoded text
 
   TokenizerConfig config;
   std::string chat_template_where;

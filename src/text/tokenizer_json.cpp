@@ -38,19 +38,19 @@ void read_vocab(const JsonRef& vocab, TokenizerSpec& spec) {
 }
 
 // "a b" or ["a", "b"].
-std::pair<std::string, std::string> merge_from(const JsonRef& value) {
+TokenizerSpec::Merge merge_from(const JsonRef& value, size_t rank) {
   if (value.is_text()) {
     const std::string_view text = value.text();
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
       value.fail("must be two tokens with a space between them");
     }
-    return {std::string(text.substr(0, space)), std::string(text.substr(space + 1))};
+    return {std::string(text.substr(0, space)), std::string(text.substr(space + 1)), static_cast<std::int32_t>(rank)};
   }
   std::vector<std::string> parts;
   for (const auto part : value.array()) parts.emplace_back(value.element(part, parts.size()).text());
   if (parts.size() != 2) value.fail("must be two tokens");
-  return {std::move(parts[0]), std::move(parts[1])};
+  return {std::move(parts[0]), std::move(parts[1]), static_cast<std::int32_t>(rank)};
 }
 
 void read_model(const JsonRef& model, TokenizerSpec& spec) {
@@ -72,8 +72,10 @@ void read_model(const JsonRef& model, TokenizerSpec& spec) {
   read_vocab(model.get("vocab"), spec);
   const JsonRef merges = model.get("merges");
   spec.merges.reserve(merges.array().size());
-  for (const auto merge : merges.array())
-    spec.merges.push_back(merge_from(merges.element(merge, spec.merges.size())));
+  for (const auto merge : merges.array()) {
+    const size_t rank = spec.merges.size();
+    spec.merges.push_back(merge_from(merges.element(merge, rank), rank));
+  }
 }
 
 void read_added(const JsonRef& list, TokenizerSpec& spec) {

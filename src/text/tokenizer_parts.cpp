@@ -118,8 +118,8 @@ Surroundings read_template(const JsonRef& processor) {
 
 }  // namespace
 
-std::vector<NormalForm> read_normalizer(const JsonRef& normalizer) {
-  std::vector<NormalForm> forms;
+std::vector<NormalizerStep> read_normalizer(const JsonRef& normalizer) {
+  std::vector<NormalizerStep> forms;
   for_each_part(normalizer, "normalizers", [&](const JsonRef& part) {
     const std::string_view type = part.get("type").text();
     if (type == "NFC") {

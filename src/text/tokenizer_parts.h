@@ -15,7 +15,7 @@ struct Surroundings {
   std::vector<TokenId> after;
 };
 
-std::vector<NormalForm> read_normalizer(const JsonRef& normalizer);
+std::vector<NormalizerStep> read_normalizer(const JsonRef& normalizer);
 std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer);
 Surroundings read_post_processor(const JsonRef& processor);
 void check_decoder(const JsonRef& decoder);

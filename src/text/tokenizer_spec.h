@@ -1,5 +1,5 @@
-// What a tokenizer.json says, as plain data: read by tokenizer_json.cpp, made into a tokenizer by
-// tokenizer.cpp.
+// What a tokenizer.json or a GGUF vocabulary says, as plain data: read by tokenizer_json.cpp and gguf_vocab.cpp, made
+// into a tokenizer by tokenizer_data.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,44 @@
 
 namespace kvasir {
 
+// How the vocabulary writes its tokens, and so what a word is made of before it merges.
+enum class Spelling : std::uint8_t {
+  kByteLevel,  // bytes, in the alphabet of byte_level.h
+  kPieces,     // characters, spelled as in pieces.h; one without a token is its bytes
+};
+
 struct TokenizerSpec {
-  // The BPE model. Tokens are spelled in the byte-level alphabet.
+  // One that no text becomes.
+  struct SilentToken {
+    std::string bytes;
+    TokenId id = -1;
+    bool special = false;
+  };
+
+  struct Merge {
+    std::string left;
+    std::string right;
+    std::int32_t rank = 0;  // the lowest merges first, the leftmost of equals
+  };
+
+  // The BPE model.
+  Spelling spelling = Spelling::kByteLevel;
   std::vector<std::pair<std::string, TokenId>> vocab;
-  std::vector<std::pair<std::string, std::string>> merges;  // in the order of their ranks
+  std::vector<SilentToken> silent;
+  std::vector<Merge> merges;
   std::optional<std::string> unknown_token;
   bool fuse_unknown = false;
   bool ignore_merges = false;  // a word that is a token is that token, whatever the merges say
 
   std::vector<AddedToken> added;
-  std::vector<NormalForm> normalizers;
+  std::vector<NormalizerStep> normalizers;
   std::vector<Pretokenizer::Step> pretokenizers;
 
   // What the post-processor puts around a text.
   std::vector<TokenId> before;
   std::vector<TokenId> after;
+
+  int leading_spaces = 0;  // at most so many are left out at the beginning of a decoded text
 };
 
 }  // namespace kvasir

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "text/byte_level.h"
+#include "text/gguf_vocab.h"
+#include "text/pieces.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
@@ -52,6 +54,48 @@ inline nlohmann::ordered_json small_tokenizer_json() {
 }
 
 inline Tokenizer make(const nlohmann::ordered_json& json) { return Tokenizer::from_json(json.dump(), "test.json"); }
+
+// SentencePiece, as a GGUF file has it: <unk>, <s>, </s>, the 256 bytes, and a few pieces, the best scores first.
+inline GgufVocab small_spm_vocab() {
+  GgufVocab vocab;
+  vocab.where = "small.gguf";
+  vocab.model = "llama";
+  const auto add = [&](std::string text, float score, GgufVocab::Type type) {
+    vocab.tokens.push_back(std::move(text));
+    vocab.scores.push_back(score);
+    vocab.token_type.push_back(type);
+  };
+  add("<unk>", 0, GgufVocab::kUnknown);
+  add("<s>", 0, GgufVocab::kControl);
+  add("</s>", 0, GgufVocab::kControl);
+  for (unsigned byte = 0; byte < 256; ++byte) add(byte_piece(static_cast<unsigned char>(byte)), 0, GgufVocab::kByte);
+  float score = 0;
+  for (const char* piece : {"▁▁", "he", "ll", "hell", "▁hell", "aa", "lo", "s>", "▁", "h",   "e",   "l", "o",
+                            "a",  "<",  "s",  ">",    "中",    "\"", "{",  "}",  ":", "▁\"", "\":", ","}) {
+    add(piece, score, GgufVocab::kNormal);
+    score -= 1;
+  }
+  add("<user>", 0, GgufVocab::kUserDefined);
+  return vocab;
+}
+
+// The tokens of small_tokenizer_json() as a GGUF file has them, some digits, and <user>.
+inline GgufVocab small_bpe_vocab() {
+  GgufVocab vocab;
+  vocab.where = "small.gguf";
+  vocab.model = "gpt2";
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    vocab.tokens.emplace_back();
+    append_utf8(vocab.tokens.back(), byte_to_char(static_cast<unsigned char>(byte)));
+  }
+  vocab.tokens.insert(vocab.tokens.end(), {"he", "ll", "hell", "Ġhell", "aa", "11", "111", "<s>", "<user>"});
+  vocab.token_type.assign(vocab.tokens.size(), GgufVocab::kNormal);
+  vocab.token_type.end()[-2] = GgufVocab::kControl;
+  vocab.token_type.end()[-1] = GgufVocab::kUserDefined;
+  vocab.merges = {"h e", "l l", "he ll", "Ġ hell", "a a", "1 1"};
+  vocab.bos_token_id = static_cast<std::int64_t>(vocab.tokens.size()) - 2;
+  return vocab;
+}
 
 inline bool is_valid_utf8(std::string_view text) { return valid_run(text, 0) == text.size(); }
 

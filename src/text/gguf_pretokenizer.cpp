@@ -1,0 +1,180 @@
+#include "text/gguf_pretokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/error.h"
+
+namespace kvasir {
+namespace {
+
+using Patterns = std::span<const std::string_view>;
+
+// The patterns are those of the models' own tokenizer.json. Each cuts what the one before it left.
+constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kLlama3 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kQwen2 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kQwen35 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+)"
+    R"(|\s+(?!\S)|\s+)";
+constexpr std::string_view kTekken =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kGpt4o =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+    R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kSeedCoder =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kBailing =
+    R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)";
+constexpr std::string_view kDeepseek3 =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
+    R"(| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kBloom = R"( ?[^(\s|.,!?…。，、।۔،)]+)";
+constexpr std::string_view kAsian = R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
+// Letters with case, as Unicode had them when DeepSeek LLM was made.
+constexpr std::string_view kDeepseekLetters =
+    R"(\s?[A-Za-z)"
+    R"(\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}\x{1C4}-\x{293}\x{295}-\x{2AF}\x{370}-\x{373})"
+    R"(\x{376}\x{377}\x{37B}-\x{37D}\x{37F}\x{386}\x{388}-\x{38A}\x{38C}\x{38E}-\x{3A1}\x{3A3}-\x{3F5})"
+    R"(\x{3F7}-\x{481}\x{48A}-\x{52F}\x{531}-\x{556}\x{10A0}-\x{10C5}\x{13A0}-\x{13F5}\x{13F8}-\x{13FD})"
+    R"(\x{1C90}-\x{1CBA}\x{1CBD}-\x{1CBF}\x{1D00}-\x{1D2B}\x{1D6B}-\x{1D77}\x{1D79}-\x{1D9A}\x{1E00}-\x{1F15})"
+    R"(\x{1F18}-\x{1F1D}\x{1F20}-\x{1F45}\x{1F48}-\x{1F4D}\x{1F50}-\x{1F57}\x{1F59}\x{1F5B}\x{1F5D})"
+    R"(\x{1F5F}-\x{1F7D}\x{1F80}-\x{1FB4}\x{1FB6}-\x{1FBC}\x{1FBE}\x{1FC2}-\x{1FC4}\x{1FC6}-\x{1FCC})"
+    R"(\x{1FD0}-\x{1FD3}\x{1FD6}-\x{1FDB}\x{1FE0}-\x{1FEC}\x{1FF2}-\x{1FF4}\x{1FF6}-\x{1FFC}\x{2102}\x{2107})"
+    R"(\x{210A}-\x{2113}\x{2115}\x{2119}-\x{211D}\x{2124}\x{2126}\x{2128}\x{212A}-\x{212D}\x{212F}-\x{2134}\x{2139})"
+    R"(\x{213C}-\x{213F}\x{2145}-\x{2149}\x{214E}\x{2183}\x{2184}\x{2C00}-\x{2C7B}\x{2C7E}-\x{2CE4})"
+    R"(\x{2CEB}-\x{2CEE}\x{2CF2}\x{2CF3}\x{A640}-\x{A66D}\x{A680}-\x{A69B}\x{A722}-\x{A76F}\x{A771}-\x{A787})"
+    R"(\x{A78B}-\x{A78E}\x{AB70}-\x{ABBF}\x{FB00}-\x{FB06}\x{FB13}-\x{FB17}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A})"
+    R"(\x{10400}-\x{1044F}\x{104B0}-\x{104D3}\x{104D8}-\x{104FB}\x{10C80}-\x{10CB2}\x{10CC0}-\x{10CF2})"
+    R"(\x{118A0}-\x{118DF}\x{1E900}-\x{1E943})"
+    R"(]+)";
+
+constexpr std::array<std::string_view, 1> kGpt2Steps{kGpt2};
+constexpr std::array<std::string_view, 2> kDigitsThenGpt2{R"(\p{N})", kGpt2};
+constexpr std::array<std::string_view, 1> kLlama3Steps{kLlama3};
+constexpr std::array<std::string_view, 1> kQwen2Steps{kQwen2};
+constexpr std::array<std::string_view, 1> kQwen35Steps{kQwen35};
+constexpr std::array<std::string_view, 1> kTekkenSteps{kTekken};
+constexpr std::array<std::string_view, 1> kGpt4oSteps{kGpt4o};
+constexpr std::array<std::string_view, 1> kSeedCoderSteps{kSeedCoder};
+constexpr std::array<std::string_view, 1> kBailingSteps{kBailing};
+constexpr std::array<std::string_view, 1> kBloomSteps{kBloom};
+constexpr std::array<std::string_view, 2> kVikingSteps{kBloom, R"(\p{N})"};
+constexpr std::array<std::string_view, 3> kFalconSteps{R"([\p{P}$+<=>\^~|`]+)", kGpt2, "[0-9][0-9][0-9]"};
+constexpr std::array<std::string_view, 4> kDefaultSteps{R"([\p{P}$+<=>\^~|]+)", kGpt2, R"(\p{N}+)",
+                                                        "[0-9][0-9][0-9]"};
+constexpr std::array<std::string_view, 6> kDeepseekLlmSteps{
+    R"([\r\n])",
+    kDeepseekLetters,
+    R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)",
+    R"(\s+$)",
+    kAsian,
+    R"(\p{N}+)"};
+constexpr std::array<std::string_view, 5> kDeepseekCoderSteps{R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kAsian,
+                                                              R"(\p{N})"};
+constexpr std::array<std::string_view, 3> kDeepseek3Steps{
+    R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)", kDeepseek3};
+
+struct Known {
+  std::string_view name;
+  Patterns patterns;
+  bool ignore_merges = false;
+  bool add_bos = false;
+};
+
+constexpr bool kWholeWords = true;
+constexpr bool kBos = true;
+
+constexpr std::array kKnown = std::to_array<Known>({
+    {"default", kDefaultSteps},
+    {"gpt-2", kGpt2Steps},
+    {"phi-2", kGpt2Steps},
+    {"mpt", kGpt2Steps},
+    {"olmo", kGpt2Steps},
+    {"jais", kGpt2Steps},
+    {"gigachat", kGpt2Steps},
+    {"mellum", kGpt2Steps},
+    {"a.x-4.0", kGpt2Steps},
+    {"trillion", kGpt2Steps},
+    {"granite-docling", kGpt2Steps},
+    {"exaone4", kGpt2Steps},
+    {"starcoder", kDigitsThenGpt2},
+    {"refact", kDigitsThenGpt2},
+    {"command-r", kDigitsThenGpt2},
+    {"smollm", kDigitsThenGpt2},
+    {"codeshell", kDigitsThenGpt2},
+    {"exaone", kDigitsThenGpt2},
+    {"minerva-7b", kDigitsThenGpt2},
+    {"mellum2", kDigitsThenGpt2},
+    {"llama3", kLlama3Steps, kWholeWords, kBos},
+    {"llama-v3", kLlama3Steps, kWholeWords, kBos},
+    {"llama-bpe", kLlama3Steps, kWholeWords, kBos},
+    {"falcon3", kLlama3Steps, kWholeWords, kBos},
+    {"falcon-h1", kLlama3Steps, kWholeWords, kBos},
+    {"pixtral", kLlama3Steps, kWholeWords, kBos},
+    {"midm-2.0", kLlama3Steps, kWholeWords, kBos},
+    {"lfm2", kLlama3Steps, kWholeWords, kBos},
+    {"dbrx", kLlama3Steps},
+    {"smaug-bpe", kLlama3Steps},
+    {"glm4", kLlama3Steps},
+    {"chatglm-bpe", kLlama3Steps},
+    {"qwen2", kQwen2Steps},
+    {"deepseek-r1-qwen", kQwen2Steps},
+    {"kormo", kQwen2Steps},
+    {"f2llmv2", kQwen2Steps},
+    {"megrez", kQwen2Steps},
+    {"stablelm2", kQwen2Steps},
+    {"hunyuan", kQwen2Steps},
+    {"solar-open", kQwen2Steps},
+    {"grok-2", kQwen2Steps},
+    {"qwen35", kQwen35Steps},
+    {"tekken", kTekkenSteps, kWholeWords, kBos},
+    {"gpt-4o", kGpt4oSteps},
+    {"llama4", kGpt4oSteps},
+    {"kanana2", kGpt4oSteps},
+    {"minimax-m2", kGpt4oSteps},
+    {"seed-coder", kSeedCoderSteps},
+    {"bailingmoe", kBailingSteps},
+    {"bailingmoe2", kBailingSteps},
+    {"llada-moe", kBailingSteps},
+    {"bloom", kBloomSteps},
+    {"poro-chat", kBloomSteps},
+    {"gpt3-finnish", kBloomSteps},
+    {"viking", kVikingSteps},
+    {"falcon", kFalconSteps},
+    {"deepseek-llm", kDeepseekLlmSteps},
+    {"deepseek-coder", kDeepseekCoderSteps},
+    {"deepseek-v3", kDeepseek3Steps},
+    {"hunyuan-dense", kDeepseek3Steps},
+    {"joyai-llm", kDeepseek3Steps},
+});
+
+}  // namespace
+
+std::vector<std::string_view> known_gguf_pretokenizers() {
+  std::vector<std::string_view> names;
+  for (const Known& known : kKnown) names.push_back(known.name);
+  return names;
+}
+
+GgufPretokenizer gguf_pretokenizer(std::string_view name, const std::string& where) {
+  const auto* known = std::ranges::find(kKnown, name.empty() ? "default" : name, &Known::name);
+  if (known == kKnown.end()) {
+    fail_input(
+        fmt::format("the pre-tokenizer '{}' is not known", name.substr(0, 100)), where,
+        fmt::format("use the model's tokenizer.json, or one of {}", fmt::join(known_gguf_pretokenizers(), ", ")));
+  }
+  GgufPretokenizer out{{}, known->ignore_merges, known->add_bos};
+  for (const std::string_view pattern : known->patterns) out.steps.emplace_back(SplitStep{Regex(pattern, where)});
+  return out;
+}
+
+}  // namespace kvasir

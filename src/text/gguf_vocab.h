@@ -1,0 +1,56 @@
+// A tokenizer from the vocabulary that a GGUF file carries in its tokenizer.* metadata.
+//
+// Two models are known: "gpt2", byte-level BPE whose pre-tokenizer goes by a name, and "llama", SentencePiece BPE,
+// where the pair whose token has the highest score merges first. Reading the file is another's work: src/text knows
+// no files of weights.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "text/tokenizer.h"
+
+namespace kvasir {
+
+// Fields are named after their keys: `pre` is tokenizer.ggml.pre. Nothing is checked before make_tokenizer().
+struct GgufVocab {
+  // The values of tokenizer.ggml.token_type.
+  enum Type : std::int32_t {
+    kUndefined = 0,
+    kNormal = 1,
+    kUnknown = 2,
+    kControl = 3,      // found in text only where special tokens are parsed
+    kUserDefined = 4,  // found in any text, before anything else
+    kUnused = 5,
+    kByte = 6,
+  };
+
+  std::string where;  // the file, for errors
+  std::string model;
+  std::string pre;  // "" when there is none
+  std::vector<std::string> tokens;
+  std::vector<float> scores;             // of each token; empty unless the model is "llama"
+  std::vector<std::int32_t> token_type;  // of each token, a Type; empty: all are normal
+  std::vector<std::string> merges;       // "a b", the first merges first; empty unless the model is "gpt2"
+
+  // nullopt: the file does not say, and the model's or the pre-tokenizer's custom holds. For ids of "llama" that is
+  // 1, 2 and 0.
+  std::optional<std::int64_t> bos_token_id;
+  std::optional<std::int64_t> eos_token_id;
+  std::optional<std::int64_t> unknown_token_id;
+  std::optional<bool> add_bos_token;
+  std::optional<bool> add_eos_token;
+  std::optional<bool> add_space_prefix;  // means nothing to "gpt2"
+
+  std::optional<std::string> chat_template;  // tokenizer.chat_template
+};
+
+// Gives the tokens that llama.cpp gives, but for these: the text of a control token never becomes that token by
+// merging, added tokens are found from left to right, and gpt-4o's and tekken's patterns know the cases of all
+// scripts. Throws Error for a model or pre-tokenizer that is not known, naming those that are, and for counts, ids,
+// scores or merges that contradict the tokens.
+Tokenizer make_tokenizer(const GgufVocab& vocab);
+
+}  // namespace kvasir
