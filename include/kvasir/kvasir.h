@@ -22,16 +22,17 @@
 namespace kvasir {
 
 struct LlmOptions {
-  std::string model;              // a Hugging Face folder: config.json, model.safetensors, tokenizer.json
-  std::string device = "cpu";     // "cpu", or "ref": plain loops, the oracle
-  std::string isa = "auto";       // auto, scalar, avx2, avx512: the answer is the same with each
-  int threads = 0;                // 0: as many as cores
-  std::int64_t context = 0;       // longest sequence, in tokens; 0: what the model was trained for
-  std::string kv_format = "f16";  // of cached keys and values: f32, f16, bf16
-  std::uint64_t kv_bytes = 0;     // memory for the cache; 0: four of the longest sequences, at most half the memory
-  int block_tokens = 16;          // tokens in a block of the cache
-  int max_batch_tokens = 512;     // tokens in a step, over all sequences
-  std::string eviction = "lru";   // lru, fifo, cost
+  std::string model;                 // a Hugging Face folder: config.json, model.safetensors, tokenizer.json
+  std::string device = "cpu";        // "cpu", or "ref": plain loops, the oracle
+  std::string isa = "auto";          // auto, scalar, avx2, avx512, avx512dot: the answer is the same with each
+  std::string activations = "auto";  // auto: rows are rounded to bf16 where the weights are; f32: never
+  int threads = 0;                   // 0: as many as cores
+  std::int64_t context = 0;          // longest sequence, in tokens; 0: what the model was trained for
+  std::string kv_format = "f16";     // of cached keys and values: f32, f16, bf16
+  std::uint64_t kv_bytes = 0;    // memory for the cache; 0: four of the longest sequences, at most half the memory
+  int block_tokens = 16;         // tokens in a block of the cache
+  int max_batch_tokens = 512;    // tokens in a step, over all sequences
+  std::string eviction = "lru";  // lru, fifo, cost
   std::int64_t swap_bytes =
       -1;                  // of host memory for paused requests; -1: as much as kv_bytes, at most an eighth of all
   bool reuse = true;       // find prefixes that are already cached

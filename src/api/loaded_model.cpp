@@ -64,7 +64,7 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
     : tokenizer(Tokenizer::load(checked_folder(options))),
       chat(chat_of(tokenizer)),
       public_texts(read_all(public_files, tokenizer, chat)),
-      backend(make_backend({options.device, options.threads, options.isa})),
+      backend(make_backend({options.device, options.threads, options.isa, parse_activations(options.activations)})),
       model(load_model(options.model, *backend, {options.max_batch_tokens, options.on_load})),
       engine(*backend, *model, engine_config(options, public_texts)),
       longest(longest_with({})) {

@@ -12,7 +12,7 @@
 namespace kvasir {
 
 std::unique_ptr<Backend> make_backend(const BackendOptions& options) {
-  if (options.device == "ref") return make_ref_backend();
+  if (options.device == "ref") return make_ref_backend(options.activations);
   if (options.device != "cpu") {
     fail_usage(fmt::format("'{}' is not a device", options.device), "--device", "use cpu or ref");
   }
@@ -21,7 +21,8 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options) {
                "use 1 to 1024, or 0 for all cores");
   }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return make_cpu_backend(options.threads == 0 ? cores : options.threads, parse_isa(options.isa));
+  return make_cpu_backend(options.threads == 0 ? cores : options.threads, parse_isa(options.isa),
+                          options.activations);
 }
 
 }  // namespace kvasir

@@ -73,7 +73,8 @@ BenchReport measure(const BenchOptions& options) {
   const std::vector<BenchTest> tests = tests_of(options);
   const std::filesystem::path folder = find_model(options.model.model);
   const EngineConfig config = config_of(options.model);
-  const auto backend = make_backend({options.model.device, options.model.threads, options.model.isa});
+  const auto backend = make_backend(
+      {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
   std::unique_ptr<Model> model;
   {
     Progress loading("loading");

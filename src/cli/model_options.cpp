@@ -47,7 +47,13 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("-t,--threads", options.threads, "Threads; 0: as many as cores")
       ->capture_default_str()
       ->group(model);
-  command.add_option("--isa", options.isa, "auto, scalar, avx2, avx512; the answer is the same with each")
+  command.add_option("--isa", options.isa, "auto, scalar, avx2, avx512, avx512dot; the answer is the same with each")
+      ->capture_default_str()
+      ->group(model);
+
+  command
+      .add_option("--activations", options.activations,
+                  "auto: rows are rounded to bf16 where the weights are; f32: never, slower and closest to float32")
       ->capture_default_str()
       ->group(model);
 
@@ -92,6 +98,7 @@ LlmOptions llm_options(const ModelOptions& options) {
   out.model = find_model(options.model).string();
   out.device = options.device;
   out.isa = options.isa;
+  out.activations = options.activations;
   out.threads = options.threads;
   out.context = options.context;
   out.kv_format = options.kv_dtype;

@@ -17,6 +17,7 @@ struct ModelOptions {
   std::string model;  // empty: the shipped model
   std::string device = "cpu";
   std::string isa = "auto";
+  std::string activations = "auto";
   int threads = 0;
   std::int64_t context = 0;
   std::string kv_dtype = "f16";

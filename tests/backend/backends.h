@@ -30,6 +30,13 @@ inline std::string form_name(const ::testing::TestParamInfo<Form>& form) {
   return std::string(name_of(form.param.isa)) + "_t" + std::to_string(form.param.threads);
 }
 
+// Ops over all of a machine's forms, which must agree to the bit.
+inline std::vector<std::unique_ptr<Backend>> all_backends(Activations activations = Activations::kAsWeights) {
+  std::vector<std::unique_ptr<Backend>> out;
+  for (const Form& form : all_forms()) out.push_back(make_cpu_backend(form.threads, form.isa, activations));
+  return out;
+}
+
 class OpTest : public ::testing::TestWithParam<Form> {
  protected:
   std::unique_ptr<Backend> ref_ = make_ref_backend();

@@ -49,6 +49,45 @@ TEST_P(MatmulTest, ARowsBitsDoNotDependOnItsNeighbours) {
   }
 }
 
+TEST_P(MatmulTest, RowsStayExactWhenAsked) {
+  const OwnedWeight weight(50, 301, DType::kBF16, 11);
+  const OwnedMatrix x(7, 301, 12);
+  OwnedMatrix expected(7, 50);
+  OwnedMatrix got(7, 50);
+  OwnedMatrix rounded(7, 50);
+  const auto ref = make_ref_backend(Activations::kF32);
+  const auto cpu = make_cpu_backend(GetParam().threads, GetParam().isa, Activations::kF32);
+  ref->matmul(*ref->load(std::vector{weight.view}), x.view, nullptr, expected.view);
+  cpu->matmul(*cpu->load(std::vector{weight.view}), x.view, nullptr, got.view);
+  cpu_->matmul(*cpu_->load(std::vector{weight.view}), x.view, nullptr, rounded.view);
+  EXPECT_LT(relative_error(got.values, expected.values), 2e-6);
+  EXPECT_GT(relative_error(rounded.values, expected.values), 1e-4) << "rows were not rounded by default";
+}
+
+// Numbers of every size, down to those that are not normal: hardware that flushes them and kernels that stand in for
+// it must agree.
+TEST(MatmulBitsTest, EveryFormGivesTheSameBitsForEveryType) {
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const float scale : {1.0F, 1e-18F, 1e-30F, 1e18F}) {
+      OwnedWeight weight(40, 333, dtype, 13);
+      OwnedMatrix x(9, 333, 14);
+      for (float& value : x.values) value *= scale;
+      if (dtype == DType::kBF16) {
+        for (size_t i = 0; i < weight.bytes.size(); i += 10)
+          weight.bytes[i + 1] &= std::byte{0x80};  // tiny, any sign
+      }
+      std::vector<float> expected;
+      for (const auto& backend : all_backends()) {
+        OwnedMatrix got(9, 40);
+        backend->matmul(*backend->load(std::vector{weight.view}), x.view, nullptr, got.view);
+        if (expected.empty()) expected = got.values;
+        EXPECT_EQ(std::memcmp(expected.data(), got.values.data(), expected.size() * sizeof(float)), 0)
+            << backend->description() << " " << name_of(dtype) << " " << scale;
+      }
+    }
+  }
+}
+
 TEST_P(MatmulTest, StackedWeightsAreOneMatrix) {
   const OwnedWeight a(20, 32, DType::kF16, 6);
   const OwnedWeight b(7, 32, DType::kF16, 7);

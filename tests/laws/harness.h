@@ -41,18 +41,21 @@ struct Cell {
 
 inline std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.name(); }
 
-// Every backend of this machine x every KV format x full attention, odd head sizes, and a hybrid of window and full.
+// Every backend of this machine x every KV format x full attention, odd head sizes, and a hybrid of window and full;
+// and bf16 weights, whose products round their rows. Dot products differ from plain AVX-512 in those alone.
 inline std::vector<Cell> all_cells() {
   std::vector<Cell> backends{{"ref", "auto", 1, {}, {}, {}}};
   for (const Isa isa : available_isas()) {
     for (const int threads : {1, 2}) backends.push_back({"cpu", std::string(name_of(isa)), threads, {}, {}, {}});
   }
   const std::vector<std::pair<std::string, std::vector<std::int64_t>>> models{
-      {"gqa", {}}, {"odd_head_dim", {}}, {"gqa", {24, 0}}};
+      {"gqa", {}}, {"odd_head_dim", {}}, {"gqa", {24, 0}}, {"bf16", {}}};
   std::vector<Cell> cells;
   for (Cell cell : backends) {
     for (const KvFormat format : kAllKvFormats) {
       for (const auto& [model, windows] : models) {
+        const bool has_dots = cell.isa == name_of(Isa::kAvx512Dot);
+        if (model == "bf16" ? !has_dots && format != KvFormat::kF16 : has_dots) continue;
         cell.format = format;
         cell.model = model;
         cell.windows = windows;

@@ -15,9 +15,7 @@
 namespace kvasir {
 namespace {
 
-using cpu::kLanes;
 using cpu::mine;
-using cpu::PanelWeight;
 
 // One token's K and V of one layer into its slot.
 template <class K, class V>
@@ -31,43 +29,36 @@ void write_token(const float* k, const float* v, const KvView& view, BlockId blo
   }
 }
 
-template <class Codec>
-void read_column(const PanelWeight& table, TokenId token, float* out) {
-  const auto* panel = reinterpret_cast<const typename Codec::Stored*>(table.at(token / kLanes, 0)) + token % kLanes;
-  for (int i = 0; i < table.inputs(); ++i) out[i] = Codec::decode(panel[static_cast<std::ptrdiff_t>(i) * kLanes]);
-}
-
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int threads, Isa isa)
-      : isa_(isa), pool_(threads), rows_(cpu::row_kernels(isa)), matmul_(isa, pool_), attention_(isa, pool_) {}
+  CpuBackend(int threads, Isa isa, Activations activations)
+      : isa_(isa),
+        activations_(activations),
+        pool_(threads),
+        rows_(cpu::row_kernels(isa)),
+        matmul_(isa, activations, pool_),
+        attention_(isa, pool_) {}
 
   std::string description() const override {
     return fmt::format("cpu, {}, {} thread{}", name_of(isa_), pool_.threads(), pool_.threads() == 1 ? "" : "s");
   }
-  std::string kernel_version() const override { return "cpu-1"; }  // neither the isa nor the threads change a bit
+  // Neither the isa nor the threads change a bit.
+  std::string kernel_version() const override { return fmt::format("cpu-2-{}", name_of(activations_)); }
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
   void download(std::span<std::byte> to, const std::byte* from) override { std::copy_n(from, to.size(), to.data()); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
 
-  std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return matmul_.pack(stacked); }
+  std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {
+    return cpu::pack_weights(stacked, pool_);
+  }
 
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     each_row(static_cast<int>(tokens.size()), [&](int r) {
       const TokenId token = tokens[static_cast<size_t>(r)];
       CHECK(token >= 0 && token < table.outputs());
-      switch (mine(table).dtype) {
-        case DType::kF32:
-          return read_column<CodecF32>(mine(table), token, out.row(r));
-        case DType::kF16:
-          return read_column<CodecF16>(mine(table), token, out.row(r));
-        case DType::kBF16:
-          return read_column<CodecBF16>(mine(table), token, out.row(r));
-        default:
-          return CHECK(!is_quantized(mine(table).dtype));  // pack refused it
-      }
+      cpu::read_output(mine(table), token, out.row(r));
     });
   }
 
@@ -138,6 +129,7 @@ class CpuBackend final : public Backend {
   }
 
   Isa isa_;
+  Activations activations_;
   ThreadPool pool_;
   cpu::RowKernels rows_;
   cpu::Matmul matmul_;
@@ -146,6 +138,8 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa) { return std::make_unique<CpuBackend>(threads, isa); }
+std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa, Activations activations) {
+  return std::make_unique<CpuBackend>(threads, isa, activations);
+}
 
 }  // namespace kvasir

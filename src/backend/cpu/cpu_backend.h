@@ -3,11 +3,12 @@
 
 #include <memory>
 
+#include "backend/activations.h"
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
 
 namespace kvasir {
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa);
+std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa, Activations activations = Activations::kAsWeights);
 
 }  // namespace kvasir

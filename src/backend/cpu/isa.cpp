@@ -6,17 +6,33 @@
 #include <algorithm>
 #include <string>
 
+#include "base/check.h"
 #include "base/error.h"
 
 namespace kvasir {
 
-std::string_view name_of(Isa isa) { return isa == Isa::kAvx512 ? "avx512" : isa == Isa::kAvx2 ? "avx2" : "scalar"; }
+std::string_view name_of(Isa isa) {
+  switch (isa) {
+    case Isa::kScalar:
+      return "scalar";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx512Dot:
+      return "avx512dot";
+  }
+  CHECK(false);
+}
+
+bool has_bf16_dots() { return __builtin_cpu_supports("avx512bf16") != 0; }
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> out{Isa::kScalar};
   const std::int64_t targets = hwy::SupportedTargets();
   if (targets & HWY_AVX2) out.push_back(Isa::kAvx2);
   if (targets & HWY_AVX3) out.push_back(Isa::kAvx512);
+  if ((targets & HWY_AVX3) && has_bf16_dots()) out.push_back(Isa::kAvx512Dot);
   return out;
 }
 

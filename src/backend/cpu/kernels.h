@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "backend/activations.h"
 #include "backend/cpu/isa.h"
 #include "backend/tensor.h"
 #include "layout/kv_view.h"
@@ -20,12 +21,43 @@ inline constexpr int kLanes = 16;  // outputs of a weight panel, tokens of a key
 
 inline constexpr int kMaxRowTile = 12;
 
-// A few rows times a few panels, over a range of inputs. Weights: panel after panel of [inputs][16].
-// Every output is one chain of fused multiply-adds along the inputs, however the ranges are cut.
+// Neighbouring inputs that lie together, and the bytes they take in a panel of weights or in one row of a tile.
+struct Groups {
+  int inputs = 1;
+  int bytes = 0;
+
+  std::int64_t bytes_for(int count) const { return static_cast<std::int64_t>(groups_of(count)) * bytes; }
+  int groups_of(int count) const { return (count + inputs - 1) / inputs; }
+};
+
+// How the rows of a tile are stored.
+enum class RowForm : std::uint8_t {
+  kF32,         // as they are
+  kEvenF32,     // and one zero more where the inputs are odd
+  kRoundedF32,  // rounded to bf16, likewise even
+  kBf16Pairs,   // rounded to bf16, two inputs in 32 bits, the first below
+};
+
+constexpr Groups row_groups(RowForm form) {
+  switch (form) {
+    case RowForm::kF32:
+      return {1, 4};
+    case RowForm::kEvenF32:
+    case RowForm::kRoundedF32:
+      return {2, 8};
+    case RowForm::kBf16Pairs:
+      return {2, 4};
+  }
+  return {};
+}
+
+// A few rows times a few panels, over a range of inputs.
+// Every output is one chain of fused multiply-adds along the inputs, however the ranges are cut: of f32 and f16 in
+// their order; of bf16 pair by pair, in each pair the second input first, as the hardware's dot products do it.
 struct MatmulTile {
-  const void* weights = nullptr;  // first panel, first input of the range
-  std::int64_t panel_stride = 0;  // elements between panels
-  const float* x = nullptr;       // [inputs][x_stride], row r of the tile in column r
+  const std::byte* weights = nullptr;  // first panel, first input of the range: [inputs / group][16][group]
+  std::int64_t panel_bytes = 0;        // between panels
+  const std::byte* x = nullptr;        // [inputs / group][x_stride][group], row r of the tile in column r
   int x_stride = 0;
   int inputs = 0;  // of the range
   int rows = 0;    // 1 … row_tile
@@ -36,10 +68,15 @@ struct MatmulTile {
   bool resume = false;  // go on from what out holds
 };
 
+struct MatmulKernel {
+  void (*tile)(const MatmulTile&) = nullptr;
+  RowForm form = RowForm::kF32;  // of the rows it takes
+};
+
 struct MatmulKernels {
   int row_tile = 1;                          // rows that one call can take
   int panels_at_once[kMaxRowTile + 1] = {};  // by rows
-  void (*tile[3])(const MatmulTile&) = {};   // by DType
+  MatmulKernel by_type[3];                   // by DType
 };
 
 // --- rows
@@ -102,7 +139,7 @@ struct LimitKernels {
   float (*multiply)(std::int64_t rounds, float seed) = nullptr;            // 16 x 16 fused multiply-adds a round
 };
 
-MatmulKernels matmul_kernels(Isa isa);
+MatmulKernels matmul_kernels(Isa isa, Activations activations);
 RowKernels row_kernels(Isa isa);
 AttentionKernels attention_kernels(Isa isa);
 

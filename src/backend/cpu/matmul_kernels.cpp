@@ -1,5 +1,5 @@
-// Register tiles of the matrix product. Lane = output: no sum ever crosses lanes, so neither the vector width nor the
-// number of rows can change a bit.
+// Register tiles of the matrix product, written with Highway. Lane = output: no sum ever crosses lanes, so neither
+// the vector width nor the number of rows can change a bit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/matmul_kernels.cpp"
 #include <hwy/foreach_target.h>
@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include <cstring>
+#include <utility>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/lanes-inl.h"
@@ -40,80 +41,102 @@ HWY_INLINE void store_some(const Lanes& lanes, float* to, int columns) {
   std::memcpy(to, padded, static_cast<size_t>(columns) * sizeof(float));
 }
 
-template <class T, int R, int P>
-void tile_of(const MatmulTile& t) {
-  Lanes sums[R][P];
-  for (int r = 0; r < R; ++r) {
-    for (int p = 0; p < P; ++p) {
-      const float* out = t.out + r * t.out_stride + p * kLanes;
-      sums[r][p] = t.resume ? load_some(out, t.columns - p * kLanes) : broadcast(0.0F);
-    }
-  }
-  const T* weights = static_cast<const T*>(t.weights);
-  const float* x = t.x;
-  for (int k = 0; k < t.inputs; ++k, weights += kLanes, x += t.x_stride) {
-    Lanes w[P];
-    for (int p = 0; p < P; ++p) w[p] = load(weights + p * t.panel_stride);
+template <int R, int P>
+struct Sums {
+  Lanes at[R][P];
+
+  explicit Sums(const MatmulTile& t) {
     for (int r = 0; r < R; ++r) {
-      const Lanes value = broadcast(x[r]);
-      for (int p = 0; p < P; ++p) sums[r][p] = fma(value, w[p], sums[r][p]);
+      for (int p = 0; p < P; ++p) {
+        const float* out = t.out + r * t.out_stride + p * kLanes;
+        at[r][p] = t.resume ? load_some(out, t.columns - p * kLanes) : broadcast(0.0F);
+      }
     }
   }
+
+  void store(const MatmulTile& t) const {
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < P; ++p) {
+        store_some(at[r][p], t.out + r * t.out_stride + p * kLanes, t.columns - p * kLanes);
+      }
+    }
+  }
+};
+
+// sums += x * w, for R rows that lie side by side and P panels.
+template <int R, int P>
+HWY_INLINE void multiply(const float* x, const Lanes (&w)[P], Sums<R, P>& sums) {
   for (int r = 0; r < R; ++r) {
-    for (int p = 0; p < P; ++p) {
-      store_some(sums[r][p], t.out + r * t.out_stride + p * kLanes, t.columns - p * kLanes);
-    }
+    const Lanes value = broadcast(x[r]);
+    for (int p = 0; p < P; ++p) sums.at[r][p] = fma(value, w[p], sums.at[r][p]);
   }
 }
 
-template <class T, int R>
-void tile_of_rows(const MatmulTile& t) {
-  if constexpr (R <= kRowTile) {
-    if (t.panels == 1) {
-      tile_of<T, R, 1>(t);
-    } else {
-      tile_of<T, R, panels_for(R)>(t);
-    }
-  }
-}
-
+// One input at a time: f32 and f16.
 template <class T>
-void tile(const MatmulTile& t) {
-  switch (t.rows) {
-    case 1:
-      return tile_of_rows<T, 1>(t);
-    case 2:
-      return tile_of_rows<T, 2>(t);
-    case 3:
-      return tile_of_rows<T, 3>(t);
-    case 4:
-      return tile_of_rows<T, 4>(t);
-    case 5:
-      return tile_of_rows<T, 5>(t);
-    case 6:
-      return tile_of_rows<T, 6>(t);
-    case 7:
-      return tile_of_rows<T, 7>(t);
-    case 8:
-      return tile_of_rows<T, 8>(t);
-    case 9:
-      return tile_of_rows<T, 9>(t);
-    case 10:
-      return tile_of_rows<T, 10>(t);
-    case 11:
-      return tile_of_rows<T, 11>(t);
-    case 12:
-      return tile_of_rows<T, 12>(t);
+struct Singles {
+  template <int R, int P>
+  static void run(const MatmulTile& t) {
+    Sums<R, P> sums(t);
+    const std::byte* weights = t.weights;
+    const auto* x = reinterpret_cast<const float*>(t.x);
+    for (int k = 0; k < t.inputs; ++k, weights += kLanes * sizeof(T), x += t.x_stride) {
+      Lanes w[P];
+      for (int p = 0; p < P; ++p) w[p] = load(reinterpret_cast<const T*>(weights + p * t.panel_bytes));
+      multiply(x, w, sums);
+    }
+    sums.store(t);
   }
+};
+
+// The two bf16 in each of 16 words, as floats.
+HWY_INLINE void load_pair(const std::byte* from, Lanes& even, Lanes& odd) {
+  const hn::RebindToUnsigned<FloatTag> u32;
+  for (int i = 0; i < kParts; ++i) {
+    const auto words = hn::LoadU(u32, reinterpret_cast<const std::uint32_t*>(from) + i * kPart);
+    even.part[i] = hn::BitCast(FloatTag(), hn::ShiftLeft<16>(words));
+    odd.part[i] = hn::BitCast(FloatTag(), hn::And(words, hn::Set(u32, 0xffff0000U)));
+  }
+}
+
+// Pairs of bf16, in the order of the hardware's dot products.
+struct Pairs {
+  template <int R, int P>
+  static void run(const MatmulTile& t) {
+    Sums<R, P> sums(t);
+    const std::byte* weights = t.weights;
+    const auto* x = reinterpret_cast<const float*>(t.x);
+    for (int k = 0; k < t.inputs; k += 2, weights += kLanes * sizeof(std::uint32_t), x += 2 * t.x_stride) {
+      Lanes even[P];
+      Lanes odd[P];
+      for (int p = 0; p < P; ++p) load_pair(weights + p * t.panel_bytes, even[p], odd[p]);
+      multiply(x + t.x_stride, odd, sums);
+      multiply(x, even, sums);
+    }
+    sums.store(t);
+  }
+};
+
+template <class Kind, int... R>
+void run_rows(const MatmulTile& t, std::integer_sequence<int, R...>) {
+  using Run = void (*)(const MatmulTile&);
+  static constexpr Run kOne[] = {&Kind::template run<R + 1, 1>...};
+  static constexpr Run kMany[] = {&Kind::template run<R + 1, panels_for(R + 1)>...};
+  (t.panels == 1 ? kOne : kMany)[t.rows - 1](t);
+}
+
+template <class Kind>
+void tile(const MatmulTile& t) {
+  run_rows<Kind>(t, std::make_integer_sequence<int, kRowTile>());
 }
 
 MatmulKernels matmul_table() {
   MatmulKernels table;
   table.row_tile = kRowTile;
   for (int rows = 1; rows <= kRowTile; ++rows) table.panels_at_once[rows] = panels_for(rows);
-  table.tile[static_cast<int>(DType::kF32)] = &tile<float>;
-  table.tile[static_cast<int>(DType::kF16)] = &tile<hwy::float16_t>;
-  table.tile[static_cast<int>(DType::kBF16)] = &tile<hwy::bfloat16_t>;
+  table.by_type[static_cast<int>(DType::kF32)] = {&tile<Singles<float>>, RowForm::kF32};
+  table.by_type[static_cast<int>(DType::kF16)] = {&tile<Singles<hwy::float16_t>>, RowForm::kF32};
+  table.by_type[static_cast<int>(DType::kBF16)] = {&tile<Pairs>, RowForm::kRoundedF32};
   return table;
 }
 
@@ -121,11 +144,26 @@ MatmulKernels matmul_table() {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "backend/cpu/dot_kernels.h"
 #include "backend/cpu/targets.h"
 
 namespace kvasir::cpu {
+namespace {
 
-MatmulKernels matmul_kernels(Isa isa) { KVASIR_CHOOSE(isa, matmul_table); }
+MatmulKernels table_of(Isa isa) { KVASIR_CHOOSE(isa, matmul_table); }
+
+}  // namespace
+
+MatmulKernels matmul_kernels(Isa isa, Activations activations) {
+  MatmulKernels table = table_of(isa);
+  MatmulKernel& bf16 = table.by_type[static_cast<int>(DType::kBF16)];
+  if (activations == Activations::kF32) {
+    bf16.form = RowForm::kEvenF32;
+  } else if (isa == Isa::kAvx512Dot) {
+    bf16 = bf16_dot_kernel();
+  }
+  return table;
+}
 
 }  // namespace kvasir::cpu
 #endif

@@ -9,6 +9,7 @@
 // KVASIR_CHOOSE(isa, table): the table() of the target that serves this isa.
 #define KVASIR_CHOOSE(isa, table) \
   switch (isa) {                  \
+    case Isa::kAvx512Dot:         \
     case Isa::kAvx512:            \
       return N_AVX3::table();     \
     case Isa::kAvx2:              \

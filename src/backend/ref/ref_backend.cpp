@@ -1,5 +1,7 @@
 #include "backend/ref/ref_backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -16,6 +18,7 @@ namespace {
 struct RefWeight final : Weight {
   using Weight::Weight;
   std::vector<float> values;  // [outputs][inputs]
+  DType dtype = DType::kF32;  // of the file
 
   std::span<const std::byte> memory() const override { return std::as_bytes(std::span(values)); }
   const float* row(int r) const { return values.data() + static_cast<std::ptrdiff_t>(r) * inputs(); }
@@ -79,8 +82,10 @@ void attend(const AttentionBatch& batch, const SequenceView& sequence, int row, 
 
 class RefBackend final : public Backend {
  public:
+  explicit RefBackend(Activations activations) : activations_(activations) {}
+
   std::string description() const override { return "ref, plain loops"; }
-  std::string kernel_version() const override { return "ref-1"; }
+  std::string kernel_version() const override { return fmt::format("ref-2-{}", name_of(activations_)); }
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
@@ -93,6 +98,7 @@ class RefBackend final : public Backend {
     const int inputs = stacked.front().cols;
     auto out = std::make_unique<RefWeight>(outputs, inputs);
     out->values.resize(static_cast<size_t>(outputs) * static_cast<size_t>(inputs));
+    out->dtype = stacked.front().dtype;
     float* to = out->values.data();
     for (const HostWeight& weight : stacked) {
       CHECK(weight.cols == inputs);
@@ -132,10 +138,11 @@ class RefBackend final : public Backend {
 
   void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
     for (int r = 0; r < x.rows; ++r) {
+      const std::vector<float> row = as_multiplied(mine(weight).dtype, {x.row(r), static_cast<size_t>(x.cols)});
       for (int o = 0; o < weight.outputs(); ++o) {
         const float* w = mine(weight).row(o);
         double sum = bias ? bias[o] : 0.0;
-        for (int i = 0; i < weight.inputs(); ++i) sum += static_cast<double>(w[i]) * x.row(r)[i];
+        for (int i = 0; i < weight.inputs(); ++i) sum += static_cast<double>(w[i]) * row[static_cast<size_t>(i)];
         out.row(r)[o] = static_cast<float>(sum);
       }
     }
@@ -204,10 +211,24 @@ class RefBackend final : public Backend {
       for (int c = 0; c < x.cols; ++c) x.row(r)[c] += y.row(r)[c];
     }
   }
+
+ private:
+  // A row as it meets weights of this type.
+  std::vector<float> as_multiplied(DType weights, std::span<const float> row) const {
+    std::vector<float> out(row.begin(), row.end());
+    if (activations_ == Activations::kAsWeights && weights == DType::kBF16) {
+      for (float& value : out) value = CodecBF16::decode(CodecBF16::encode(value));
+    }
+    return out;
+  }
+
+  Activations activations_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_ref_backend() { return std::make_unique<RefBackend>(); }
+std::unique_ptr<Backend> make_ref_backend(Activations activations) {
+  return std::make_unique<RefBackend>(activations);
+}
 
 }  // namespace kvasir

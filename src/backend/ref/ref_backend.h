@@ -3,10 +3,11 @@
 
 #include <memory>
 
+#include "backend/activations.h"
 #include "backend/backend.h"
 
 namespace kvasir {
 
-std::unique_ptr<Backend> make_ref_backend();
+std::unique_ptr<Backend> make_ref_backend(Activations activations = Activations::kAsWeights);
 
 }  // namespace kvasir

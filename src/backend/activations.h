@@ -1,0 +1,23 @@
+// What a row of activations is rounded to before it meets weights of fewer bits.
+//
+// Everything between matrix products is float32 always. Inside a product, bf16 weights meet rows rounded to bf16, as
+// in every framework that runs a bf16 model: machines with bf16 dot products multiply those twice as fast. The
+// rounding belongs to the arithmetic, not to the machine: every instruction set does it, and all give the same bits.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace kvasir {
+
+enum class Activations : std::uint8_t {
+  kAsWeights,  // bf16 beside bf16 weights, float32 beside f32 and f16
+  kF32,        // never rounded: slower, and closest to what a float32 reference gives
+};
+
+std::string_view name_of(Activations activations);
+
+// "auto" and "f32". Throws Error.
+Activations parse_activations(std::string_view name);
+
+}  // namespace kvasir

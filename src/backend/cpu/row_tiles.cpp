@@ -1,0 +1,71 @@
+#include "backend/cpu/row_tiles.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "layout/codec.h"
+
+namespace kvasir::cpu {
+namespace {
+
+// Inputs that a thread packs at a time: one tile is enough work for several.
+constexpr int kInputsPerItem = 512;
+
+float rounded(float value) { return CodecBF16::decode(CodecBF16::encode(value)); }
+std::uint32_t pair_of(float even, float odd) {
+  return CodecBF16::encode(even) | static_cast<std::uint32_t>(CodecBF16::encode(odd)) << 16;
+}
+
+// One row's inputs [first, last) into its column of a tile; to[group * tile_rows] is where a group of `first` lies.
+void pack_floats(const float* from, int count, int tile_rows, float* to) {
+  for (int k = 0; k < count; ++k) to[static_cast<std::ptrdiff_t>(k) * tile_rows] = from[k];
+}
+
+void pack_rounded(const float* from, int count, int tile_rows, float* to) {
+  for (int k = 0; k < count; ++k) to[static_cast<std::ptrdiff_t>(k) * tile_rows] = rounded(from[k]);
+}
+
+void pack_pairs(const float* from, int count, int tile_rows, std::uint32_t* to) {
+  for (int k = 0; k + 1 < count; k += 2, to += tile_rows) *to = pair_of(from[k], from[k + 1]);
+  if (count % 2 != 0) *to = pair_of(from[count - 1], 0.0F);
+}
+
+}  // namespace
+
+void RowTiles::pack(Matrix x, RowForm form, int most, ThreadPool& pool) {
+  const int tiles = (x.rows + most - 1) / most;
+  form_ = form;
+  tile_rows_ = (x.rows + tiles - 1) / tiles;
+  row_bytes_ = row_groups(form).bytes_for(x.cols);
+  const auto bytes = static_cast<size_t>(tiles) * static_cast<size_t>(tile_rows_) * static_cast<size_t>(row_bytes_);
+  if (memory_.bytes() < bytes) memory_ = allocate_host(bytes);
+  const int parts = (x.cols + kInputsPerItem - 1) / kInputsPerItem;
+  pool.parallel_for(static_cast<std::int64_t>(tiles) * parts, [&](std::int64_t item, int) {
+    const int first_row = static_cast<int>(item / parts) * tile_rows_;
+    const int first = static_cast<int>(item % parts) * kInputsPerItem;
+    const int count = std::min(kInputsPerItem, x.cols - first);
+    std::byte* tile =
+        memory_.as<std::byte>() + first_row * row_bytes_ + tile_rows_ * row_groups(form).bytes_for(first);
+    for (int r = 0; r < std::min(tile_rows_, x.rows - first_row); ++r) {
+      const float* from = x.row(first_row + r) + first;
+      auto* to = reinterpret_cast<float*>(tile) + r;
+      switch (form) {
+        case RowForm::kEvenF32:
+          if (count % 2 != 0) to[static_cast<std::ptrdiff_t>(count) * tile_rows_] = 0.0F;
+          [[fallthrough]];
+        case RowForm::kF32:
+          pack_floats(from, count, tile_rows_, to);
+          break;
+        case RowForm::kRoundedF32:
+          if (count % 2 != 0) to[static_cast<std::ptrdiff_t>(count) * tile_rows_] = 0.0F;
+          pack_rounded(from, count, tile_rows_, to);
+          break;
+        case RowForm::kBf16Pairs:
+          pack_pairs(from, count, tile_rows_, reinterpret_cast<std::uint32_t*>(tile) + r);
+          break;
+      }
+    }
+  });
+}
+
+}  // namespace kvasir::cpu

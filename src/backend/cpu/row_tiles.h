@@ -1,0 +1,33 @@
+// Rows of activations as the register tiles read them.
+//
+// A tile is stored by input: the kernel then reads its rows' next numbers side by side, where whole rows a power of
+// two apart would fight for the same lines of the cache.
+#pragma once
+
+#include "backend/buffer.h"
+#include "backend/cpu/kernels.h"
+#include "backend/tensor.h"
+#include "base/thread_pool.h"
+
+namespace kvasir::cpu {
+
+class RowTiles {
+ public:
+  // Takes x over in this form, as few tiles of at most `most` rows as can be, all of a size, the last aside. Valid
+  // until the next call.
+  void pack(Matrix x, RowForm form, int most, ThreadPool& pool);
+
+  int rows() const { return tile_rows_; }  // of a tile
+  // Tile of the row `row`, from input `input` on, which is the first of a group: [inputs / group][rows()][group].
+  const std::byte* at(int row, int input) const {
+    return memory_.as<std::byte>() + row * row_bytes_ + tile_rows_ * row_groups(form_).bytes_for(input);
+  }
+
+ private:
+  RowForm form_ = RowForm::kF32;
+  int tile_rows_ = 0;
+  std::int64_t row_bytes_ = 0;
+  Buffer memory_;  // [tiles][inputs / group][rows of a tile][group]; grows to the largest batch and stays
+};
+
+}  // namespace kvasir::cpu
