@@ -89,8 +89,9 @@ BenchReport measure(const BenchOptions& options) {
   report.cached = !options.model.no_cache;
   report.kv_format = options.model.kv_dtype;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  MachineLimits limits(parse_isa(options.model.isa), options.model.threads > 0 ? options.model.threads : cores,
-                       model->weight_memory());
+  Isa isa = parse_isa(options.model.isa);
+  if (isa == Isa::kAvx512Dot && parse_activations(options.model.activations) == Activations::kF32) isa = Isa::kAvx512;
+  MachineLimits limits(isa, options.model.threads > 0 ? options.model.threads : cores, model->weight_memory());
 
   Progress progress("measuring");
   Bench bench(*backend, *model, config, limits);

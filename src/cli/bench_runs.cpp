@@ -87,7 +87,8 @@ BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<v
 
 // Decode is a race against memory, prefill one against arithmetic.
 double Bench::limit_of(BenchTest::Kind kind) {
-  return kind == BenchTest::Kind::kPrefill ? limits_.flops_per_second() : limits_.read_bytes_per_second();
+  return kind == BenchTest::Kind::kPrefill ? limits_.flops_per_second(model_.config().dtype)
+                                           : limits_.read_bytes_per_second();
 }
 
 void Bench::count_work(BenchResult& result) const {

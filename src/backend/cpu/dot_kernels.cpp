@@ -50,6 +50,19 @@ void run_rows(const MatmulTile& t, std::integer_sequence<int, R...>) {
   (t.panels == 1 ? kOne : kMany)[t.rows - 1](t);
 }
 
+float multiply_add(std::int64_t rounds, float seed) {
+  constexpr int kChains = 16;
+  __m512 sums[kChains];
+  for (int c = 0; c < kChains; ++c) sums[c] = _mm512_set1_ps(seed + static_cast<float>(c));
+  const auto pair = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f003f00));
+  for (std::int64_t i = 0; i < rounds; ++i) {
+    for (int c = 0; c < kChains; ++c) sums[c] = _mm512_dpbf16_ps(sums[c], pair, pair);
+  }
+  float all = 0;
+  for (int c = 0; c < kChains; ++c) all += _mm512_cvtss_f32(sums[c]);
+  return all;
+}
+
 void tile(const MatmulTile& t) { run_rows(t, std::make_integer_sequence<int, kRowTile>()); }
 
 }  // namespace
@@ -60,5 +73,6 @@ HWY_POP_ATTRIBUTES
 namespace kvasir::cpu {
 
 MatmulKernel bf16_dot_kernel() { return {&tile, RowForm::kBf16Pairs}; }
+float bf16_multiply_add(std::int64_t rounds, float seed) { return multiply_add(rounds, seed); }
 
 }  // namespace kvasir::cpu

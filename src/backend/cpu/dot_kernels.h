@@ -9,4 +9,7 @@ namespace kvasir::cpu {
 // the instruction adds first the product of the odd inputs, then that of the even ones, and rounds after each.
 MatmulKernel bf16_dot_kernel();
 
+// `rounds` times 16 x 16 dot products of bf16 pairs in registers, to measure the machine.
+float bf16_multiply_add(std::int64_t rounds, float seed);
+
 }  // namespace kvasir::cpu

@@ -66,6 +66,7 @@ HWY_AFTER_NAMESPACE();
 #include <chrono>
 #include <vector>
 
+#include "backend/cpu/dot_kernels.h"
 #include "backend/cpu/machine_limits.h"
 #include "backend/cpu/targets.h"
 
@@ -127,17 +128,17 @@ double MachineLimits::read_bytes_per_second() {
   return static_cast<double>(bytes) / seconds;
 }
 
-double MachineLimits::flops_per_second() {
+double MachineLimits::flops_per_second(DType weights) {
   constexpr int kRuns = 3;
-  const cpu::LimitKernels kernels = cpu::limit_kernels(isa_);
+  const bool dots = isa_ == Isa::kAvx512Dot && weights == DType::kBF16;
+  const auto multiply = dots ? &cpu::bf16_multiply_add : cpu::limit_kernels(isa_).multiply;
   const std::int64_t rounds = isa_ == Isa::kScalar ? 100'000 : 8'000'000;
   const int threads = pool_.threads();
   const double seconds = best_seconds(kRuns, [&] {
-    pool_.parallel_for(threads, [&](std::int64_t i, int thread) {
-      sink(thread) = kernels.multiply(rounds, static_cast<float>(i) + 0.5F);
-    });
+    pool_.parallel_for(
+        threads, [&](std::int64_t i, int thread) { sink(thread) = multiply(rounds, static_cast<float>(i) + 0.5F); });
   });
-  return static_cast<double>(rounds) * 16 * cpu::kLanes * 2 * threads / seconds;
+  return static_cast<double>(rounds) * 16 * cpu::kLanes * (dots ? 4 : 2) * threads / seconds;
 }
 
 }  // namespace kvasir

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/cpu/isa.h"
+#include "backend/tensor.h"
 #include "base/thread_pool.h"
 
 namespace kvasir {
@@ -18,7 +19,9 @@ class MachineLimits {
   MachineLimits(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory);
 
   double read_bytes_per_second();  // reading, and doing nothing with, the memory; 0: it is too little to tell
-  double flops_per_second();       // float32 fused multiply-adds in registers, two operations each
+  // Multiply-adds in registers, two operations each, as products with weights of this type do them: of bf16 pairs
+  // where the instruction set has dot products, of float32 elsewhere.
+  double flops_per_second(DType weights);
 
  private:
   static constexpr size_t kSinkStep = 16;  // a cache line a thread
