@@ -109,7 +109,7 @@ Llm load_with_progress(LlmOptions options) {
     progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all),
                   fmt::format("layer {} of {}", done, all));
   };
-  return Llm(std::move(options));
+  return Llm(options);
 }
 
 std::string timing_line(const Answer& answer) {

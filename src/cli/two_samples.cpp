@@ -57,7 +57,7 @@ Auc auc(std::span<const double> a, std::span<const double> b) {
   CHECK(!a.empty());
   double below = 0;
   for (const double value : a) {
-    const auto [from, to] = std::ranges::equal_range(others, value);
+    const auto [from, to] = std::equal_range(others.begin(), others.end(), value);
     below += static_cast<double>(others.end() - to) + static_cast<double>(to - from) / 2;
   }
   return {below / (n * m), 1.96 * std::sqrt((n + m + 1) / (12 * n * m))};

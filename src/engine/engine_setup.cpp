@@ -64,6 +64,7 @@ std::vector<KvStorage::GroupSpec> storage_groups(const Model& model, const Engin
   const std::vector<KvGroup> groups = groups_of(model, config);
   const std::int64_t blocks = blocks_in(config.kv_bytes, groups, config.block_tokens);
   std::vector<KvStorage::GroupSpec> out;
+  out.reserve(groups.size());
   for (const KvGroup& group : groups) out.push_back({group, blocks});
   return out;
 }

@@ -51,6 +51,7 @@ std::vector<std::uint32_t> TenantQueues::order() const {
   }
   std::ranges::sort(ranked);
   std::vector<std::uint32_t> out;
+  out.reserve(ranked.size());
   for (const auto& entry : ranked) out.push_back(std::get<2>(entry));
   return out;
 }

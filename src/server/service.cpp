@@ -198,7 +198,7 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
       ChoiceRequest choice;
       Request& request = choice.request;
       request = engine_request(options);
-      if (i == 0) request.prompt = std::move(prompt);
+      if (i == 0) request.prompt = std::exchange(prompt, {});
       request.tenant = cache_owner(caller, options.space);
       request.sampling.seed = seed_of_choice(seed, i);
       const auto room = model_.longest_with(caller.share) - static_cast<std::int64_t>(request.prompt.size());

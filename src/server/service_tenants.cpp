@@ -72,6 +72,7 @@ std::vector<Admission::Ticket> Service::admit(std::int64_t count, const Caller& 
 std::vector<TenantNumbers> Service::tenant_numbers() {
   return engine_.ask([callers = tenants_.all()](Engine& engine) {
     std::vector<TenantNumbers> out;
+    out.reserve(callers.size());
     for (const auto& caller : callers) out.push_back({caller->name, engine.cache().tenant_stats(caller->id)});
     return out;
   });
