@@ -1,8 +1,9 @@
 // What a row of activations is rounded to before it meets weights of fewer bits.
 //
-// Everything between matrix products is float32 always. Inside a product, bf16 weights meet rows rounded to bf16, as
-// in every framework that runs a bf16 model: machines with bf16 dot products multiply those twice as fast. The
-// rounding belongs to the arithmetic, not to the machine: every instruction set does it, and all give the same bits.
+// Everything between matrix products is float32 always. Inside a product, bf16 weights meet rows rounded to bf16, as in
+// every framework that runs a bf16 model: machines with bf16 dot products multiply those twice as fast. Quantized
+// weights always meet rows in 8 bits (quant/int8_rows.h). The rounding belongs to the arithmetic, not to the machine:
+// every instruction set does it, and all give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 namespace kvasir {
 
 enum class Activations : std::uint8_t {
-  kAsWeights,  // bf16 beside bf16 weights, float32 beside f32 and f16
-  kF32,        // never rounded: slower, and closest to what a float32 reference gives
+  kAsWeights,  // bf16 beside bf16 weights, 8 bits beside quantized ones, float32 beside f32 and f16
+  kF32,        // not rounded to bf16: slower, and closest to what a float32 reference gives
 };
 
 std::string_view name_of(Activations activations);

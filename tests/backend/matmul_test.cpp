@@ -1,4 +1,5 @@
 #include "backend/backends.h"
+#include "backend/weight_reader.h"
 
 namespace kvasir::testing {
 namespace {
@@ -49,6 +50,82 @@ TEST_P(MatmulTest, ARowsBitsDoNotDependOnItsNeighbours) {
   }
 }
 
+const std::vector<DType> kQuantized{DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
+                                    DType::kQ5_1, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+
+TEST_P(MatmulTest, EqualsRefForQuantizedWeights) {
+  for (const DType dtype : kQuantized) {
+    for (const int rows : {1, 2, 3, 4, 7, 12, 13, 30}) {
+      for (const int inputs : {256, 768}) {
+        const OwnedWeight weight(37, inputs, dtype, 21);
+        const OwnedMatrix x(rows, inputs, 22);
+        OwnedMatrix expected(rows, 37);
+        OwnedMatrix got(rows, 37);
+        ref_->matmul(*ref_->load(std::vector{weight.view}), x.view, nullptr, expected.view);
+        cpu_->matmul(*cpu_->load(std::vector{weight.view}), x.view, nullptr, got.view);
+        EXPECT_LT(relative_error(got.values, expected.values), 4e-6)
+            << name_of(dtype) << " " << rows << "x" << inputs;
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, AQuantizedRowsBitsDoNotDependOnItsNeighbours) {
+  for (const DType dtype : kQuantized) {
+    const int outputs = 150;
+    const OwnedWeight weight(outputs, 512, dtype, 23);
+    const auto loaded = cpu_->load(std::vector{weight.view});
+    const OwnedMatrix x(26, 512, 24);
+    OwnedMatrix all(26, outputs);
+    cpu_->matmul(*loaded, x.view, nullptr, all.view);
+    for (const int rows : {1, 2, 3, 4, 5, 6, 7, 12, 13, 25}) {
+      OwnedMatrix some(rows, outputs);
+      cpu_->matmul(*loaded, x.view.first_rows(rows), nullptr, some.view);
+      EXPECT_EQ(std::vector(all.values.begin(), all.values.begin() + rows * outputs), some.values)
+          << name_of(dtype) << " " << rows;
+    }
+  }
+}
+
+TEST_P(MatmulTest, AnEmbeddingIsTheDecodedRow) {
+  std::vector<DType> types = kQuantized;
+  types.insert(types.end(), {DType::kF32, DType::kF16, DType::kBF16});
+  for (const DType dtype : types) {
+    const OwnedWeight weight(40, 512, dtype, 25);
+    const auto loaded = cpu_->load(std::vector{weight.view});
+    const std::vector<TokenId> tokens{0, 15, 16, 39};
+    OwnedMatrix got(4, 512);
+    cpu_->embed(*loaded, tokens, got.view);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::vector<float> expected(512);
+      read_row(weight.view, tokens[i], expected.data());
+      EXPECT_EQ(std::vector(got.view.row(static_cast<int>(i)), got.view.row(static_cast<int>(i)) + 512), expected)
+          << name_of(dtype);
+    }
+  }
+}
+
+// Rows of zeros, of one huge number, of tiny ones: scales at their edges.
+TEST_P(MatmulTest, QuantizedRowsAtTheirEdges) {
+  const OwnedWeight weight(20, 256, DType::kQ4_0, 26);
+  OwnedMatrix x(4, 256, 27);
+  for (int c = 0; c < 256; ++c) {
+    x.view.row(0)[c] = 0.0F;
+    x.view.row(1)[c] = c == 77 ? 1e30F : 1.0F;
+    x.view.row(2)[c] *= 1e-29F;
+    x.view.row(3)[c] *= 1e-36F;
+  }
+  OwnedMatrix expected(4, 20);
+  OwnedMatrix got(4, 20);
+  ref_->matmul(*ref_->load(std::vector{weight.view}), x.view, nullptr, expected.view);
+  cpu_->matmul(*cpu_->load(std::vector{weight.view}), x.view, nullptr, got.view);
+  for (int r = 0; r < 4; ++r) {
+    const std::vector<float> a(got.view.row(r), got.view.row(r) + 20);
+    const std::vector<float> b(expected.view.row(r), expected.view.row(r) + 20);
+    EXPECT_LT(relative_error(a, b), 4e-6) << r;
+  }
+}
+
 TEST_P(MatmulTest, RowsStayExactWhenAsked) {
   const OwnedWeight weight(50, 301, DType::kBF16, 11);
   const OwnedMatrix x(7, 301, 12);
@@ -67,10 +144,13 @@ TEST_P(MatmulTest, RowsStayExactWhenAsked) {
 // Numbers of every size, down to those that are not normal: hardware that flushes them and kernels that stand in for
 // it must agree.
 TEST(MatmulBitsTest, EveryFormGivesTheSameBitsForEveryType) {
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+  std::vector<DType> types = kQuantized;
+  types.insert(types.end(), {DType::kF32, DType::kF16, DType::kBF16});
+  for (const DType dtype : types) {
+    const int inputs = is_quantized(dtype) ? 768 : 333;
     for (const float scale : {1.0F, 1e-18F, 1e-30F, 1e18F}) {
-      OwnedWeight weight(40, 333, dtype, 13);
-      OwnedMatrix x(9, 333, 14);
+      OwnedWeight weight(40, inputs, dtype, 13);
+      OwnedMatrix x(9, inputs, 14);
       for (float& value : x.values) value *= scale;
       if (dtype == DType::kBF16) {
         for (size_t i = 0; i < weight.bytes.size(); i += 10)

@@ -39,6 +39,11 @@ struct OwnedMatrix {
 // A weight as it would lie in a file.
 struct OwnedWeight {
   OwnedWeight(int rows, int cols, DType dtype, std::uint64_t seed) {
+    if (is_quantized(dtype)) {
+      make_blocks(static_cast<size_t>(rows) * row_bytes(dtype, cols), dtype, seed);
+      view = {bytes, dtype, rows, cols};
+      return;
+    }
     for (int i = 0; i < rows * cols; ++i) {
       const float value = noise(seed, static_cast<std::uint64_t>(i));
       const auto put = [this](auto stored) {
@@ -55,6 +60,22 @@ struct OwnedWeight {
 
   std::vector<std::byte> bytes;
   HostWeight view;
+
+ private:
+  // Blocks with any codes and small scales: everything that a file may hold, not only what an encoder writes.
+  void make_blocks(size_t size, DType dtype, std::uint64_t seed) {
+    bytes.resize(size);
+    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(mix(seed, i, 5));
+    const size_t d = dtype == DType::kQ6_K ? 208 : 0;
+    const size_t halves =
+        dtype == DType::kQ4_1 || dtype == DType::kQ5_1 || dtype == DType::kQ4_K || dtype == DType::kQ5_K ? 2 : 1;
+    for (size_t block = 0; block < size; block += block_bytes(dtype)) {
+      for (size_t h = 0; h < halves; ++h) {
+        const std::uint16_t scale = CodecF16::encode(0.01F * noise(seed + 1, block + h));
+        std::memcpy(bytes.data() + block + d + 2 * h, &scale, sizeof scale);
+      }
+    }
+  }
 };
 
 // The largest difference, as a share of the largest expected number.

@@ -38,16 +38,17 @@ class TinyIsZero {
 void Matmul::run(const PanelWeight& weight, Matrix x, Matrix out) {
   CHECK(x.cols == weight.inputs() && out.cols == weight.outputs() && x.rows == out.rows);
   if (x.rows == 0) return;
-  const RowForm form = kernels_.by_type[static_cast<int>(weight.dtype)].form;
-  if (x.rows == 1 && form == RowForm::kF32) return run_thin(weight, reinterpret_cast<const std::byte*>(x.data), out);
-  x_.pack(x, form, kernels_.row_tile, pool_);
+  const MatmulKernel& kernel = kernel_for(weight);
+  if (x.rows == 1 && kernel.form == RowForm::kF32)
+    return run_thin(weight, reinterpret_cast<const std::byte*>(x.data), out);
+  x_.pack(x, kernel.form, kernel.row_tile, pool_);
   if (x.rows == x_.rows()) return run_thin(weight, x_.at(0, 0), out);
   run_blocked(weight, out);
 }
 
 // One tile of rows: the weights are read once and decide the time. Threads take groups of panels.
 void Matmul::run_thin(const PanelWeight& weight, const std::byte* x, Matrix out) {
-  const int at_once = kernels_.panels_at_once[out.rows];
+  const int at_once = kernel_for(weight).panels_at_once[out.rows];
   const std::int64_t items = (weight.panels() + at_once - 1) / at_once;
   pool_.parallel_for(items, [&](std::int64_t item, int) {
     const TinyIsZero guard;
@@ -70,7 +71,7 @@ void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
   const int inputs = weight.inputs();
   const int tile_rows = x_.rows();
   const int fair_share = weight.panels() / (4 * pool_.threads());
-  const int at_once = kernels_.panels_at_once[tile_rows];
+  const int at_once = kernel_for(weight).panels_at_once[tile_rows];
   const int per_item = std::max(std::clamp(fair_share, 1, kPanelsPerItem) / at_once, 1) * at_once;
   const std::int64_t items = (weight.panels() + per_item - 1) / per_item;
   pool_.parallel_for(items, [&](std::int64_t item, int) {
@@ -98,7 +99,7 @@ void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
 
 // Runs `tile`, set up for panel 0, over `count` panels from `first` on: as many at once as the kernel takes.
 void Matmul::panels(const PanelWeight& weight, MatmulTile tile, int first, int count) const {
-  const int at_once = kernels_.panels_at_once[tile.rows];
+  const int at_once = kernel_for(weight).panels_at_once[tile.rows];
   const std::byte* weights = tile.weights;
   float* out = tile.out;
   tile.panel_bytes = weight.panel_bytes();
@@ -107,7 +108,7 @@ void Matmul::panels(const PanelWeight& weight, MatmulTile tile, int first, int c
     tile.weights = weights + panel * tile.panel_bytes;
     tile.out = out + static_cast<std::ptrdiff_t>(panel) * kLanes;
     tile.columns = weight.outputs() - panel * kLanes;
-    kernels_.by_type[static_cast<int>(weight.dtype)].tile(tile);
+    kernel_for(weight).tile(tile);
   }
 }
 

@@ -64,9 +64,9 @@ void decode_output(const PanelWeight& weight, int output, float* out) {
 std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, ThreadPool& pool) {
   int outputs = 0;
   for (const HostWeight& weight : stacked) {
-    if (is_quantized(weight.dtype)) {
+    if (is_quantized(weight.dtype) && !quant_panel(weight.dtype).computed) {
       fail_input(fmt::format("the cpu backend has no kernels for {} weights", name_of(weight.dtype)), "",
-                 "use weights of type f32, f16 or bf16, or the ref backend");
+                 "use weights of another type, like q4_k, or --device ref");
     }
     CHECK(weight.cols == stacked.front().cols && weight.dtype == stacked.front().dtype);
     outputs += weight.rows;
@@ -78,7 +78,9 @@ std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, T
     const std::byte* rows[kLanes];
     for (int r = 0; r < kLanes; ++r) rows[r] = row_of(stacked, static_cast<int>(panel) * kLanes + r);
     std::byte* to = packed->at(static_cast<int>(panel), 0);
-    if (packed->dtype == DType::kF16) {
+    if (is_quantized(packed->dtype)) {
+      pack_quantized(packed->dtype, rows, packed->inputs(), to);
+    } else if (packed->dtype == DType::kF16) {
       pack_panel<std::uint16_t>(rows, bytes, to);
     } else {
       pack_panel<std::uint32_t>(rows, bytes, to);  // of bf16 a pair
@@ -96,7 +98,7 @@ void read_output(const PanelWeight& weight, int output, float* out) {
     case DType::kBF16:
       return decode_output<CodecBF16>(weight, output, out);
     default:
-      return CHECK(!is_quantized(weight.dtype));  // pack_weights refused it
+      return read_quantized(weight.dtype, weight.at(output / kLanes, 0), output % kLanes, weight.inputs(), out);
   }
 }
 

@@ -1,7 +1,8 @@
 // Weights as the cpu's matmul reads them: panels of 16 outputs, in the type of the file.
 //
 // A panel is one contiguous stream; a thread that works on eight panels reads eight streams at once. Inside a panel
-// come groups of neighbouring inputs, each for all 16 outputs: [inputs / group][16][group].
+// come groups of neighbouring inputs, each for all 16 outputs: [inputs / group][16][group]; of quantized types as
+// quant_panels.h says.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include "backend/backend.h"
 #include "backend/buffer.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/quant_panels.h"
 #include "base/thread_pool.h"
 
 namespace kvasir::cpu {
@@ -24,7 +26,7 @@ constexpr Groups panel_groups(DType dtype) {
     case DType::kBF16:
       return {2, kLanes * 4};
     default:
-      return {};
+      return {quant_panel(dtype).group_inputs(), quant_panel(dtype).group_bytes()};
   }
 }
 

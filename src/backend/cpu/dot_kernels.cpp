@@ -72,7 +72,11 @@ HWY_POP_ATTRIBUTES
 
 namespace kvasir::cpu {
 
-MatmulKernel bf16_dot_kernel() { return {&tile, RowForm::kBf16Pairs}; }
+MatmulKernel bf16_dot_kernel() {
+  MatmulKernel kernel{&tile, RowForm::kBf16Pairs, kRowTile, {}};
+  for (int rows = 1; rows <= kRowTile; ++rows) kernel.panels_at_once[rows] = panels_for(rows);
+  return kernel;
+}
 float bf16_multiply_add(std::int64_t rounds, float seed) { return multiply_add(rounds, seed); }
 
 }  // namespace kvasir::cpu

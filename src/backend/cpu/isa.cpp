@@ -26,13 +26,14 @@ std::string_view name_of(Isa isa) {
 }
 
 bool has_bf16_dots() { return __builtin_cpu_supports("avx512bf16") != 0; }
+bool has_int8_dots() { return (hwy::SupportedTargets() & HWY_AVX3_DL) != 0; }
 
 std::vector<Isa> available_isas() {
   std::vector<Isa> out{Isa::kScalar};
   const std::int64_t targets = hwy::SupportedTargets();
   if (targets & HWY_AVX2) out.push_back(Isa::kAvx2);
   if (targets & HWY_AVX3) out.push_back(Isa::kAvx512);
-  if ((targets & HWY_AVX3) && has_bf16_dots()) out.push_back(Isa::kAvx512Dot);
+  if ((targets & HWY_AVX3) && (has_bf16_dots() || has_int8_dots())) out.push_back(Isa::kAvx512Dot);
   return out;
 }
 

@@ -10,7 +10,8 @@ namespace kvasir {
 // avx512dot is avx512 with those dot products of bf16 (BF16) and bytes (VNNI) that the machine has.
 enum class Isa : std::uint8_t { kScalar, kAvx2, kAvx512, kAvx512Dot };
 
-bool has_bf16_dots();  // of this machine
+bool has_bf16_dots();  // this machine, in avx512dot
+bool has_int8_dots();
 
 std::string_view name_of(Isa isa);
 

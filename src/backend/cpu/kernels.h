@@ -4,10 +4,12 @@
 // width; products and sums are fused; everything else is one lane an output.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "backend/activations.h"
 #include "backend/cpu/isa.h"
+#include "backend/quant/int8_rows.h"
 #include "backend/tensor.h"
 #include "layout/kv_view.h"
 #include "layout/softmax_state.h"
@@ -36,6 +38,7 @@ enum class RowForm : std::uint8_t {
   kEvenF32,     // and one zero more where the inputs are odd
   kRoundedF32,  // rounded to bf16, likewise even
   kBf16Pairs,   // rounded to bf16, two inputs in 32 bits, the first below
+  kInt8,        // Int8Blocks: [8 quads of q][rows], then [rows] each of the scale and the two sums
 };
 
 constexpr Groups row_groups(RowForm form) {
@@ -47,13 +50,16 @@ constexpr Groups row_groups(RowForm form) {
       return {2, 8};
     case RowForm::kBf16Pairs:
       return {2, 4};
+    case RowForm::kInt8:
+      return {kInt8Block, sizeof(Int8Block)};
   }
   return {};
 }
 
 // A few rows times a few panels, over a range of inputs.
 // Every output is one chain of fused multiply-adds along the inputs, however the ranges are cut: of f32 and f16 in
-// their order; of bf16 pair by pair, in each pair the second input first, as the hardware's dot products do it.
+// their order; of bf16 pair by pair, in each pair the second input first, as the hardware's dot products do it; of
+// quantized weights part by part, a part being an exact sum of integers.
 struct MatmulTile {
   const std::byte* weights = nullptr;  // first panel, first input of the range: [inputs / group][16][group]
   std::int64_t panel_bytes = 0;        // between panels
@@ -69,15 +75,13 @@ struct MatmulTile {
 };
 
 struct MatmulKernel {
-  void (*tile)(const MatmulTile&) = nullptr;
-  RowForm form = RowForm::kF32;  // of the rows it takes
+  void (*tile)(const MatmulTile&) = nullptr;  // none: this type cannot be computed
+  RowForm form = RowForm::kF32;               // of the rows it takes
+  int row_tile = 1;                           // rows that one call can take
+  int panels_at_once[kMaxRowTile + 1] = {};   // by rows
 };
 
-struct MatmulKernels {
-  int row_tile = 1;                          // rows that one call can take
-  int panels_at_once[kMaxRowTile + 1] = {};  // by rows
-  MatmulKernel by_type[3];                   // by DType
-};
+using MatmulKernels = std::array<MatmulKernel, kWeightTypes.size()>;  // by DType
 
 // --- rows
 // -----------------------------------------------------------------------------------------------------------
@@ -88,6 +92,7 @@ struct RowKernels {
   void (*swiglu)(const float* gate, const float* up, int n, float* out) = nullptr;
   void (*add)(float* x, const float* y, int n) = nullptr;
   void (*rotate)(float* head, const float* cos, const float* sin, int pairs) = nullptr;
+  void (*quantize)(const float* x, int n, Int8Block* out) = nullptr;  // n is a multiple of 32
 };
 
 // --- attention
@@ -140,6 +145,7 @@ struct LimitKernels {
 };
 
 MatmulKernels matmul_kernels(Isa isa, Activations activations);
+MatmulKernels quant_kernels(Isa isa);  // of the quantized types alone
 RowKernels row_kernels(Isa isa);
 AttentionKernels attention_kernels(Isa isa);
 

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "backend/cpu/kernels.h"
 #include "layout/codec.h"
@@ -68,6 +69,24 @@ HWY_INLINE Lanes load(const Half* from) {
 
 HWY_INLINE void store(const Lanes& lanes, float* to) {
   for (int i = 0; i < kParts; ++i) hn::StoreU(lanes.part[i], FloatTag(), to + i * kPart);
+}
+
+// The first `columns` of 16 numbers, all of them if there are more.
+HWY_INLINE Lanes load_some(const float* from, int columns) {
+  if (columns >= kLanes) return load(from);
+  HWY_ALIGN float padded[kLanes] = {};
+  std::memcpy(padded, from, static_cast<size_t>(columns) * sizeof(float));
+  return load(padded);
+}
+
+HWY_INLINE void store_some(const Lanes& lanes, float* to, int columns) {
+  if (columns >= kLanes) {
+    store(lanes, to);
+    return;
+  }
+  HWY_ALIGN float padded[kLanes];
+  store(lanes, padded);
+  std::memcpy(to, padded, static_cast<size_t>(columns) * sizeof(float));
 }
 
 // a * b + c, rounded once.

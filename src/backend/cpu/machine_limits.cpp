@@ -130,7 +130,7 @@ double MachineLimits::read_bytes_per_second() {
 
 double MachineLimits::flops_per_second(DType weights) {
   constexpr int kRuns = 3;
-  const bool dots = isa_ == Isa::kAvx512Dot && weights == DType::kBF16;
+  const bool dots = isa_ == Isa::kAvx512Dot && has_bf16_dots() && weights == DType::kBF16;
   const auto multiply = dots ? &cpu::bf16_multiply_add : cpu::limit_kernels(isa_).multiply;
   const std::int64_t rounds = isa_ == Isa::kScalar ? 100'000 : 8'000'000;
   const int threads = pool_.threads();

@@ -6,7 +6,6 @@
 // After foreach_target, which re-includes this file once per target.
 #include <hwy/highway.h>
 
-#include <cstring>
 #include <utility>
 
 #include "backend/cpu/kernels.h"
@@ -23,23 +22,6 @@ constexpr int panels_for(int rows) {
   return 1;
 }
 inline constexpr int kRowTile = kParts == 1 ? 12 : kParts == 2 ? 6 : 4;
-
-HWY_INLINE Lanes load_some(const float* from, int columns) {
-  if (columns >= kLanes) return load(from);
-  HWY_ALIGN float padded[kLanes] = {};
-  std::memcpy(padded, from, static_cast<size_t>(columns) * sizeof(float));
-  return load(padded);
-}
-
-HWY_INLINE void store_some(const Lanes& lanes, float* to, int columns) {
-  if (columns >= kLanes) {
-    store(lanes, to);
-    return;
-  }
-  HWY_ALIGN float padded[kLanes];
-  store(lanes, padded);
-  std::memcpy(to, padded, static_cast<size_t>(columns) * sizeof(float));
-}
 
 template <int R, int P>
 struct Sums {
@@ -130,13 +112,18 @@ void tile(const MatmulTile& t) {
   run_rows<Kind>(t, std::make_integer_sequence<int, kRowTile>());
 }
 
+template <class Kind>
+MatmulKernel kernel(RowForm form) {
+  MatmulKernel out{&tile<Kind>, form, kRowTile, {}};
+  for (int rows = 1; rows <= kRowTile; ++rows) out.panels_at_once[rows] = panels_for(rows);
+  return out;
+}
+
 MatmulKernels matmul_table() {
   MatmulKernels table;
-  table.row_tile = kRowTile;
-  for (int rows = 1; rows <= kRowTile; ++rows) table.panels_at_once[rows] = panels_for(rows);
-  table.by_type[static_cast<int>(DType::kF32)] = {&tile<Singles<float>>, RowForm::kF32};
-  table.by_type[static_cast<int>(DType::kF16)] = {&tile<Singles<hwy::float16_t>>, RowForm::kF32};
-  table.by_type[static_cast<int>(DType::kBF16)] = {&tile<Pairs>, RowForm::kRoundedF32};
+  table[static_cast<size_t>(DType::kF32)] = kernel<Singles<float>>(RowForm::kF32);
+  table[static_cast<size_t>(DType::kF16)] = kernel<Singles<hwy::float16_t>>(RowForm::kF32);
+  table[static_cast<size_t>(DType::kBF16)] = kernel<Pairs>(RowForm::kRoundedF32);
   return table;
 }
 
@@ -150,16 +137,20 @@ HWY_AFTER_NAMESPACE();
 namespace kvasir::cpu {
 namespace {
 
-MatmulKernels table_of(Isa isa) { KVASIR_CHOOSE(isa, matmul_table); }
+MatmulKernels plain_kernels(Isa isa) { KVASIR_CHOOSE(isa, matmul_table); }
 
 }  // namespace
 
 MatmulKernels matmul_kernels(Isa isa, Activations activations) {
-  MatmulKernels table = table_of(isa);
-  MatmulKernel& bf16 = table.by_type[static_cast<int>(DType::kBF16)];
+  MatmulKernels table = quant_kernels(isa);
+  const MatmulKernels plain = plain_kernels(isa);
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    table[static_cast<size_t>(type)] = plain[static_cast<size_t>(type)];
+  }
+  MatmulKernel& bf16 = table[static_cast<size_t>(DType::kBF16)];
   if (activations == Activations::kF32) {
     bf16.form = RowForm::kEvenF32;
-  } else if (isa == Isa::kAvx512Dot) {
+  } else if (isa == Isa::kAvx512Dot && has_bf16_dots()) {
     bf16 = bf16_dot_kernel();
   }
   return table;

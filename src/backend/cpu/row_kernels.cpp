@@ -50,6 +50,40 @@ HWY_INLINE float sum_of(const float* x, int n) {
   return sum_lanes(sums);
 }
 
+// 16 numbers to the nearest integer, ties to even.
+HWY_INLINE void round_lanes(const Lanes& lanes, std::int32_t* to) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int i = 0; i < kLanes; ++i) to[i] = static_cast<std::int32_t>(std::nearbyint(lanes.part[i].raw));
+#else
+  const hn::RebindToSigned<FloatTag> i32;
+  for (int i = 0; i < kParts; ++i) hn::StoreU(hn::NearestInt(lanes.part[i]), i32, to + i * kPart);
+#endif
+}
+
+void quantize(const float* x, int n, Int8Block* out) {
+  for (int at = 0; at < n; at += kInt8Block, ++out) {
+    Lanes largest = broadcast(0.0F);
+    for (int half = 0; half < 2; ++half) {
+      const Lanes v = load(x + at + half * kLanes);
+      largest = max(largest, max(v, sub(broadcast(0.0F), v)));
+    }
+    const float top = max_lanes(largest);
+    *out = {};
+    if (top < kTiniest) continue;
+    out->scale = top / 127.0F;
+    if (!std::isfinite(out->scale)) continue;  // the scale alone then carries what is wrong
+    const Lanes turn = broadcast(127.0F / top);
+    for (int half = 0; half < 2; ++half) {
+      HWY_ALIGN std::int32_t rounded[kLanes];
+      round_lanes(mul(load(x + at + half * kLanes), turn), rounded);
+      for (int i = 0; i < kLanes; ++i) {
+        out->q[half * kLanes + i] = static_cast<std::int8_t>(rounded[i]);
+        out->sums[half] += rounded[i];
+      }
+    }
+  }
+}
+
 void rms_norm(const float* x, const float* weight, float eps, int n, float* out) {
   const float scale = 1.0F / std::sqrt(sum_of_squares(x, 0.0F, n) / static_cast<float>(n) + eps);
   const Lanes scales = broadcast(scale);
@@ -107,7 +141,7 @@ void rotate(float* head, const float* cos, const float* sin, int pairs) {
   }
 }
 
-RowKernels row_table() { return {&rms_norm, &layer_norm, &swiglu, &add_row, &rotate}; }
+RowKernels row_table() { return {&rms_norm, &layer_norm, &swiglu, &add_row, &rotate, &quantize}; }
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

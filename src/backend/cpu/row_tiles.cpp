@@ -1,7 +1,9 @@
 #include "backend/cpu/row_tiles.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <span>
 
 #include "layout/codec.h"
 
@@ -30,6 +32,18 @@ void pack_pairs(const float* from, int count, int tile_rows, std::uint32_t* to) 
   if (count % 2 != 0) *to = pair_of(from[count - 1], 0.0F);
 }
 
+// A block is eleven words: eight quads, the scale, two sums.
+void pack_blocks(std::span<const Int8Block> blocks, int tile_rows, std::uint32_t* to) {
+  constexpr int kWords = sizeof(Int8Block) / sizeof(std::uint32_t);
+  for (const Int8Block& block : blocks) {
+    const auto words = std::bit_cast<std::array<std::uint32_t, kWords>>(block);
+    for (const std::uint32_t word : words) {
+      *to = word;
+      to += tile_rows;
+    }
+  }
+}
+
 }  // namespace
 
 void RowTiles::pack(Matrix x, RowForm form, int most, ThreadPool& pool) {
@@ -47,25 +61,31 @@ void RowTiles::pack(Matrix x, RowForm form, int most, ThreadPool& pool) {
     std::byte* tile =
         memory_.as<std::byte>() + first_row * row_bytes_ + tile_rows_ * row_groups(form).bytes_for(first);
     for (int r = 0; r < std::min(tile_rows_, x.rows - first_row); ++r) {
-      const float* from = x.row(first_row + r) + first;
-      auto* to = reinterpret_cast<float*>(tile) + r;
-      switch (form) {
-        case RowForm::kEvenF32:
-          if (count % 2 != 0) to[static_cast<std::ptrdiff_t>(count) * tile_rows_] = 0.0F;
-          [[fallthrough]];
-        case RowForm::kF32:
-          pack_floats(from, count, tile_rows_, to);
-          break;
-        case RowForm::kRoundedF32:
-          if (count % 2 != 0) to[static_cast<std::ptrdiff_t>(count) * tile_rows_] = 0.0F;
-          pack_rounded(from, count, tile_rows_, to);
-          break;
-        case RowForm::kBf16Pairs:
-          pack_pairs(from, count, tile_rows_, reinterpret_cast<std::uint32_t*>(tile) + r);
-          break;
-      }
+      pack_row(x.row(first_row + r) + first, count, r, tile);
     }
   });
+}
+
+void RowTiles::pack_row(const float* from, int count, int row, std::byte* tile) const {
+  auto* floats = reinterpret_cast<float*>(tile) + row;
+  switch (form_) {
+    case RowForm::kEvenF32:
+      if (count % 2 != 0) floats[static_cast<std::ptrdiff_t>(count) * tile_rows_] = 0.0F;
+      return pack_floats(from, count, tile_rows_, floats);
+    case RowForm::kF32:
+      return pack_floats(from, count, tile_rows_, floats);
+    case RowForm::kRoundedF32:
+      if (count % 2 != 0) floats[static_cast<std::ptrdiff_t>(count) * tile_rows_] = 0.0F;
+      return pack_rounded(from, count, tile_rows_, floats);
+    case RowForm::kBf16Pairs:
+      return pack_pairs(from, count, tile_rows_, reinterpret_cast<std::uint32_t*>(tile) + row);
+    case RowForm::kInt8: {
+      Int8Block blocks[kInputsPerItem / kInt8Block];
+      quantize_(from, count, blocks);
+      return pack_blocks({blocks, static_cast<size_t>(count / kInt8Block)}, tile_rows_,
+                         reinterpret_cast<std::uint32_t*>(tile) + row);
+    }
+  }
 }
 
 }  // namespace kvasir::cpu

@@ -13,6 +13,9 @@ namespace kvasir::cpu {
 
 class RowTiles {
  public:
+  using Quantize = decltype(RowKernels::quantize);
+  explicit RowTiles(Quantize quantize) : quantize_(quantize) {}
+
   // Takes x over in this form, as few tiles of at most `most` rows as can be, all of a size, the last aside. Valid
   // until the next call.
   void pack(Matrix x, RowForm form, int most, ThreadPool& pool);
@@ -24,6 +27,9 @@ class RowTiles {
   }
 
  private:
+  void pack_row(const float* from, int count, int row, std::byte* tile) const;
+
+  Quantize quantize_;
   RowForm form_ = RowForm::kF32;
   int tile_rows_ = 0;
   std::int64_t row_bytes_ = 0;

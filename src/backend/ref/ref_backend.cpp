@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "backend/quant/int8_rows.h"
 #include "backend/weight_reader.h"
 #include "base/check.h"
 #include "layout/codec.h"
@@ -40,6 +41,17 @@ void store_element(KvFormat format, std::byte* head, std::int64_t index, float v
     const auto stored = codec.encode(value);
     std::memcpy(head + index * static_cast<std::int64_t>(sizeof stored), &stored, sizeof stored);
   });
+}
+
+// A block of a row as it meets quantized weights: see Int8Block.
+void round_to_int8(std::span<float> block) {
+  float largest = 0;
+  for (const float value : block) largest = std::max(largest, std::abs(value));
+  if (largest < kTiniest) {
+    std::ranges::fill(block, 0.0F);
+    return;
+  }
+  for (float& value : block) value = largest / 127.0F * std::nearbyint(value * (127.0F / largest));
 }
 
 // One query head at one position over all keys it may see, softmax in two passes.
@@ -216,7 +228,9 @@ class RefBackend final : public Backend {
   // A row as it meets weights of this type.
   std::vector<float> as_multiplied(DType weights, std::span<const float> row) const {
     std::vector<float> out(row.begin(), row.end());
-    if (activations_ == Activations::kAsWeights && weights == DType::kBF16) {
+    if (is_quantized(weights)) {
+      for (size_t at = 0; at < out.size(); at += kInt8Block) round_to_int8({out.data() + at, kInt8Block});
+    } else if (activations_ == Activations::kAsWeights && weights == DType::kBF16) {
       for (float& value : out) value = CodecBF16::decode(CodecBF16::encode(value));
     }
     return out;

@@ -1,0 +1,404 @@
+// Register tiles of products with quantized weights. Within a part of 32 inputs a product is a sum of integers, exact
+// in any order; parts are added in their order with fused multiply-adds. So no instruction set changes a bit.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/quant_kernels.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target, which re-includes this file once per target.
+#include <hwy/highway.h>
+
+#include <cstring>
+#include <utility>
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/lanes-inl.h"
+#include "backend/cpu/quant_panels.h"
+
+// Highway's AVX3_DL implies the byte dot products, but does not ask the compiler for them.
+#if HWY_TARGET == HWY_AVX3_DL
+HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
+#else
+HWY_BEFORE_NAMESPACE();
+#endif
+namespace kvasir::cpu::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_AVX3_DL
+inline constexpr bool kHasDots = true;
+#else
+inline constexpr bool kHasDots = false;
+#endif
+
+// --- 16 outputs by 4 inputs of codes, and their products ---------------------------------------------------------
+
+#if HWY_TARGET == HWY_SCALAR
+struct Codes {
+  std::uint8_t at[kLanes * kQuad];
+};
+struct Ints {
+  std::int32_t at[kLanes];
+};
+
+HWY_INLINE Codes load_codes(const std::byte* from) {
+  Codes out;
+  std::memcpy(out.at, from, sizeof out.at);
+  return out;
+}
+HWY_INLINE Codes low_nibbles(Codes codes) {
+  for (std::uint8_t& code : codes.at) code &= 15;
+  return codes;
+}
+HWY_INLINE Codes high_nibbles(Codes codes) {
+  for (std::uint8_t& code : codes.at) code = static_cast<std::uint8_t>(code >> 4);
+  return codes;
+}
+HWY_INLINE Codes with_plane(Codes codes, const std::byte* bits, int value) {
+  for (int i = 0; i < kLanes * kQuad; ++i) {
+    if (std::to_integer<int>(bits[i / 8]) >> (i % 8) & 1)
+      codes.at[i] = static_cast<std::uint8_t>(codes.at[i] | value);
+  }
+  return codes;
+}
+HWY_INLINE Ints all(int value) {
+  Ints out;
+  for (std::int32_t& lane : out.at) lane = value;
+  return out;
+}
+HWY_INLINE Ints dot(Ints sums, const Codes& codes, std::int32_t quad) {
+  std::int8_t x[kQuad];
+  std::memcpy(x, &quad, sizeof x);
+  for (int i = 0; i < kLanes * kQuad; ++i) sums.at[i / kQuad] += codes.at[i] * x[i % kQuad];
+  return sums;
+}
+HWY_INLINE Ints dot_signed(Ints sums, const Codes& codes, std::int32_t quad) {
+  std::int8_t x[kQuad];
+  std::memcpy(x, &quad, sizeof x);
+  for (int i = 0; i < kLanes * kQuad; ++i) sums.at[i / kQuad] += (codes.at[i] - 128) * x[i % kQuad];
+  return sums;
+}
+HWY_INLINE Ints add(Ints a, const Ints& b) {
+  for (int i = 0; i < kLanes; ++i) a.at[i] += b.at[i];
+  return a;
+}
+template <class Byte>  // 16 small integers as floats
+HWY_INLINE Lanes load_bytes(const std::byte* from) {
+  Lanes out;
+  for (int i = 0; i < kLanes; ++i) {
+    out.part[i] = FloatVec(static_cast<float>(reinterpret_cast<const Byte*>(from)[i]));
+  }
+  return out;
+}
+HWY_INLINE Lanes to_floats(const Ints& ints) {
+  Lanes out;
+  for (int i = 0; i < kLanes; ++i) out.part[i] = FloatVec(static_cast<float>(ints.at[i]));
+  return out;
+}
+
+#else
+using ByteTag = hn::CappedTag<std::uint8_t, kLanes * kQuad>;
+using ByteVec = hn::Vec<ByteTag>;
+using IntTag = hn::RebindToSigned<FloatTag>;
+using IntVec = hn::Vec<IntTag>;
+
+struct Codes {
+  ByteVec part[kParts];
+};
+struct Ints {
+  IntVec part[kParts];
+};
+
+HWY_INLINE Codes load_codes(const std::byte* from) {
+  Codes out;
+  for (int i = 0; i < kParts; ++i) {
+    out.part[i] = hn::LoadU(ByteTag(), reinterpret_cast<const std::uint8_t*>(from) + i * kPart * kQuad);
+  }
+  return out;
+}
+HWY_INLINE Codes low_nibbles(const Codes& codes) {
+  Codes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::And(codes.part[i], hn::Set(ByteTag(), 15));
+  return out;
+}
+HWY_INLINE Codes high_nibbles(const Codes& codes) {
+  const hn::Repartition<std::uint16_t, ByteTag> u16;
+  Codes out;
+  for (int i = 0; i < kParts; ++i) {
+    const auto shifted = hn::BitCast(ByteTag(), hn::ShiftRight<4>(hn::BitCast(u16, codes.part[i])));
+    out.part[i] = hn::And(shifted, hn::Set(ByteTag(), 15));
+  }
+  return out;
+}
+HWY_INLINE Codes with_plane(const Codes& codes, const std::byte* bits, int value) {
+  Codes out;
+  for (int i = 0; i < kParts; ++i) {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(bits) + i * kPart * kQuad / 8;
+    const auto set = hn::LoadMaskBits(ByteTag(), from);
+    out.part[i] =
+        hn::Or(codes.part[i], hn::IfThenElseZero(set, hn::Set(ByteTag(), static_cast<std::uint8_t>(value))));
+  }
+  return out;
+}
+HWY_INLINE Ints all(int value) {
+  Ints out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::Set(IntTag(), value);
+  return out;
+}
+
+#if HWY_TARGET == HWY_AVX3_DL
+HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
+  return IntVec{_mm512_dpbusd_epi32(sums.raw, codes.raw, x.raw)};
+}
+HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) { return dot_part(sums, codes, x); }
+#elif HWY_TARGET == HWY_AVX3
+HWY_INLINE IntVec sum_pairs(IntVec sums, __m512i pairs) {
+  return hn::Add(sums, IntVec{_mm512_madd_epi16(pairs, _mm512_set1_epi16(1))});
+}
+// Codes of up to six bits: two products fit in 16 bits.
+HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
+  return sum_pairs(sums, _mm512_maddubs_epi16(codes.raw, x.raw));
+}
+HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) {
+  const __m512i value = _mm512_xor_si512(codes.raw, _mm512_set1_epi8(static_cast<char>(0x80)));
+  const __m512i turned = _mm512_mask_sub_epi8(x.raw, _mm512_movepi8_mask(value), _mm512_setzero_si512(), x.raw);
+  return sum_pairs(sums, _mm512_maddubs_epi16(_mm512_abs_epi8(value), turned));
+}
+#else
+HWY_INLINE IntVec sum_pairs(IntVec sums, __m256i pairs) {
+  return hn::Add(sums, IntVec{_mm256_madd_epi16(pairs, _mm256_set1_epi16(1))});
+}
+HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
+  return sum_pairs(sums, _mm256_maddubs_epi16(codes.raw, x.raw));
+}
+HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) {
+  const __m256i value = _mm256_xor_si256(codes.raw, _mm256_set1_epi8(static_cast<char>(0x80)));
+  return sum_pairs(sums, _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x.raw, value)));
+}
+#endif
+
+HWY_INLINE Ints dot(const Ints& sums, const Codes& codes, std::int32_t quad) {
+  Ints out;
+  const IntVec x = hn::Set(IntTag(), quad);
+  for (int i = 0; i < kParts; ++i) out.part[i] = dot_part(sums.part[i], codes.part[i], x);
+  return out;
+}
+HWY_INLINE Ints dot_signed(const Ints& sums, const Codes& codes, std::int32_t quad) {
+  Ints out;
+  const IntVec x = hn::Set(IntTag(), quad);
+  for (int i = 0; i < kParts; ++i) out.part[i] = dot_signed_part(sums.part[i], codes.part[i], x);
+  return out;
+}
+HWY_INLINE Ints add(const Ints& a, const Ints& b) {
+  Ints out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::Add(a.part[i], b.part[i]);
+  return out;
+}
+template <class Byte>  // 16 small integers as floats
+HWY_INLINE Lanes load_bytes(const std::byte* from) {
+  const hn::Rebind<Byte, IntTag> bytes;
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) {
+    const auto raw = hn::LoadU(bytes, reinterpret_cast<const Byte*>(from) + i * kPart);
+    out.part[i] = hn::ConvertTo(FloatTag(), hn::PromoteTo(IntTag(), raw));
+  }
+  return out;
+}
+HWY_INLINE Lanes to_floats(const Ints& ints) {
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::ConvertTo(FloatTag(), ints.part[i]);
+  return out;
+}
+#endif
+
+HWY_INLINE Lanes load_halves(const std::byte* from) { return load(reinterpret_cast<const hwy::float16_t*>(from)); }
+
+// --- tiles -------------------------------------------------------------------------------------------------------
+
+// Rows of a tile in one part of 32 inputs.
+struct RowPart {
+  const std::byte* at;
+  int stride;  // rows that the tile is stored with
+
+  HWY_INLINE std::int32_t quad(int q, int row) const { return integer(q * stride + row); }
+  HWY_INLINE float scale(int row) const {
+    float value;
+    std::memcpy(&value, at + (8 * stride + row) * 4, sizeof value);
+    return value;
+  }
+  HWY_INLINE std::int32_t half_sum(int half, int row) const { return integer((9 + half) * stride + row); }
+  HWY_INLINE std::int32_t sum(int row) const { return half_sum(0, row) + half_sum(1, row); }
+
+ private:
+  HWY_INLINE std::int32_t integer(int index) const {
+    std::int32_t value;
+    std::memcpy(&value, at + index * 4, sizeof value);
+    return value;
+  }
+};
+
+template <DType T, int R, int P>
+struct QuantTile {
+  static constexpr QuantPanel kPanel = quant_panel(T);
+  static constexpr bool kBytes = kPanel.bits == 8;
+  // What an integer sum starts from, for each unit of the row's sum: signed products need no correction.
+  static constexpr int kStart = kBytes && !kHasDots ? 0 : -kPanel.zero;
+  // Sums of integers that run side by side: of two halves with their own scales; or, with few rows, of two chains, so
+  // that one does not wait for the other.
+  static constexpr int kSums = kPanel.halves || R <= 2 ? 2 : 1;
+
+  Lanes sums[R][P];
+  Lanes d[P];  // of large types
+  Lanes m[P];
+
+  static HWY_INLINE Ints product(const Ints& sums, const Codes& codes, std::int32_t quad) {
+    return kBytes ? dot_signed(sums, codes, quad) : dot(sums, codes, quad);
+  }
+
+  HWY_INLINE void read_header(const std::byte* group, std::int64_t panel_bytes) {
+    for (int p = 0; p < P; ++p) {
+      d[p] = load_halves(group + p * panel_bytes);
+      if constexpr (kPanel.has_min) m[p] = load_halves(group + p * panel_bytes + 2 * kLanes);
+    }
+  }
+
+  // The scale of panel p's outputs in one half of the part.
+  HWY_INLINE Lanes scale_of(const std::byte* part, int p, int half) const {
+    if constexpr (!kPanel.large) return load_halves(part);
+    if constexpr (kPanel.halves) return mul(d[p], load_bytes<std::int8_t>(part + half * kLanes));
+    return mul(d[p], load_bytes<std::uint8_t>(part));
+  }
+  // What is added for each unit of the row's scaled sum.
+  HWY_INLINE Lanes offset_of(const std::byte* part, int p) const {
+    if constexpr (!kPanel.large) return load_halves(part + 2 * kLanes);
+    return sub(broadcast(0.0F), mul(m[p], load_bytes<std::uint8_t>(part + kLanes)));
+  }
+
+  // One vector of codes, quads `quad` and, of nibbles, quad + 4, for all rows.
+  HWY_INLINE void multiply_codes(const std::byte* part, int quad, const RowPart& x, Ints (&ints)[R][kSums]) {
+    const std::byte* planes = part + kPanel.scale_bytes();
+    const Codes raw = load_codes(planes + kPanel.plane_bytes() + quad * kLanes * kQuad);
+    if constexpr (kBytes) {
+      Ints* chain = nullptr;
+      for (int r = 0; r < R; ++r) {
+        chain = &ints[r][quad % kSums];
+        *chain = product(*chain, raw, x.quad(quad, r));
+      }
+    } else {
+      Codes low = low_nibbles(raw);
+      Codes high = high_nibbles(raw);
+      for (int plane = 0; plane < kPanel.planes(); ++plane) {
+        low = with_plane(low, planes + plane * 64 + quad * 8, 16 << plane);
+        high = with_plane(high, planes + plane * 64 + (quad + 4) * 8, 16 << plane);
+      }
+      for (int r = 0; r < R; ++r) {
+        ints[r][0] = product(ints[r][0], low, x.quad(quad, r));
+        ints[r][kSums - 1] = product(ints[r][kSums - 1], high, x.quad(quad + 4, r));
+      }
+    }
+  }
+
+  HWY_INLINE void add_part(const std::byte* part, int p, const RowPart& x) {
+    Ints ints[R][kSums];
+    for (int r = 0; r < R; ++r) {
+      if constexpr (kPanel.halves) {
+        for (int half = 0; half < 2; ++half) ints[r][half] = all(kStart * x.half_sum(half, r));
+      } else {
+        ints[r][0] = all(kStart == 0 ? 0 : kStart * x.sum(r));
+        if (kSums == 2) ints[r][1] = all(0);
+      }
+    }
+    for (int quad = 0; quad < (kBytes ? 8 : 4); ++quad) multiply_codes(part, quad, x, ints);
+    for (int half = 0; half < (kPanel.halves ? 2 : 1); ++half) {
+      const Lanes scale = scale_of(part, p, half);
+      for (int r = 0; r < R; ++r) {
+        if (kSums == 2 && !kPanel.halves) ints[r][0] = add(ints[r][0], ints[r][1]);
+        sums[r][p] = fma(to_floats(ints[r][half]), mul(scale, broadcast(x.scale(r))), sums[r][p]);
+      }
+    }
+    if constexpr (kPanel.has_min) {
+      const Lanes offset = offset_of(part, p);
+      for (int r = 0; r < R; ++r) {
+        sums[r][p] = fma(offset, broadcast(x.scale(r) * static_cast<float>(x.sum(r))), sums[r][p]);
+      }
+    }
+  }
+
+  static void run(const MatmulTile& t) {
+    QuantTile tile;
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < P; ++p) {
+        const float* out = t.out + r * t.out_stride + p * kLanes;
+        tile.sums[r][p] = t.resume ? load_some(out, t.columns - p * kLanes) : broadcast(0.0F);
+      }
+    }
+    const std::byte* group = t.weights;
+    const std::byte* x = t.x;
+    const int x_step = row_groups(RowForm::kInt8).bytes * t.x_stride;
+    for (int k = 0; k < t.inputs; k += kPanel.group_inputs(), group += kPanel.group_bytes()) {
+      if constexpr (kPanel.large) tile.read_header(group, t.panel_bytes);
+      const std::byte* part = group + kPanel.header_bytes();
+      for (int i = 0; i < kPanel.group_inputs() / kPart32; ++i, part += kPanel.part_bytes(), x += x_step) {
+        for (int p = 0; p < P; ++p) tile.add_part(part + p * t.panel_bytes, p, {x, t.x_stride});
+      }
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < P; ++p) {
+        store_some(tile.sums[r][p], t.out + r * t.out_stride + p * kLanes, t.columns - p * kLanes);
+      }
+    }
+  }
+};
+
+// Panels are streams: as many as registers hold sums for.
+constexpr int quant_panels_for(int rows) {
+  if (kParts == 1) return rows == 1 ? 8 : rows <= 3 ? 4 : rows == 4 ? 3 : rows <= 6 ? 2 : 1;
+  return kParts == 2 && rows == 1 ? 4 : 1;
+}
+inline constexpr int kQuantRowTile = kParts == 1 ? 12 : kParts == 2 ? 4 : 2;
+
+template <DType T, int... R>
+void run_quant_rows(const MatmulTile& t, std::integer_sequence<int, R...>) {
+  using Run = void (*)(const MatmulTile&);
+  static constexpr Run kOne[] = {&QuantTile<T, R + 1, 1>::run...};
+  static constexpr Run kMany[] = {&QuantTile<T, R + 1, quant_panels_for(R + 1)>::run...};
+  (t.panels == 1 ? kOne : kMany)[t.rows - 1](t);
+}
+
+template <DType T>
+void quant_tile(const MatmulTile& t) {
+  run_quant_rows<T>(t, std::make_integer_sequence<int, kQuantRowTile>());
+}
+
+template <DType T>
+MatmulKernel quant_kernel() {
+  MatmulKernel kernel{&quant_tile<T>, RowForm::kInt8, kQuantRowTile, {}};
+  for (int rows = 1; rows <= kQuantRowTile; ++rows) kernel.panels_at_once[rows] = quant_panels_for(rows);
+  return kernel;
+}
+
+MatmulKernels quant_table() {
+  MatmulKernels table;
+  const auto put = [&table](DType type, const MatmulKernel& kernel) { table[static_cast<size_t>(type)] = kernel; };
+  put(DType::kQ8_0, quant_kernel<DType::kQ8_0>());
+  put(DType::kQ4_0, quant_kernel<DType::kQ4_0>());
+  put(DType::kQ4_1, quant_kernel<DType::kQ4_1>());
+  put(DType::kQ5_0, quant_kernel<DType::kQ5_0>());
+  put(DType::kQ5_1, quant_kernel<DType::kQ5_1>());
+  put(DType::kQ4_K, quant_kernel<DType::kQ4_K>());
+  put(DType::kQ5_K, quant_kernel<DType::kQ5_K>());
+  put(DType::kQ6_K, quant_kernel<DType::kQ6_K>());
+  return table;
+}
+
+}  // namespace kvasir::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "backend/cpu/targets.h"
+
+namespace kvasir::cpu {
+
+MatmulKernels quant_kernels(Isa isa) {
+  if (isa == Isa::kAvx512Dot && has_int8_dots()) return N_AVX3_DL::quant_table();
+  KVASIR_CHOOSE(isa, quant_table);
+}
+
+}  // namespace kvasir::cpu
+#endif
