@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mmap_file.h"
+#include "model/gguf_config.h"
 #include "model/json_reader.h"
 
 namespace kvasir {
@@ -287,6 +288,7 @@ ModelConfig parse_config(std::string_view json, const std::string& where) {
 }
 
 ModelConfig load_config(const std::filesystem::path& path) {
+  if (const auto gguf = find_gguf(path)) return gguf_config(GgufModel(*gguf));
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::filesystem::path file = folder ? path / "config.json" : path;

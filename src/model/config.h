@@ -1,4 +1,4 @@
-// A model's shape and constants: what config.json says, checked, in plain data.
+// A model's shape and constants: what config.json or a GGUF file says, checked, in plain data.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ Architecture parse_architecture(std::string_view model_type,
 
 // How positions become angles. Frequencies are 1 / theta^(2i/dim), changed by the scaling.
 struct RopeConfig {
-  enum class Scaling : std::uint8_t { kNone, kLinear, kLlama3, kOther };
+  enum class Scaling : std::uint8_t { kNone, kLinear, kLlama3, kFactors, kOther };
   Scaling scaling = Scaling::kNone;
   double theta = 10000.0;
   double factor = 1.0;
   double low_freq_factor = 1.0;          // llama3
   double high_freq_factor = 4.0;         // llama3
   std::int64_t original_context = 8192;  // llama3
+  std::vector<float> factors;            // kFactors: [head_dim / 2], what each frequency is divided by
   double rotated = 1.0;                  // the share of head_dim that is rotated (partial_rotary_factor)
   std::string other;                     // kOther: the type's name, such as "yarn"; known, but not computed here
 };
@@ -68,8 +69,8 @@ struct ShapeLimits {
 };
 
 // Reads and checks config.json (a path to the file, or to the folder that holds it; generation_config.json
-// beside it adds end tokens). Throws Error on anything missing, of the wrong type, out of range or not
-// supported.
+// beside it adds end tokens), or the metadata of a GGUF model (see find_gguf). Throws Error on anything missing, of
+// the wrong type, out of range or not supported.
 ModelConfig load_config(const std::filesystem::path& path);
 
 // The same from text: what the fuzzer drives. `where` names the source in errors.

@@ -16,18 +16,21 @@
 namespace kvasir {
 namespace {
 
+// Matrices one below the other, used as one. Neighbours of one type are one Weight; quantized files mix types.
+using Stack = std::vector<std::unique_ptr<Weight>>;
+
 // One transformer layer's weights. q, k and v are one matrix, and so are gate and up: fewer, larger products.
 struct Layer {
-  Buffer attention_norm;            // [hidden]
-  std::unique_ptr<Weight> qkv;      // [(heads + 2 kv_heads) * head_dim][hidden]
-  Buffer qkv_bias;                  // [(heads + 2 kv_heads) * head_dim], or none
-  std::unique_ptr<Weight> out;      // [hidden][heads * head_dim]
-  Buffer out_bias;                  // [hidden], or none
-  Buffer ffn_norm;                  // [hidden]
-  std::unique_ptr<Weight> gate_up;  // [2 ffn][hidden]
-  Buffer gate_up_bias;              // [2 ffn], or none
-  std::unique_ptr<Weight> down;     // [hidden][ffn]
-  Buffer down_bias;                 // [hidden], or none
+  Buffer attention_norm;         // [hidden]
+  Stack qkv;                     // [(heads + 2 kv_heads) * head_dim][hidden]
+  Buffer qkv_bias;               // [(heads + 2 kv_heads) * head_dim], or none
+  std::unique_ptr<Weight> out;   // [hidden][heads * head_dim]
+  Buffer out_bias;               // [hidden], or none
+  Buffer ffn_norm;               // [hidden]
+  Stack gate_up;                 // [2 ffn][hidden]
+  Buffer gate_up_bias;           // [2 ffn], or none
+  std::unique_ptr<Weight> down;  // [hidden][ffn]
+  Buffer down_bias;              // [hidden], or none
 };
 
 // A step's activations, for up to max_rows rows; allocated once.
@@ -70,9 +73,10 @@ class Llama final : public Model {
   std::vector<std::span<const std::byte>> weight_memory() const override {
     std::vector<std::span<const std::byte>> out{(head_ ? *head_ : *embedding_).memory()};
     for (const Layer& layer : layers_) {
-      for (const Weight* weight : {layer.qkv.get(), layer.out.get(), layer.gate_up.get(), layer.down.get()}) {
-        out.push_back(weight->memory());
+      for (const Stack* stack : {&layer.qkv, &layer.gate_up}) {
+        for (const auto& weight : *stack) out.push_back(weight->memory());
       }
+      for (const Weight* weight : {layer.out.get(), layer.down.get()}) out.push_back(weight->memory());
     }
     return out;
   }
@@ -104,7 +108,7 @@ class Llama final : public Model {
     const Matrix branch = matrix(space_.branch, rows, config_.hidden);
 
     backend_.rms_norm(x, layer.attention_norm.as<float>(), eps(), normed);
-    backend_.matmul(*layer.qkv, normed, layer.qkv_bias.as<float>(), qkv);
+    matmul(layer.qkv, normed, layer.qkv_bias.as<float>(), qkv);
     backend_.rope(q, config_.heads, angles);
     backend_.rope(k, config_.kv_heads, angles);
     backend_.kv_write(k, v, view, sequences);
@@ -122,10 +126,18 @@ class Llama final : public Model {
     const Matrix branch = matrix(space_.branch, x.rows, config_.hidden);
 
     backend_.rms_norm(x, layer.ffn_norm.as<float>(), eps(), normed);
-    backend_.matmul(*layer.gate_up, normed, layer.gate_up_bias.as<float>(), gate_up);
+    matmul(layer.gate_up, normed, layer.gate_up_bias.as<float>(), gate_up);
     backend_.swiglu(gate, gate_up.columns(config_.ffn, config_.ffn), gate);
     backend_.matmul(*layer.down, gate, layer.down_bias.as<float>(), branch);
     backend_.add(x, branch);
+  }
+
+  void matmul(const Stack& stack, Matrix x, const float* bias, Matrix out) {
+    int first = 0;
+    for (const auto& weight : stack) {
+      backend_.matmul(*weight, x, bias != nullptr ? bias + first : nullptr, out.columns(first, weight->outputs()));
+      first += weight->outputs();
+    }
   }
 
   Matrix logits(const Batch& batch, Matrix x) {
@@ -171,13 +183,13 @@ class Llama final : public Model {
     const std::string mlp = at + "mlp.";
     Layer layer;
     layer.attention_norm = load_vectors(weights, {weights.vector(at + "input_layernorm.weight", hidden)});
-    layer.qkv = load(weights, {weights.matrix(attention + "q_proj.weight", q_width(), hidden),
-                               weights.matrix(attention + "k_proj.weight", kv_width(), hidden),
-                               weights.matrix(attention + "v_proj.weight", kv_width(), hidden)});
+    layer.qkv = load_stack(weights, {weights.matrix(attention + "q_proj.weight", q_width(), hidden),
+                                     weights.matrix(attention + "k_proj.weight", kv_width(), hidden),
+                                     weights.matrix(attention + "v_proj.weight", kv_width(), hidden)});
     layer.out = load(weights, {weights.matrix(attention + "o_proj.weight", hidden, q_width())});
     layer.ffn_norm = load_vectors(weights, {weights.vector(at + "post_attention_layernorm.weight", hidden)});
-    layer.gate_up = load(weights, {weights.matrix(mlp + "gate_proj.weight", config_.ffn, hidden),
-                                   weights.matrix(mlp + "up_proj.weight", config_.ffn, hidden)});
+    layer.gate_up = load_stack(weights, {weights.matrix(mlp + "gate_proj.weight", config_.ffn, hidden),
+                                         weights.matrix(mlp + "up_proj.weight", config_.ffn, hidden)});
     layer.down = load(weights, {weights.matrix(mlp + "down_proj.weight", hidden, config_.ffn)});
     if (config_.attention_bias) {
       layer.qkv_bias = load_vectors(weights, {weights.vector(attention + "q_proj.bias", q_width()),
@@ -191,6 +203,16 @@ class Llama final : public Model {
       layer.down_bias = load_vectors(weights, {weights.vector(mlp + "down_proj.bias", hidden)});
     }
     return layer;
+  }
+
+  Stack load_stack(const Weights& weights, const std::vector<HostWeight>& stacked) {
+    Stack loaded;
+    for (auto begin = stacked.begin(); begin != stacked.end();) {
+      const auto end = std::find_if(begin, stacked.end(), [&](const auto& one) { return one.dtype != begin->dtype; });
+      loaded.push_back(load(weights, {begin, end}));
+      begin = end;
+    }
+    return loaded;
   }
 
   std::unique_ptr<Weight> load(const Weights& weights, const std::vector<HostWeight>& stacked) {

@@ -6,13 +6,14 @@
 
 namespace kvasir {
 
-std::unique_ptr<Model> load_model(const std::filesystem::path& folder, Backend& backend, const LoadOptions& options) {
-  if (!std::filesystem::is_directory(folder)) {
-    fail_input("no such model folder", folder.string(), "give a folder with config.json and model.safetensors");
+std::unique_ptr<Model> load_model(const std::filesystem::path& path, Backend& backend, const LoadOptions& options) {
+  if (!std::filesystem::exists(path)) {
+    fail_input("there is no such model", path.string(),
+               "give a folder with config.json and model.safetensors, or a .gguf file");
   }
-  const ModelConfig config = load_config(folder);
-  check_runnable(config, (folder / "config.json").string());
-  return make_llama(config, Weights(folder), backend, options);
+  const ModelConfig config = load_config(path);
+  check_runnable(config, path.string());
+  return make_llama(config, Weights(path), backend, options);
 }
 
 }  // namespace kvasir

@@ -37,7 +37,7 @@ struct LoadOptions {
   std::function<void(int done, int all)> progress;  // layers loaded; may be empty
 };
 
-// Loads a Hugging Face folder. The backend outlives the model. Throws Error.
-std::unique_ptr<Model> load_model(const std::filesystem::path& folder, Backend& backend, const LoadOptions& options);
+// Loads a Hugging Face folder or a GGUF file. The backend outlives the model. Throws Error.
+std::unique_ptr<Model> load_model(const std::filesystem::path& path, Backend& backend, const LoadOptions& options);
 
 }  // namespace kvasir

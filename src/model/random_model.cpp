@@ -127,7 +127,8 @@ void write_random_model(const ModelConfig& config, const std::filesystem::path& 
   const std::vector<Tensor> tensors = tensors_of(config);
   const std::string header = header_of(tensors, config.dtype);
   std::uint64_t all = 0;
-  for (const Tensor& tensor : tensors) all += static_cast<std::uint64_t>(tensor.elements()) * block_bytes(config.dtype);
+  for (const Tensor& tensor : tensors)
+    all += static_cast<std::uint64_t>(tensor.elements()) * block_bytes(config.dtype);
 
   std::filesystem::create_directories(folder);
   const std::filesystem::path path = folder / "model.safetensors";

@@ -34,6 +34,9 @@ std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim) {
       case RopeConfig::Scaling::kLlama3:
         out.push_back(llama3(rope, frequency));
         break;
+      case RopeConfig::Scaling::kFactors:
+        out.push_back(frequency / static_cast<double>(rope.factors[static_cast<size_t>(i)]));
+        break;
       case RopeConfig::Scaling::kOther:
         CHECK(false);  // check_runnable refused it
     }

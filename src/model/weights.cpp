@@ -3,34 +3,71 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
+#include "model/gguf_config.h"
+#include "model/gguf_names.h"
 #include "model/json_reader.h"
+#include "model/safetensors.h"
 
 namespace kvasir {
 namespace {
 
-constexpr const char* kFix = "check that config.json and the weights belong together";
+constexpr const char* kFix = "check that the config and the weights belong together";
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
+std::optional<DType> safetensors_type(std::string_view name) {
+  if (name == "F32") return DType::kF32;
+  if (name == "F16") return DType::kF16;
+  if (name == "BF16") return DType::kBF16;
+  return std::nullopt;
+}
+
 }  // namespace
 
-Weights::Weights(const std::filesystem::path& folder) : folder_(folder) {
-  const std::filesystem::path single = folder / "model.safetensors";
-  const std::filesystem::path index = folder / "model.safetensors.index.json";
-  if (std::filesystem::exists(index)) {
-    open_shards(index);
+Weights::Weights(const std::filesystem::path& path) : where_(path.string()) {
+  const std::filesystem::path single = path / "model.safetensors";
+  const std::filesystem::path index = path / "model.safetensors.index.json";
+  if (const auto gguf = find_gguf(path)) {
+    open_gguf(*gguf);
+  } else if (std::filesystem::exists(index)) {
+    open_shards(path, index);
   } else if (std::filesystem::exists(single)) {
-    files_.emplace_back(single);
+    open_safetensors(single);
   } else {
-    fail_input("the folder has neither model.safetensors nor model.safetensors.index.json", folder.string(),
-               "give a folder with a Hugging Face model in safetensors format");
+    fail_input("the folder has neither model.safetensors nor model.safetensors.index.json nor a .gguf file", where_,
+               "give a folder with a Hugging Face model in safetensors format, or a .gguf file");
   }
 }
 
-void Weights::open_shards(const std::filesystem::path& index) {
+void Weights::open_safetensors(const std::filesystem::path& path) {
+  SafetensorsFile stored(path);
+  File& file = files_.emplace_back(File{std::move(stored.file), {}});
+  for (auto& [name, tensor] : stored.tensors) {
+    const std::optional<DType> dtype = safetensors_type(tensor.dtype);
+    file.tensors.emplace(name, Tensor{std::move(tensor.dtype), dtype, std::move(tensor.shape), tensor.bytes});
+  }
+}
+
+void Weights::open_gguf(const std::filesystem::path& path) {
+  GgufModel model(path);
+  const ModelConfig config = gguf_config(model);
+  gguf_ = true;
+  if (config.architecture == Architecture::kLlama) head_dim_ = config.head_dim;
+  for (GgufFile& stored : std::move(model).take_files()) {
+    File& file = files_.emplace_back(File{std::move(stored.file), {}});
+    for (auto& [name, tensor] : stored.content.tensors) {
+      file.tensors.emplace(name,
+                           Tensor{gguf_type_name(tensor.type), tensor.dtype, std::move(tensor.shape), tensor.bytes});
+    }
+  }
+}
+
+void Weights::open_shards(const std::filesystem::path& folder, const std::filesystem::path& index) {
   const MmapFile file(index);
   const JsonDocument document(file.text(), index.string());
   const auto map = document.root().object("weight_map");
@@ -46,47 +83,64 @@ void Weights::open_shards(const std::filesystem::path& index) {
     names.emplace(name);
   }
   if (names.empty()) map->fail("weight_map names no file");
-  for (const std::string& name : names) files_.emplace_back(folder_ / name);
+  for (const std::string& name : names) open_safetensors(folder / name);
 }
 
-const StoredTensor* Weights::find(std::string_view name) const {
-  for (const SafetensorsFile& file : files_) {
-    const auto found = file.tensors.find(name);
+const Weights::Tensor* Weights::find(std::string_view name) const {
+  const std::string stored = gguf_ ? gguf_name_of(name) : std::string(name);
+  for (const File& file : files_) {
+    const auto found = file.tensors.find(stored);
     if (found != file.tensors.end()) return &found->second;
   }
   return nullptr;
 }
 
 HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
-  const StoredTensor* tensor = find(name);
-  if (tensor == nullptr) fail_input(fmt::format("tensor '{}' is missing", name), folder_.string(), kFix);
+  const Tensor* tensor = find(name);
+  if (tensor == nullptr) fail_input(fmt::format("tensor '{}' is missing", name), where_, kFix);
   std::vector<std::int64_t> expected{rows, cols};
   if (tensor->shape.size() == 1 && rows == 1) expected = {cols};
   if (tensor->shape != expected) {
     fail_input(fmt::format("tensor '{}' is {}, and the config calls for {}", name, shape_text(tensor->shape),
                            shape_text(expected)),
-               folder_.string(), kFix);
+               where_, kFix);
   }
-  HostWeight weight{tensor->bytes, DType::kF32, rows, cols};
-  if (tensor->dtype == "BF16") {
-    weight.dtype = DType::kBF16;
-  } else if (tensor->dtype == "F16") {
-    weight.dtype = DType::kF16;
-  } else if (tensor->dtype != "F32") {
-    fail_input(fmt::format("tensor '{}' has type {}", name, tensor->dtype), folder_.string(),
-               "weights can be F32, F16 or BF16: convert the model to one of them");
+  if (!tensor->dtype) {
+    fail_input(fmt::format("tensor '{}' has type {}", name, tensor->type), where_,
+               "this type is not computed: convert the model to another, such as F32, F16, BF16 or q8_0");
   }
-  return weight;
+  return {in_our_order(*tensor, name), *tensor->dtype, rows, cols};
+}
+
+// Of q and k in a llama file of GGUF: the rows (of a bias: the numbers) go back to where Hugging Face has them. Whole
+// rows move, so their type does not matter.
+std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, std::string_view name) const {
+  if (head_dim_ == 0 || rotated_rows(name) == RotatedRows::kNone) return tensor.bytes;
+  const auto rows = static_cast<int>(tensor.shape[0]);
+  const bool bias = tensor.shape.size() == 1;
+  if (rows % head_dim_ != 0 || (bias && is_quantized(*tensor.dtype))) {
+    fail_input(fmt::format("tensor '{}' is {} of type {}, which has no whole heads", name, shape_text(tensor.shape),
+                           tensor.type),
+               where_, kFix);
+  }
+  const size_t row = row_bytes(*tensor.dtype, bias ? 1 : tensor.shape[1]);
+  std::vector<std::byte>& out = moved_.emplace_back(tensor.bytes.size());
+  const RowOrder order{head_dim_};
+  for (int r = 0; r < rows; ++r) {
+    std::memcpy(out.data() + static_cast<size_t>(r) * row,
+                tensor.bytes.data() + static_cast<size_t>(order.gguf_row(r)) * row, row);
+  }
+  return out;
 }
 
 Key256 Weights::fingerprint() const {
   Key256 sum;
-  for (const SafetensorsFile& file : files_) {
+  for (const File& file : files_) {
     for (const auto& [name, tensor] : file.tensors) {
       const std::string shape = shape_text(tensor.shape);
       const std::array<std::uint8_t, 16> content = content_hash(tensor.bytes);
       const std::array<std::string_view, 4> parts{
-          name, tensor.dtype, shape, std::string_view(reinterpret_cast<const char*>(content.data()), content.size())};
+          name, tensor.type, shape, std::string_view(reinterpret_cast<const char*>(content.data()), content.size())};
       sum = keyed_hash(sum, parts);
     }
   }
@@ -94,16 +148,17 @@ Key256 Weights::fingerprint() const {
 }
 
 void Weights::done_with(const HostWeight& weight) const {
-  for (const SafetensorsFile& file : files_) {
-    const auto all = file.file.bytes();
+  if (moved_.remove_if([&](const auto& copy) { return copy.data() == weight.bytes.data(); }) > 0) return;
+  for (const File& file : files_) {
+    const auto all = file.mapped.bytes();
     if (weight.bytes.data() >= all.data() && weight.bytes.data() < all.data() + all.size())
-      file.file.done_with(weight.bytes);
+      file.mapped.done_with(weight.bytes);
   }
 }
 
 std::uint64_t Weights::bytes() const {
   std::uint64_t sum = 0;
-  for (const SafetensorsFile& file : files_) {
+  for (const File& file : files_) {
     for (const auto& [name, tensor] : file.tensors) sum += tensor.bytes.size();
   }
   return sum;

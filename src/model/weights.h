@@ -1,40 +1,63 @@
-// A model's tensors by name, from one file or many, each checked against the shape the config calls for.
+// A model's tensors by Hugging Face's names, from one file or many, safetensors or GGUF, each checked against the
+// shape the config calls for.
 #pragma once
 
 #include <filesystem>
+#include <list>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backend/tensor.h"
 #include "base/hash.h"
-#include "model/safetensors.h"
+#include "base/mmap_file.h"
 
 namespace kvasir {
 
 class Weights {
  public:
-  // Opens model.safetensors, or the shards that model.safetensors.index.json lists. Throws Error.
-  explicit Weights(const std::filesystem::path& folder);
+  // Opens model.safetensors, the shards that model.safetensors.index.json lists, or GGUF (see find_gguf). Throws
+  // Error.
+  explicit Weights(const std::filesystem::path& path);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  // [rows][cols]; a vector is one row. Throws Error when it is missing, has another shape, or a type we do not
-  // compute.
+  // [rows][cols]; a vector is one row. Rows are in Hugging Face's order, whatever the file's. Valid until
+  // done_with. Throws Error when it is missing, has another shape, or a type we do not compute.
   HostWeight matrix(std::string_view name, int rows, int cols) const;
   HostWeight vector(std::string_view name, int size) const { return matrix(name, 1, size); }
 
   // What the weights are, to the last bit: part of every cached block's name. Reads all bytes once.
   Key256 fingerprint() const;
-  // The pages of this weight may be dropped: it has been packed.
+  // The pages or the copy of this weight may be dropped: it has been packed.
   void done_with(const HostWeight& weight) const;
   std::uint64_t bytes() const;
 
  private:
-  const StoredTensor* find(std::string_view name) const;
-  void open_shards(const std::filesystem::path& index);
+  struct Tensor {
+    std::string type;                  // as the file spells it
+    std::optional<DType> dtype;        // none: not a type of weights
+    std::vector<std::int64_t> shape;   // row-major
+    std::span<const std::byte> bytes;  // inside the file
+  };
+  struct File {
+    MmapFile mapped;
+    std::map<std::string, Tensor, std::less<>> tensors;  // by the names the file has
+  };
 
-  std::filesystem::path folder_;
-  std::vector<SafetensorsFile> files_;
+  const Tensor* find(std::string_view name) const;
+  void open_safetensors(const std::filesystem::path& path);
+  void open_shards(const std::filesystem::path& folder, const std::filesystem::path& index);
+  void open_gguf(const std::filesystem::path& path);
+  std::span<const std::byte> in_our_order(const Tensor& tensor, std::string_view name) const;
+
+  std::string where_;
+  std::vector<File> files_;
+  bool gguf_ = false;
+  int head_dim_ = 0;  // of rows of q and k that are in GGUF's order; 0: they are in ours
+  // Copies of weights whose rows had to be moved; one lives from matrix() to done_with().
+  mutable std::list<std::vector<std::byte>> moved_;
 };
 
 }  // namespace kvasir

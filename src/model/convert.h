@@ -1,0 +1,27 @@
+// From a Hugging Face folder to one GGUF file, as llama.cpp and others read it too.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/config.h"
+#include "model/gguf_writer.h"
+
+namespace kvasir {
+
+struct ConvertOptions {
+  DType weights = DType::kF16;  // one that can_encode()
+  GgufWriteOptions write;
+};
+
+// The type that a tensor of that many columns gets when `wanted` was asked for. Vectors stay f32. With q4_k the two
+// tables, the embedding and the head, become q6_k. Rows that are not whole blocks become q8_0, or else f16.
+DType converted_type(DType wanted, std::string_view hugging_face_name, int rows, int cols);
+
+// Throws Error when the folder does not hold a llama model that the engine runs, or a number does not fit the type.
+// `tokenizer`: the tokenizer.* keys, which this does not know how to make.
+void convert_to_gguf(const std::filesystem::path& folder, const std::filesystem::path& out,
+                     std::vector<GgufOutKey> tokenizer, const ConvertOptions& options);
+
+}  // namespace kvasir
