@@ -104,7 +104,9 @@ void Bench::count_work(BenchResult& result) const {
   double kv = 0;
   for (const KvGroup& group : kv_groups(c, config_.k_format, config_.v_format))
     kv += static_cast<double>(bytes_per_token(group));
-  result.bytes_per_token = (layers + table) * static_cast<double>(block_bytes(c.dtype)) + kv * context;
+  double weights = 0;  // as they lie in memory: a file may mix types
+  for (const auto memory : model_.weight_memory()) weights += static_cast<double>(memory.size());
+  result.bytes_per_token = weights + kv * context;
 }
 
 }  // namespace kvasir

@@ -39,7 +39,9 @@ std::string shipped_names() {
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
   const std::string model = "Model";
-  command.add_option("-m,--model", options.model, "A Hugging Face folder, or a shipped model: " + shipped_names())
+  command
+      .add_option("-m,--model", options.model,
+                  "A Hugging Face folder, a .gguf file, or a shipped model: " + shipped_names())
       ->group(model);
   command.add_option("--device", options.device, "cpu, or ref: plain loops, the oracle")
       ->capture_default_str()
@@ -90,7 +92,7 @@ std::filesystem::path find_model(const std::string& name) {
     if (wanted.find('/') == std::string::npos && is_model(folder / wanted)) return folder / wanted;
   }
   fail_usage(fmt::format("there is no model '{}'", wanted), "--model",
-             "give a folder, or one of: " + shipped_names());
+             "give a folder, a .gguf file, or one of: " + shipped_names());
 }
 
 LlmOptions llm_options(const ModelOptions& options) {

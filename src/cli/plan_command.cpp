@@ -18,10 +18,10 @@ namespace kvasir {
 namespace {
 
 DType parse_weights_dtype(const std::string& name) {
-  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
-    if (name_of(type) == name) return type;
-  }
-  fail_usage(fmt::format("'{}' is not a type of weights", name), "--weights-dtype", "use f32, f16 or bf16");
+  if (const auto type = weight_type_named(name)) return *type;
+  std::string known;
+  for (const WeightType& type : kWeightTypes) known += fmt::format("{}{}", known.empty() ? "" : ", ", type.name);
+  fail_usage(fmt::format("'{}' is not a type of weights", name), "--weights-dtype", "use one of " + known);
 }
 
 std::string count(std::int64_t number) { return format_count(static_cast<std::uint64_t>(number)); }
@@ -140,7 +140,10 @@ PlanReport make_plan_report(const PlanOptions& options) {
   const ModelConfig& config = report.model.config;
   report.kv_format = parse_kv_format(options.kv_dtype);
   report.weights_dtype = options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);
-  report.input.weights_bytes = parameter_count(config) * block_bytes(report.weights_dtype);
+  report.input.weights_bytes =
+      report.model.weight_bytes && options.weights_dtype.empty()
+          ? *report.model.weight_bytes
+          : row_bytes(report.weights_dtype, static_cast<std::int64_t>(parameter_count(config)));
   report.input.groups = kv_groups(config, report.kv_format, report.kv_format);
   report.input.context = options.context > 0 ? options.context : config.context;
   report.input.users = options.users;
@@ -214,14 +217,17 @@ void add_plan_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("plan", "Say what a model and its cache will take, and whether it fits");
   const auto options = std::make_shared<PlanOptions>();
   const auto json = std::make_shared<bool>(false);
-  command->add_option("-m,--model", options->model, "A model's folder, its config.json, or a known name")->required();
+  command
+      ->add_option("-m,--model", options->model, "A model's folder, its config.json, a .gguf file, or a known name")
+      ->required();
   command->add_option("-c,--ctx-size", options->context, "Tokens of one sequence; default: the model's context")
       ->check(CLI::Range(std::int64_t{1}, kLongestContext));
   command->add_option("-u,--users", options->users, "Sequences at a time")
       ->check(CLI::Range(std::int64_t{1}, kMostUsers))
       ->capture_default_str();
   command->add_option("--kv-dtype", options->kv_dtype, "Format of cached K and V")->capture_default_str();
-  command->add_option("--weights-dtype", options->weights_dtype, "f32, f16 or bf16; default: as the config says");
+  command->add_option("--weights-dtype", options->weights_dtype,
+                      "f32, f16, bf16, q8_0, q4_k, …; default: as the model has them");
   auto* memory = command->add_option("--memory", options->memory, "Memory to fit into, such as 24GB or 80GiB");
   command->add_option("--gpu", options->gpu, "A GPU whose memory to fit into, such as h100")->excludes(memory);
   command->add_option("--reserve", options->reserve,

@@ -122,7 +122,7 @@ std::string model_name(const ServeOptions& options) {
   if (!options.alias.empty()) return options.alias;
   std::filesystem::path folder = std::filesystem::absolute(find_model(options.model.model)).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
-  return folder.filename().string();
+  return (folder.extension() == ".gguf" ? folder.stem() : folder.filename()).string();
 }
 
 std::string url_of(const HttpServer& server, const std::string& host) {

@@ -32,7 +32,7 @@ void synth(const SynthOptions& options) {
   write_random_model(config, options.out, random);
   const std::uint64_t parameters = parameter_count(config);
   fmt::print("{}: {} parameters, {}\n", options.out, format_count(parameters),
-             format_bytes(parameters * block_bytes(config.dtype)));
+             format_bytes(row_bytes(config.dtype, static_cast<std::int64_t>(parameters))));
 }
 
 }  // namespace

@@ -92,6 +92,14 @@ const GgufTensor* GgufModel::find(std::string_view tensor) const {
   return nullptr;
 }
 
+std::uint64_t GgufModel::tensor_bytes() const {
+  std::uint64_t sum = 0;
+  for (const GgufFile& file : files_) {
+    for (const auto& [name, tensor] : file.content.tensors) sum += tensor.bytes.size();
+  }
+  return sum;
+}
+
 void GgufModel::fail(std::string what) const {
   fail_input(std::move(what), where_, "check the file, or download it again");
 }

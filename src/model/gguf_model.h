@@ -26,6 +26,7 @@ class GgufModel {
   const std::vector<GgufFile>& files() const { return files_; }
   std::vector<GgufFile> take_files() && { return std::move(files_); }
   const GgufTensor* find(std::string_view tensor) const;
+  std::uint64_t tensor_bytes() const;  // of all tensors of types we know
 
   [[noreturn]] void fail(std::string what) const;
 

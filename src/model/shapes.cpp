@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/gguf_config.h"
 
 namespace kvasir {
 namespace {
@@ -306,7 +307,7 @@ const std::vector<NamedShape>& known_shapes() {
   static const std::vector<NamedShape> shapes = [] {
     std::vector<NamedShape> all;
     all.reserve(kRows.size());
-    for (const Row& row : kRows) all.push_back({std::string(row.name), config_of(row)});
+    for (const Row& row : kRows) all.push_back({std::string(row.name), config_of(row), {}});
     return all;
   }();
   return shapes;
@@ -323,11 +324,17 @@ NamedShape resolve_shape(std::string_view folder_or_file_or_name) {
   if (text.find('\0') != std::string::npos || text.empty()) fail_usage("no model is named", "-m");
   std::error_code ignored;
   const std::filesystem::path path(text);
-  if (std::filesystem::exists(path, ignored)) return {text, load_config(path)};
+  if (std::filesystem::exists(path, ignored)) {
+    if (const auto gguf = find_gguf(path)) {
+      const GgufModel model(*gguf);
+      return {text, gguf_config(model), model.tensor_bytes()};
+    }
+    return {text, load_config(path), {}};
+  }
   if (text[0] == '/' || text[0] == '.' || text[0] == '~') {
     fail_input("there is no such file or folder", text, "check the path");
   }
-  if (text.find('=') != std::string::npos) return {text, parse_list(text)};
+  if (text.find('=') != std::string::npos) return {text, parse_list(text), {}};
   return find_shape(text);
 }
 

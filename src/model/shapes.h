@@ -1,6 +1,8 @@
 // Shapes of well-known models, so that a plan or a synthetic model needs no download.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +14,8 @@ namespace kvasir {
 struct NamedShape {
   std::string name;  // as we print it: "llama-3.1-8b"
   ModelConfig config;
+  std::optional<std::uint64_t>
+      weight_bytes;  // of a GGUF file's tensors, in their own types; none: as the config says
 };
 
 const std::vector<NamedShape>& known_shapes();
@@ -27,7 +31,8 @@ ModelConfig shape_named(std::string_view name);
 // to hidden / heads. Throws Error naming the key that is wrong.
 ModelConfig parse_shape(std::string_view name_or_list);
 
-// What a user may mean by a model: a folder or a config.json that exists, a list of sizes, or a known name.
+// What a user may mean by a model: a folder, a config.json or a GGUF file that exists, a list of sizes, or a known
+// name.
 NamedShape resolve_shape(std::string_view folder_or_file_or_name);
 ModelConfig resolve_config(std::string_view folder_or_file_or_name);
 

@@ -1,0 +1,334 @@
+// Models through GGUF: the same logits as from safetensors, and errors where a file contradicts itself.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "backend/cpu/isa.h"
+#include "backend/make_backend.h"
+#include "backend/quant/encode.h"
+#include "backend/weight_reader.h"
+#include "base/error.h"
+#include "model/convert.h"
+#include "model/gguf_config.h"
+#include "model/gguf_names.h"
+#include "model/random_model.h"
+#include "model/shapes.h"
+#include "support/fixtures.h"
+#include "support/forward.h"
+#include "support/random_data.h"
+
+namespace kvasir::testing {
+namespace {
+
+constexpr auto kReplace = GgufWriteOptions::Existing::kReplace;
+
+const std::vector<TokenId> kTokens{3, 14, 15, 92, 65, 35, 89, 79, 32, 38, 46, 26, 43, 38, 32, 79, 50, 28};
+
+class Folder {
+ public:
+  Folder()
+      : path_(std::filesystem::temp_directory_path() /
+              ("kvasir_gguf_" + std::to_string(::getpid()) + "_" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::vector<float> logits_of(const std::filesystem::path& model, Backend& backend) {
+  return forward(*load_model(model, backend, {64, {}}), backend, kTokens);
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class GgufGolden : public ::testing::TestWithParam<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, GgufGolden,
+                         ::testing::Values("mha", "gqa", "mqa_tied", "odd_head_dim", "narrow_head", "biases",
+                                           "rope_linear", "bf16", "f16_tied", "gqa_sharded"),
+                         [](const auto& golden) { return golden.param; });
+
+TEST_P(GgufGolden, LogitsAreThoseOfTheFolderBitForBit) {
+  const Folder folder;
+  const auto file = folder / "m.gguf";
+  const ModelConfig config = load_config(golden_dir(GetParam()));
+  std::vector<BackendOptions> backends{{"ref", 1, "auto"}, {"cpu", 2, "auto"}};
+  convert_to_gguf(golden_dir(GetParam()), file, {}, {config.dtype, {}});
+  for (const BackendOptions& options : backends) {
+    const auto backend = make_backend(options);
+    EXPECT_EQ(logits_of(file, *backend), logits_of(golden_dir(GetParam()), *backend)) << options.device;
+  }
+  // In f32 every stored number is the same, and so is what the plain loops make of it; bf16 has a product of its own.
+  if (config.dtype == DType::kBF16) return;
+  convert_to_gguf(golden_dir(GetParam()), file, {}, {DType::kF32, {kReplace, 2, {}}});
+  const auto ref = make_backend({"ref", 1, "auto"});
+  EXPECT_EQ(logits_of(file, *ref), logits_of(golden_dir(GetParam()), *ref));
+}
+
+TEST_P(GgufGolden, ConfigIsThatOfTheFolder) {
+  const Folder folder;
+  convert_to_gguf(golden_dir(GetParam()), folder / "m.gguf", {}, {DType::kF16, {}});
+  const ModelConfig want = load_config(golden_dir(GetParam()));
+  const ModelConfig got = load_config(folder / "m.gguf");
+  EXPECT_EQ(got.layers, want.layers);
+  EXPECT_EQ(got.hidden, want.hidden);
+  EXPECT_EQ(got.ffn, want.ffn);
+  EXPECT_EQ(got.heads, want.heads);
+  EXPECT_EQ(got.kv_heads, want.kv_heads);
+  EXPECT_EQ(got.head_dim, want.head_dim);
+  EXPECT_EQ(got.vocab, want.vocab);
+  EXPECT_EQ(got.context, want.context);
+  EXPECT_EQ(got.tied_embeddings, want.tied_embeddings);
+  EXPECT_EQ(got.attention_bias, want.attention_bias);
+  EXPECT_EQ(got.mlp_bias, want.mlp_bias);
+  EXPECT_EQ(got.dtype, DType::kF16);
+  EXPECT_EQ(static_cast<float>(got.norm_eps), static_cast<float>(want.norm_eps));
+  EXPECT_EQ(got.rope.theta, want.rope.theta);
+  EXPECT_EQ(got.rope.scaling, want.rope.scaling);
+  EXPECT_EQ(parameter_count(got), parameter_count(want));
+}
+
+TEST(GgufModel, Llama3RopeComesAsFactors) {
+  const Folder folder;
+  convert_to_gguf(golden_dir("rope_llama3"), folder / "m.gguf", {}, {DType::kF32, {}});
+  EXPECT_EQ(load_config(folder / "m.gguf").rope.scaling, RopeConfig::Scaling::kFactors);
+  const auto backend = make_backend({"ref", 1, "auto"});
+  const std::vector<float> want = logits_of(golden_dir("rope_llama3"), *backend);
+  const std::vector<float> got = logits_of(folder / "m.gguf", *backend);
+  EXPECT_LT(relative_error(got, want), 1e-6);  // a factor is rounded to float32
+  // That they matter at all: the same file without them is another model.
+  ModelConfig plain = load_config(folder / "m.gguf");
+  plain.rope.scaling = RopeConfig::Scaling::kNone;
+  const auto other = make_llama(plain, Weights(folder / "m.gguf"), *backend, {64, {}});
+  EXPECT_GT(relative_error(forward(*other, *backend, kTokens), want), 1e-4);
+}
+
+TEST(GgufModel, QuantizedWeightsStayCloseToTheirOriginals) {
+  const Folder folder;
+  const ModelConfig shape = parse_shape("layers=2,hidden=256,ffn=512,heads=4,kv_heads=2,vocab=128,tied=0,dtype=f32");
+  write_random_model(shape, folder / "hf", {});
+  const auto backend = make_backend({"ref", 1, "auto"});
+  const std::vector<float> want = logits_of(folder / "hf", *backend);
+  double before = 1;
+  struct Case {
+    DType type;
+    double at_most;
+  };
+  for (const Case& one : {Case{DType::kQ4_0, 0.3}, Case{DType::kQ4_K, 0.2}, Case{DType::kQ6_K, 0.05},
+                          Case{DType::kQ8_0, 0.02}, Case{DType::kF16, 0.002}}) {
+    convert_to_gguf(folder / "hf", folder / "m.gguf", {}, {one.type, {kReplace, 2, {}}});
+    EXPECT_EQ(load_config(folder / "m.gguf").dtype, one.type);
+    const double error = relative_error(logits_of(folder / "m.gguf", *backend), want);
+    EXPECT_LT(error, one.at_most) << name_of(one.type);
+    EXPECT_LT(error, before) << name_of(one.type);  // each type is better than the one before
+    before = error;
+  }
+}
+
+TEST(GgufModel, TypesFallBackWhereRowsAreNotWholeBlocks) {
+  EXPECT_EQ(converted_type(DType::kQ4_K, "model.layers.0.mlp.up_proj.weight", 8, 512), DType::kQ4_K);
+  EXPECT_EQ(converted_type(DType::kQ4_K, "model.layers.0.mlp.up_proj.weight", 8, 96), DType::kQ8_0);
+  EXPECT_EQ(converted_type(DType::kQ4_K, "model.layers.0.mlp.up_proj.weight", 8, 50), DType::kF16);
+  EXPECT_EQ(converted_type(DType::kQ4_K, "lm_head.weight", 8, 512), DType::kQ6_K);
+  EXPECT_EQ(converted_type(DType::kQ4_K, "model.embed_tokens.weight", 8, 512), DType::kQ6_K);
+  EXPECT_EQ(converted_type(DType::kQ4_0, "lm_head.weight", 8, 512), DType::kQ4_0);
+  EXPECT_EQ(converted_type(DType::kQ8_0, "model.norm.weight", 1, 512), DType::kF32);
+}
+
+TEST(GgufNames, RowsGoThereAndBack) {
+  EXPECT_EQ(gguf_name_of("model.layers.12.self_attn.k_proj.bias"), "blk.12.attn_k.bias");
+  EXPECT_EQ(gguf_name_of("lm_head.weight"), "output.weight");
+  EXPECT_EQ(gguf_name_of("model.layers.0.nothing.weight"), "");
+  EXPECT_EQ(gguf_name_of("model.layers.0"), "");
+  const RowOrder order{6};  // a head's rows 0 1 2 | 3 4 5 lie as 0 3 1 4 2 5
+  const std::vector<int> second_head{6, 9, 7, 10, 8, 11};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(order.hugging_face_row(6 + i), second_head[static_cast<size_t>(i)]);
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(order.gguf_row(order.hugging_face_row(i)), i);
+}
+
+// --- files that others write --------------------------------------------------------------------------------------
+
+// What a converted file holds, to be written again with changes.
+struct Copy {
+  explicit Copy(const std::filesystem::path& path) : model(path) {
+    for (const auto& [key, value] : model.files().front().content.metadata) {
+      if (const auto* number = std::get_if<std::uint64_t>(&value)) set(key, static_cast<std::uint32_t>(*number));
+      if (const auto* number = std::get_if<double>(&value)) set(key, static_cast<float>(*number));
+      if (const auto* text = std::get_if<std::string_view>(&value)) set(key, std::string(*text));
+    }
+    for (const auto& [name, tensor] : model.files().front().content.tensors) add(name, tensor, *tensor.dtype);
+  }
+
+  void set(std::string_view key, GgufOutValue value) {
+    drop_key(key);
+    keys.push_back({std::string(key), std::move(value)});
+  }
+  void drop_key(std::string_view key) {
+    std::erase_if(keys, [&](const GgufOutKey& entry) { return entry.key == key; });
+  }
+  void drop_tensor(std::string_view name) {
+    std::erase_if(tensors, [&](const GgufOutTensor& tensor) { return tensor.name == name; });
+  }
+  void add(std::string_view name, const GgufTensor& tensor, DType type) {
+    drop_tensor(name);
+    const int cols = static_cast<int>(tensor.shape.back());
+    const int rows = tensor.shape.size() == 1 ? 1 : static_cast<int>(tensor.shape[0]);
+    const HostWeight from{tensor.bytes, *tensor.dtype, rows, cols};
+    tensors.push_back({std::string(name), tensor.shape, type, [from, type](std::int64_t row, std::byte* to) {
+                         std::vector<float> values(static_cast<size_t>(from.cols));
+                         read_row(from, static_cast<int>(row), values.data());
+                         encode_row(type, values.data(), from.cols, to);
+                         return true;
+                       }});
+  }
+  void retype(std::string_view name, DType type) { add(name, *model.find(name), type); }
+  void write(const std::filesystem::path& path) const { write_gguf(path, keys, tensors, {kReplace, 1, {}}); }
+
+  GgufModel model;
+  std::vector<GgufOutKey> keys;
+  std::vector<GgufOutTensor> tensors;
+};
+
+class GgufOthers : public ::testing::Test {
+ protected:
+  GgufOthers() { convert_to_gguf(golden_dir("gqa"), folder_ / "m.gguf", {}, {DType::kF32, {}}); }
+
+  std::string error_with(const std::function<void(Copy&)>& change) {
+    Copy copy(folder_ / "m.gguf");
+    change(copy);
+    copy.write(folder_ / "other.gguf");
+    return error_of([&] { load_model(folder_ / "other.gguf", *backend_, {64, {}}); });
+  }
+  void expect_error(const std::function<void(Copy&)>& change, std::string_view part) {
+    const std::string error = error_with(change);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  }
+
+  Folder folder_;
+  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 2, "auto"});
+};
+
+TEST_F(GgufOthers, MixedTypesInOneStackAreComputed) {
+  Copy copy(folder_ / "m.gguf");
+  copy.retype("blk.0.attn_v.weight", DType::kF16);
+  copy.retype("blk.1.attn_k.weight", DType::kF16);
+  copy.retype("blk.1.ffn_up.weight", DType::kF16);
+  copy.write(folder_ / "mixed.gguf");
+  const auto ref = make_backend({"ref", 1, "auto"});
+  const std::vector<float> want = logits_of(folder_ / "mixed.gguf", *ref);
+  EXPECT_LT(relative_error(logits_of(folder_ / "mixed.gguf", *backend_), want), 1e-5);
+  const double to_f32 = relative_error(want, logits_of(folder_ / "m.gguf", *ref));
+  EXPECT_GT(to_f32, 0);
+  EXPECT_LT(to_f32, 5e-3);
+}
+
+TEST_F(GgufOthers, WhatIsMissingOrWrongIsNamed) {
+  EXPECT_EQ(error_with([](Copy&) {}), "no error");
+  expect_error([](Copy& c) { c.drop_key("llama.block_count"); }, "llama.block_count is missing");
+  expect_error([](Copy& c) { c.drop_key("llama.attention.head_count"); }, "llama.attention.head_count is missing");
+  expect_error([](Copy& c) { c.set("llama.block_count", std::string("2")); }, "llama.block_count is not an integer");
+  expect_error([](Copy& c) { c.set("llama.block_count", std::uint32_t{3}); }, "'model.layers.2.");
+  expect_error([](Copy& c) { c.set("llama.embedding_length", std::uint32_t{0}); }, "outside 1..");
+  expect_error([](Copy& c) { c.set("llama.attention.head_count_kv", std::uint32_t{3}); }, "3 KV heads do not divide");
+  expect_error([](Copy& c) { c.set("llama.rope.freq_base", -1.0F); }, "must be positive");
+  expect_error([](Copy& c) { c.set("llama.rope.scaling.type", std::string("yarn")); }, "rope type 'yarn'");
+  expect_error([](Copy& c) { c.set("llama.rope.dimension_count", std::uint32_t{8}); }, "rope over the whole head");
+  expect_error([](Copy& c) { c.set("llama.expert_count", std::uint32_t{8}); }, "mixtures of experts");
+  expect_error([](Copy& c) { c.set("general.architecture", std::string("mamba")); }, "known are llama");
+  expect_error([](Copy& c) { c.set("tokenizer.ggml.eos_token_id", std::uint32_t{101}); }, "outside 0..100");
+  expect_error([](Copy& c) { c.drop_tensor("blk.1.ffn_down.weight"); }, "'model.layers.1.mlp.down_proj.weight'");
+  expect_error([](Copy& c) { c.drop_tensor("token_embd.weight"); }, "no table token_embd.weight");
+  expect_error([](Copy& c) { c.set("split.count", std::uint32_t{2}); }, "one part of several");
+}
+
+TEST_F(GgufOthers, HeadCountsMayComeOnePerLayer) {
+  EXPECT_EQ(error_with([](Copy& c) {
+              c.set("llama.attention.head_count_kv", std::vector<std::int32_t>{2, 2});
+            }),
+            "no error");
+  expect_error(
+      [](Copy& c) {
+        c.set("llama.attention.head_count_kv", std::vector<std::int32_t>{2, 1});
+      },
+      "differs between layers");
+  expect_error([](Copy& c) { c.set("llama.attention.head_count_kv", std::vector<std::int32_t>{}); }, "is empty");
+}
+
+TEST_F(GgufOthers, PartsOfASplitFileAreOneModel) {
+  Copy first(folder_ / "m.gguf");
+  Copy second(folder_ / "m.gguf");
+  first.set("split.count", std::uint32_t{2});
+  std::erase_if(first.tensors, [](const GgufOutTensor& t) { return t.name.starts_with("blk.1"); });
+  std::erase_if(second.tensors, [](const GgufOutTensor& t) { return !t.name.starts_with("blk.1"); });
+  std::filesystem::create_directory(folder_ / "parts");
+  first.write(folder_ / "parts/m-00001-of-00002.gguf");
+  EXPECT_NE(error_of([&] { GgufModel(folder_ / "parts/m-00001-of-00002.gguf"); }).find("cannot be opened"),
+            std::string::npos);
+  second.write(folder_ / "parts/m-00002-of-00002.gguf");
+  const std::vector<float> want = logits_of(folder_ / "m.gguf", *backend_);
+  EXPECT_EQ(logits_of(folder_ / "parts/m-00001-of-00002.gguf", *backend_), want);
+  EXPECT_EQ(logits_of(folder_ / "parts", *backend_), want);  // a folder with one model
+  EXPECT_NE(error_of([&] { GgufModel(folder_ / "parts/m-00002-of-00002.gguf"); }).find("name the first one"),
+            std::string::npos);
+  second.add("token_embd.weight", *second.model.find("token_embd.weight"), DType::kF32);
+  second.write(folder_ / "parts/m-00002-of-00002.gguf");
+  EXPECT_NE(error_of([&] { GgufModel(folder_ / "parts/m-00001-of-00002.gguf"); }).find("is in two parts"),
+            std::string::npos);
+}
+
+TEST_F(GgufOthers, AFolderWithTwoModelsIsAmbiguous) {
+  EXPECT_EQ(logits_of(folder_.path(), *backend_), logits_of(folder_ / "m.gguf", *backend_));
+  std::filesystem::copy(folder_ / "m.gguf", folder_ / "n.gguf");
+  EXPECT_NE(error_of([&] { load_config(folder_.path()); }).find("several models"), std::string::npos);
+}
+
+// --- writing ------------------------------------------------------------------------------------------------------
+
+TEST_F(GgufOthers, AFileIsReplacedOnlyWhenAsked) {
+  const auto file = folder_ / "m.gguf";
+  EXPECT_NE(error_of([&] {
+              convert_to_gguf(golden_dir("gqa"), file, {}, {DType::kF16, {}});
+            }).find("--force"),
+            std::string::npos);
+  EXPECT_EQ(load_config(file).dtype, DType::kF32);
+  convert_to_gguf(golden_dir("gqa"), file, {}, {DType::kF16, {kReplace, 1, {}}});
+  EXPECT_EQ(load_config(file).dtype, DType::kF16);
+  EXPECT_NE(error_of([&] {
+              convert_to_gguf(golden_dir("gqa"), folder_ / "x", {}, {DType::kQ5_1, {}});
+            }).find("read and not written"),
+            std::string::npos);
+}
+
+TEST_F(GgufOthers, NumbersThatDoNotFitLeaveTheOldFileAlone) {
+  const auto file = folder_ / "m.gguf";
+  const auto before = std::filesystem::file_size(file);
+  const GgufOutTensor bad{"t", {4, 32}, DType::kF16, [](std::int64_t row, std::byte*) { return row != 3; }};
+  EXPECT_NE(error_of([&] {
+              write_gguf(file, {}, {&bad, 1}, {kReplace, 2, {}});
+            }).find("f16 cannot hold"),
+            std::string::npos);
+  EXPECT_EQ(std::filesystem::file_size(file), before);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);  // nothing is left beside it
+  EXPECT_NE(error_of([&] { write_gguf(folder_ / "no/such.gguf", {}, {}, {}); }).find("cannot be created"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace kvasir::testing

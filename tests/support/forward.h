@@ -1,0 +1,31 @@
+// A model's logits for a whole text, without an engine.
+#pragma once
+
+#include <vector>
+
+#include "backend/kv_storage.h"
+#include "kv/cache.h"
+#include "model/model.h"
+
+namespace kvasir::testing {
+
+// All tokens in one batch, logits for every row: [tokens][vocab]. The cache is in f32.
+inline std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens) {
+  const auto length = static_cast<Position>(tokens.size());
+  std::vector<KvStorage::GroupSpec> specs;
+  for (const KvGroup& group : kv_groups(model.config(), KvFormat::kF32, KvFormat::kF32))
+    specs.push_back({group, blocks_for(length, 16)});
+  KvStorage storage(backend, specs, 16);
+  const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));
+  Batch batch;
+  batch.tokens = tokens;
+  for (int i = 0; i < length; ++i) {
+    batch.positions.push_back(i);
+    batch.logit_rows.push_back(i);
+  }
+  batch.sequences = {{{table.data(), 0, 0, static_cast<int>(length)}}};
+  const Matrix logits = model.forward(batch, storage);
+  return {logits.data, logits.data + static_cast<std::ptrdiff_t>(logits.rows) * logits.cols};
+}
+
+}  // namespace kvasir::testing
