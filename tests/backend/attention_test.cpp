@@ -1,7 +1,10 @@
 // Paged attention and kv_write against ref: formats, groupings, block sizes, retentions, ragged batches.
+#include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "backend/backends.h"
+#include "backend/cpu/attention_plan.h"
 #include "backend/kv_storage.h"
 
 namespace kvasir::testing {
@@ -22,7 +25,9 @@ struct Span {
 // A cache whose earlier positions hold noise, and a ragged batch on top of it.
 class Scene {
  public:
-  Scene(Backend& backend, const Case& c, const std::vector<Span>& spans)
+  // The sequences listed in `like_first` begin with the blocks of the first, as far as `shared` tokens reach.
+  Scene(Backend& backend, const Case& c, const std::vector<Span>& spans, Position shared = 0,
+        const std::vector<size_t>& like_first = {})
       : backend_(backend), case_(c), spans_(spans) {
     const KvGroup group{{0, 1}, {c.kv_heads, c.k_dim, c.v_dim}, c.format, c.format, c.retention};
     std::int64_t blocks = 0;
@@ -35,9 +40,24 @@ class Scene {
     for (auto& table : tables_) {
       for (BlockId& block : table) block = static_cast<BlockId>(blocks) - 1 - block;
     }
+    for (const size_t i : like_first) {
+      std::copy_n(tables_[0].begin(), shared / c.block_tokens, tables_[i].begin());
+    }
     const std::vector<KvStorage::GroupSpec> specs{{group, blocks}};
     storage_ = std::make_unique<KvStorage>(backend, specs, c.block_tokens);
     fill();
+  }
+
+  // The rows of one sequence alone, with the queries they have in the batch.
+  std::vector<float> attend_alone(size_t sequence) {
+    std::vector<SequenceView> all = views(true);
+    const OwnedMatrix q(all.back().first_row + all.back().rows, case_.heads * case_.k_dim, 77);
+    OwnedMatrix out(q.view.rows, case_.heads * case_.v_dim);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
+    const std::vector<SequenceView> one{all[sequence]};
+    backend_.attention({q.view, storage_->view(1), one, case_.heads, scale}, out.view);
+    const float* first = out.view.row(all[sequence].first_row);
+    return {first, first + static_cast<std::ptrdiff_t>(all[sequence].rows) * out.view.cols};
   }
 
   std::vector<float> attend() {
@@ -127,6 +147,54 @@ TEST_P(AttentionTest, ARowsBitsDoNotDependOnWhatIsBesideIt) {
     const std::vector<float> first = Scene(*cpu_, c, {{290, 1}}).attend();
     EXPECT_EQ(std::vector(tile.begin(), tile.begin() + width), first);
   }
+}
+
+// Many sequences behind one prefix, ragged, with others among them: reading the prefix once for all changes no bit.
+TEST_P(AttentionTest, SharedBlocksGiveEachSequenceItsOwnBits) {
+  const std::vector<Span> spans{{700, 1}, {530, 1},  {512, 3}, {600, 1}, {511, 2},
+                                {800, 1}, {513, 40}, {900, 2}, {20, 5}};
+  const std::vector<size_t> sharers{1, 2, 4, 5, 6, 7};
+  for (const KvFormat format : kAllKvFormats) {
+    for (const Case& c : std::vector<Case>{{6, 2, 64, 64, format, 16, {}},
+                                           {8, 1, 20, 20, format, 32, {}},
+                                           {2, 2, 16, 24, format, 24, {}},
+                                           {4, 2, 16, 16, format, 16, {300, 4}}}) {
+      Scene scene(*cpu_, c, spans, 480, sharers);
+      const std::vector<float> together = scene.attend();
+      EXPECT_LT(relative_error(together, Scene(*ref_, c, spans, 480, sharers).attend()), 5e-6);
+      auto at = together.begin();
+      for (size_t s = 0; s < spans.size(); ++s) {
+        const std::vector<float> alone = scene.attend_alone(s);
+        EXPECT_EQ(std::vector(at, at + static_cast<std::ptrdiff_t>(alone.size())), alone) << "sequence " << s;
+        at += static_cast<std::ptrdiff_t>(alone.size());
+      }
+    }
+  }
+}
+
+TEST(AttentionPlanTest, SequencesWithTheSameBlocksReadASplitTogether) {
+  const KvGroup group{{0}, {2, 16, 16}, KvFormat::kF16, KvFormat::kF16, {}};
+  AttentionBatch batch;
+  batch.heads = 8;  // four a KV head: eight sequences of one row are a unit
+  batch.view.layout = make_layout(group, 16);
+  std::vector<std::vector<BlockId>> tables(20);
+  std::vector<SequenceView> sequences;
+  for (size_t s = 0; s < tables.size(); ++s) {
+    for (int b = 0; b < 40; ++b) tables[s].push_back(s < 17 && b < 32 ? b : static_cast<BlockId>(1000 * s) + b);
+    sequences.push_back({tables[s].data(), 600, static_cast<int>(s), 1});
+  }
+  batch.sequences = sequences;
+  cpu::AttentionPlan plan;
+  plan.build(batch);
+  EXPECT_EQ(plan.spread_tiles().size(), 17U);
+  EXPECT_EQ(plan.splits(), 3);
+  std::vector<std::vector<int>> sizes(3);
+  for (const cpu::SplitUnit& unit : plan.units()) sizes[static_cast<size_t>(unit.split)].push_back(unit.count);
+  for (auto& counts : sizes) std::ranges::sort(counts, std::greater<>());
+  EXPECT_EQ(sizes[0], (std::vector<int>{8, 8, 1, 1, 1, 1}));  // 17 that share, three that do not
+  EXPECT_EQ(sizes[1], sizes[0]);
+  EXPECT_EQ(sizes[2], std::vector<int>(20, 1));  // the split that is still being written
+  EXPECT_EQ(plan.order().size(), 60U);
 }
 
 TEST_P(AttentionTest, AnInfiniteValueStaysWithTheRowsThatSeeIt) {

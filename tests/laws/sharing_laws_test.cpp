@@ -120,6 +120,28 @@ TEST_P(SharingLaw, TwoThatComeWithTheSamePrefixComputeItOnceAndAgree) {
   }
 }
 
+// Long enough that a whole split of the context is read once for all: kernels take another path then.
+TEST_P(SharingLaw, ManyBehindOneLongPrefixEqualEachAlone) {
+  std::vector<Request> requests;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    std::vector<TokenId> prompt = some_tokens(272, 31);
+    const std::vector<TokenId> own = some_tokens(3 + 5 * static_cast<std::int64_t>(i), 40 + i);
+    prompt.insert(prompt.end(), own.begin(), own.end());
+    requests.push_back(request_of(prompt, 4, i));
+  }
+  Engine engine = world_.engine(config_);
+  Recorder recorder(engine);
+  recorder.submit(requests[0]);
+  engine.run();
+  std::vector<RequestId> ids;
+  for (const Request& request : requests) ids.push_back(recorder.submit(request));
+  engine.run();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(recorder.of(ids[i]), run_alone(world_, config_, requests[i])) << i;
+    if (GetParam().windows.empty()) EXPECT_GE(recorder.of(ids[i]).record.reuse.reused_tokens, 272) << i;
+  }
+}
+
 // Further answers to a prompt draw from the same logits, and then go their own way through shared blocks.
 TEST_P(SharingLaw, EachBranchEqualsTheSameRequestWithItsSeed) {
   Engine engine = world_.engine(config_);

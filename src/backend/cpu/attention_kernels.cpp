@@ -109,10 +109,10 @@ void score_rows(const KeyTiles<T>& tiles, const float* q, int k_dim, float* scor
 template <class T>
 void score(const AttendTask& task, const KeyTiles<T>& tiles, float* scores) {
   const int k_dim = task.view.layout.shape.k_dim;
-  for (int row = 0; row < task.rows();) {
+  for (int row = 0; row < task.rows;) {
     const float* q = task.q + row * k_dim;
     float* to = scores + row * kSplitTokens;
-    switch (std::min(task.rows() - row, kRowChunk)) {
+    switch (std::min(task.rows - row, kRowChunk)) {
       case 1:
         score_rows<T, 1>(tiles, q, k_dim, to), row += 1;
         break;
@@ -139,7 +139,7 @@ struct Sight {
 };
 
 HWY_INLINE Sight sight_of(const AttendTask& task, int row, Position begin, Position end) {
-  const Position query = task.position_of(row);
+  const Position query = task.positions[row];
   const Retention& retention = task.view.retention;
   const Position last = std::min(end, query + 1);
   const Position sinks = retention.full() ? 0 : std::min(retention.sinks, last);
@@ -324,13 +324,13 @@ void mix_split(const AttendTask& task, Position begin, Position end, const Sight
     pad_values<V>(task, begin, end, scratch.values, out.stride);
     padded = scratch.values;
   }
-  mix(Values<V>{task, begin, padded}, sights, scratch.scores, out, task.rows());
+  mix(Values<V>{task, begin, padded}, sights, scratch.scores, out, task.rows);
 }
 
 void attend_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) {
   const Position begin = split * kSplitTokens;
-  const Position end = std::min<Position>(begin + kSplitTokens, task.position_of(task.rows() - 1) + 1);
-  const int rows = task.rows();
+  const Position end = std::min<Position>(begin + kSplitTokens, task.positions[task.rows - 1] + 1);
+  const int rows = task.rows;
   std::memset(out.o, 0, sizeof(float) * static_cast<size_t>(rows * out.stride));
   switch (task.view.layout.k_format) {
     case KvFormat::kF32:

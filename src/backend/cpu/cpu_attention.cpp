@@ -20,34 +20,19 @@ AttendScratch scratch_at(std::byte* base, size_t scores, size_t keys, size_t val
 }  // namespace
 
 void Attention::run(const AttentionBatch& batch, Matrix out) {
-  CHECK(batch.heads % batch.view.layout.shape.heads == 0);
-  list_items(batch);
-  if (items_.empty()) return;
+  const int kv_heads = batch.view.layout.shape.heads;
+  CHECK(batch.heads % kv_heads == 0);
+  plan_.build(batch);
+  if (plan_.tiles().empty()) return;
   const Room room = room_for(batch);
   const size_t bytes = room.total * static_cast<size_t>(pool_.threads());
   if (scratch_.bytes() < bytes) scratch_ = allocate_host(bytes);
-  // With few tiles the splits of a long context are what threads can share. Either way each split is computed alone
-  // and splits merge in order: the bits are the same.
-  if (static_cast<int>(items_.size()) < 2 * pool_.threads()) {
-    run_spread(batch, room, out);
-  } else {
-    run_whole(batch, room, out);
-  }
-}
-
-void Attention::list_items(const AttentionBatch& batch) {
-  items_.clear();
-  const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  CHECK(heads_per_kv <= kMaxQueryRows);
-  const int tile_tokens = kMaxQueryRows / heads_per_kv;
-  for (int s = 0; s < static_cast<int>(batch.sequences.size()); ++s) {
-    const int rows = batch.sequences[static_cast<size_t>(s)].rows;
-    for (int first = 0; first < rows; first += tile_tokens) {
-      for (int head = 0; head < batch.view.layout.shape.heads; ++head) {
-        items_.push_back({s, head, first, std::min(tile_tokens, rows - first)});
-      }
-    }
-  }
+  // Units are what threads share when tiles are few and contexts long, and what sequences share under one prefix.
+  // Otherwise a tile goes through its splits alone, and its sums never leave the cache. Either way each split is
+  // computed alone and splits merge in order: the bits are the same.
+  if (static_cast<int>(plan_.tiles().size()) * kv_heads < 2 * pool_.threads()) plan_.spread_all();
+  if (!plan_.spread_tiles().empty()) run_units(batch, room, out);
+  if (plan_.spread_tiles().size() < plan_.tiles().size()) run_whole(batch, room, out);
 }
 
 Attention::Room Attention::room_for(const AttentionBatch& batch) {
@@ -72,107 +57,129 @@ Attention::Room Attention::room_for(const AttentionBatch& batch) {
   return room;
 }
 
-AttendTask Attention::task_of(const AttentionBatch& batch, const Item& item, float* q) const {
+std::byte* Attention::base_of(int thread, const Room& room) const {
+  return scratch_.as<std::byte>() + static_cast<size_t>(thread) * room.total;
+}
+
+// The rows of these tiles, which read the same blocks, one tile after the other; q is where their scaled queries go.
+AttendTask Attention::task_of(const AttentionBatch& batch, std::span<const int> tiles, int kv_head, float* q) const {
   AttendTask task;
   task.view = batch.view;
-  task.sequence = batch.sequences[static_cast<size_t>(item.sequence)];
-  task.kv_head = item.kv_head;
-  task.heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  task.first_token = item.first_token;
-  task.tokens = item.tokens;
+  task.kv_head = kv_head;
   task.q = q;
-  const int k_dim = batch.view.layout.shape.k_dim;
-  for (int t = 0; t < item.tokens; ++t) {
-    const float* from = batch.q.row(task.sequence.first_row + item.first_token + t) +
-                        static_cast<std::ptrdiff_t>(item.kv_head) * task.heads_per_kv * k_dim;
-    for (int i = 0; i < task.heads_per_kv * k_dim; ++i) *q++ = from[i] * batch.scale;
+  const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
+  const int width = heads_per_kv * batch.view.layout.shape.k_dim;
+  for (const int t : tiles) {
+    const QueryTile& tile = plan_.tiles()[static_cast<size_t>(t)];
+    task.sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
+    for (int token = tile.first_token; token < tile.first_token + tile.tokens; ++token) {
+      const float* from = batch.q.row(task.sequence.first_row + token) + static_cast<std::ptrdiff_t>(kv_head) * width;
+      for (int i = 0; i < width; ++i) *q++ = from[i] * batch.scale;
+      for (int h = 0; h < heads_per_kv; ++h) task.positions[task.rows++] = task.sequence.start + token;
+    }
   }
   return task;
 }
 
-std::int64_t Attention::splits_of(const AttendTask& task) {
-  return task.position_of(task.rows() - 1) / kSplitTokens + 1;
-}
-
-// Whether any row of the tile sees anything of the split: with a window most splits of a long context are skipped.
-bool Attention::sees(const AttendTask& task, std::int64_t split) const {
-  const Position begin = split * kSplitTokens;
-  const Position oldest_query = task.position_of(0);
-  return task.view.retention.needed(begin, begin + kSplitTokens - 1, oldest_query);
-}
-
 void Attention::run_whole(const AttentionBatch& batch, const Room& room, Matrix out) {
-  pool_.parallel_for(static_cast<std::int64_t>(items_.size()), [&](std::int64_t i, int thread) {
-    std::byte* base = scratch_.as<std::byte>() + static_cast<size_t>(thread) * room.total;
-    const Item& item = items_[static_cast<size_t>(i)];
-    const AttendTask task = task_of(batch, item, reinterpret_cast<float*>(base + room.q));
+  const int kv_heads = batch.view.layout.shape.heads;
+  pool_.parallel_for(static_cast<std::int64_t>(plan_.tiles().size()) * kv_heads, [&](std::int64_t i, int thread) {
+    std::byte* base = base_of(thread, room);
+    const int t = static_cast<int>(i / kv_heads);
+    const int kv_head = static_cast<int>(i % kv_heads);
+    if (plan_.spread(t)) return;
+    const QueryTile& tile = plan_.tiles()[static_cast<size_t>(t)];
+    const AttendTask task = task_of(batch, {&t, 1}, kv_head, reinterpret_cast<float*>(base + room.q));
     const AttendScratch scratch = scratch_at(base, room.scores, room.keys, room.values);
     auto* states = reinterpret_cast<SoftmaxState*>(base + room.states);
     const PartialRows part{reinterpret_cast<float*>(base + room.part), states, room.stride};
     const PartialRows sums{reinterpret_cast<float*>(base + room.sums), states + kMaxQueryRows, room.stride};
     bool first = true;
-    for (std::int64_t split = 0; split < splits_of(task); ++split) {
-      if (!sees(task, split)) continue;
+    for (std::int64_t split = 0; split < plan_.splits(); ++split) {
+      if (!AttentionPlan::sees(batch, tile, split)) continue;
       kernels_.split(task, split, scratch, first ? sums : part);
-      if (!first) kernels_.merge(sums, part, task.rows());
+      if (!first) kernels_.merge(sums, part, task.rows);
       first = false;
     }
-    finish(batch, item, sums, out);
+    finish(batch, tile, kv_head, sums, out);
   });
 }
 
-void Attention::run_spread(const AttentionBatch& batch, const Room& room, Matrix out) {
-  std::int64_t most_splits = 1;
-  for (const Item& item : items_) {
-    const SequenceView& sequence = batch.sequences[static_cast<size_t>(item.sequence)];
-    const Position last = sequence.start + item.first_token + item.tokens - 1;
-    most_splits = std::max(most_splits, last / kSplitTokens + 1);
+void Attention::run_units(const AttentionBatch& batch, const Room& room, Matrix out) {
+  const int kv_heads = batch.view.layout.shape.heads;
+  part_rows_ = 0;
+  for (const int tile : plan_.spread_tiles()) {
+    part_rows_ = std::max(part_rows_, plan_.tiles()[static_cast<size_t>(tile)].tokens * batch.heads / kv_heads);
   }
-  const size_t row_bytes = static_cast<size_t>(room.stride) * sizeof(float);
-  const size_t o_bytes = kMaxQueryRows * row_bytes;
-  const size_t part_bytes = o_bytes + kMaxQueryRows * sizeof(SoftmaxState);
-  const auto parts = static_cast<size_t>(most_splits) * items_.size();
-  if (partials_.bytes() < parts * part_bytes) partials_ = allocate_host(parts * part_bytes);
-  const auto part_at = [&](std::int64_t item, std::int64_t split) {
-    std::byte* base = partials_.as<std::byte>() + static_cast<size_t>(item * most_splits + split) * part_bytes;
-    return PartialRows{reinterpret_cast<float*>(base), reinterpret_cast<SoftmaxState*>(base + o_bytes), room.stride};
-  };
-  const auto base_of = [&](int thread) {
-    return scratch_.as<std::byte>() + static_cast<size_t>(thread) * room.total;
-  };
-
-  const auto items = static_cast<std::int64_t>(items_.size());
-  pool_.parallel_for(items * most_splits, [&](std::int64_t i, int thread) {
-    std::byte* base = base_of(thread);
-    const std::int64_t split = i % most_splits;
-    const AttendTask task =
-        task_of(batch, items_[static_cast<size_t>(i / most_splits)], reinterpret_cast<float*>(base + room.q));
-    if (split >= splits_of(task) || !sees(task, split)) return;
-    kernels_.split(task, split, scratch_at(base, room.scores, room.keys, room.values),
-                   part_at(i / most_splits, split));
+  const size_t part_bytes = padded(static_cast<size_t>(part_rows_) *
+                                   (static_cast<size_t>(room.stride) * sizeof(float) + sizeof(SoftmaxState)));
+  const size_t bytes = static_cast<size_t>(plan_.splits() * kv_heads) * plan_.spread_tiles().size() * part_bytes;
+  if (partials_.bytes() < bytes) partials_ = allocate_host(bytes);
+  pool_.parallel_for(static_cast<std::int64_t>(plan_.units().size()) * kv_heads, [&](std::int64_t i, int thread) {
+    const SplitUnit& unit = plan_.units()[static_cast<size_t>(i / kv_heads)];
+    if (!plan_.spread(plan_.order()[static_cast<size_t>(unit.first)])) return;
+    compute_unit(batch, unit, static_cast<int>(i % kv_heads), base_of(thread, room), room);
   });
-  pool_.parallel_for(items, [&](std::int64_t i, int thread) {
-    const Item& item = items_[static_cast<size_t>(i)];
-    const AttendTask task = task_of(batch, item, reinterpret_cast<float*>(base_of(thread) + room.q));
-    PartialRows sums;
-    for (std::int64_t split = 0; split < splits_of(task); ++split) {
-      if (!sees(task, split)) continue;
-      if (sums.o == nullptr) {
-        sums = part_at(i, split);
-      } else {
-        kernels_.merge(sums, part_at(i, split), task.rows());
-      }
-    }
-    finish(batch, item, sums, out);
+  pool_.parallel_for(static_cast<std::int64_t>(plan_.spread_tiles().size()) * kv_heads, [&](std::int64_t i, int) {
+    const int tile = plan_.spread_tiles()[static_cast<size_t>(i / kv_heads)];
+    merge_tile(batch, tile, static_cast<int>(i % kv_heads), room.stride, out);
   });
 }
 
-void Attention::finish(const AttentionBatch& batch, const Item& item, PartialRows sums, Matrix out) const {
+PartialRows Attention::part_at(const AttentionBatch& batch, int tile, int kv_head, std::int64_t split,
+                               int stride) const {
+  const auto rows = static_cast<size_t>(part_rows_);
+  const size_t o_bytes = rows * static_cast<size_t>(stride) * sizeof(float);
+  const size_t part_bytes = padded(o_bytes + rows * sizeof(SoftmaxState));
+  const std::int64_t item = static_cast<std::int64_t>(plan_.place(tile)) * batch.view.layout.shape.heads + kv_head;
+  std::byte* base = partials_.as<std::byte>() + static_cast<size_t>(item * plan_.splits() + split) * part_bytes;
+  return {reinterpret_cast<float*>(base), reinterpret_cast<SoftmaxState*>(base + o_bytes), stride};
+}
+
+void Attention::compute_unit(const AttentionBatch& batch, const SplitUnit& unit, int kv_head, std::byte* base,
+                             const Room& room) const {
+  const std::span<const int> tiles{plan_.order().data() + unit.first, static_cast<size_t>(unit.count)};
+  const AttendTask task = task_of(batch, tiles, kv_head, reinterpret_cast<float*>(base + room.q));
+  const AttendScratch scratch = scratch_at(base, room.scores, room.keys, room.values);
+  if (unit.count == 1) {
+    return kernels_.split(task, unit.split, scratch, part_at(batch, tiles[0], kv_head, unit.split, room.stride));
+  }
+  const PartialRows all{reinterpret_cast<float*>(base + room.part),
+                        reinterpret_cast<SoftmaxState*>(base + room.states), room.stride};
+  kernels_.split(task, unit.split, scratch, all);
+  int row = 0;
+  for (const int t : tiles) {
+    const int rows = plan_.tiles()[static_cast<size_t>(t)].tokens * batch.heads / batch.view.layout.shape.heads;
+    const PartialRows part = part_at(batch, t, kv_head, unit.split, room.stride);
+    std::copy_n(all.o + row * room.stride, rows * room.stride, part.o);
+    std::copy_n(all.state + row, rows, part.state);
+    row += rows;
+  }
+}
+
+void Attention::merge_tile(const AttentionBatch& batch, int tile, int kv_head, int stride, Matrix out) const {
+  const QueryTile& queries = plan_.tiles()[static_cast<size_t>(tile)];
+  const int rows = queries.tokens * batch.heads / batch.view.layout.shape.heads;
+  PartialRows sums;
+  for (std::int64_t split = 0; split < plan_.splits(); ++split) {
+    if (!AttentionPlan::sees(batch, queries, split)) continue;
+    const PartialRows part = part_at(batch, tile, kv_head, split, stride);
+    if (sums.o == nullptr) {
+      sums = part;
+    } else {
+      kernels_.merge(sums, part, rows);
+    }
+  }
+  finish(batch, queries, kv_head, sums, out);
+}
+
+void Attention::finish(const AttentionBatch& batch, const QueryTile& tile, int kv_head, PartialRows sums,
+                       Matrix out) const {
   const int v_dim = batch.view.layout.shape.v_dim;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  const int first_row = batch.sequences[static_cast<size_t>(item.sequence)].first_row + item.first_token;
-  for (int row = 0; row < item.tokens * heads_per_kv; ++row) {
-    const int head = item.kv_head * heads_per_kv + row % heads_per_kv;
+  const int first_row = batch.sequences[static_cast<size_t>(tile.sequence)].first_row + tile.first_token;
+  for (int row = 0; row < tile.tokens * heads_per_kv; ++row) {
+    const int head = kv_head * heads_per_kv + row % heads_per_kv;
     kernels_.finish(sums, row, v_dim,
                     out.row(first_row + row / heads_per_kv) + static_cast<std::ptrdiff_t>(head) * v_dim);
   }

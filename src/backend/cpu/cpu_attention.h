@@ -1,10 +1,11 @@
-// Attention over the paged cache: cutting a ragged batch into query tiles and splits, and sharing them out.
+// Attention over the paged cache: computing a plan's units, and merging what they give.
 #pragma once
 
-#include <vector>
+#include <span>
 
 #include "backend/backend.h"
 #include "backend/buffer.h"
+#include "backend/cpu/attention_plan.h"
 #include "backend/cpu/kernels.h"
 #include "base/thread_pool.h"
 
@@ -17,33 +18,29 @@ class Attention {
   void run(const AttentionBatch& batch, Matrix out);
 
  private:
-  // A tile of queries of one sequence and one KV head.
-  struct Item {
-    int sequence = 0;
-    int kv_head = 0;
-    int first_token = 0;
-    int tokens = 0;
-  };
   // Where things lie in a thread's scratch memory, in bytes.
   struct Room {
     size_t scores, keys, values, q, part, sums, states, total;
     int stride;  // of output rows
   };
 
-  void list_items(const AttentionBatch& batch);
   static Room room_for(const AttentionBatch& batch);
-  AttendTask task_of(const AttentionBatch& batch, const Item& item, float* q) const;
+  std::byte* base_of(int thread, const Room& room) const;
+  AttendTask task_of(const AttentionBatch& batch, std::span<const int> tiles, int kv_head, float* q) const;
   void run_whole(const AttentionBatch& batch, const Room& room, Matrix out);
-  void run_spread(const AttentionBatch& batch, const Room& room, Matrix out);
-  void finish(const AttentionBatch& batch, const Item& item, PartialRows sums, Matrix out) const;
-  bool sees(const AttendTask& task, std::int64_t split) const;
-  static std::int64_t splits_of(const AttendTask& task);
+  void run_units(const AttentionBatch& batch, const Room& room, Matrix out);
+  PartialRows part_at(const AttentionBatch& batch, int tile, int kv_head, std::int64_t split, int stride) const;
+  void compute_unit(const AttentionBatch& batch, const SplitUnit& unit, int kv_head, std::byte* base,
+                    const Room& room) const;
+  void merge_tile(const AttentionBatch& batch, int tile, int kv_head, int stride, Matrix out) const;
+  void finish(const AttentionBatch& batch, const QueryTile& tile, int kv_head, PartialRows sums, Matrix out) const;
 
   AttentionKernels kernels_;
   ThreadPool& pool_;
-  std::vector<Item> items_;  // kept between calls, to allocate nothing in a steady state
-  Buffer scratch_;           // [threads] of Room
-  Buffer partials_;          // run_spread: every item's sums for every split
+  AttentionPlan plan_;
+  Buffer scratch_;     // [threads] of Room
+  Buffer partials_;    // run_units: the sums of every tile, KV head and split
+  int part_rows_ = 0;  // run_units: rows of the largest tile
 };
 
 }  // namespace kvasir::cpu

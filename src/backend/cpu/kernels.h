@@ -103,18 +103,15 @@ struct RowKernels {
 inline constexpr int kSplitTokens = 256;
 inline constexpr int kMaxQueryRows = 32;
 
-// A tile of queries: `tokens` consecutive rows of one sequence, all query heads that share one KV head.
+// Rows of queries that read one KV head of the same blocks: consecutive tokens of one sequence, or, of a split that
+// lies behind all of them, tokens of several; all query heads that share the KV head.
 struct AttendTask {
   KvView view;
-  SequenceView sequence;
+  SequenceView sequence;  // whose blocks are read
   int kv_head = 0;
-  int heads_per_kv = 1;
-  int first_token = 0;       // row inside the sequence
-  int tokens = 0;            // tokens * heads_per_kv <= kMaxQueryRows
-  const float* q = nullptr;  // [rows][k_dim], rows = tokens * heads_per_kv, token-major; already scaled
-
-  int rows() const { return tokens * heads_per_kv; }
-  Position position_of(int row) const { return sequence.start + first_token + row / heads_per_kv; }
+  int rows = 0;                            // at most kMaxQueryRows
+  Position positions[kMaxQueryRows] = {};  // by row; of one sequence they ascend
+  const float* q = nullptr;                // [rows][k_dim], already scaled
 };
 
 // Partial sums of a tile: o is [rows][stride].
