@@ -27,18 +27,9 @@ constexpr std::array<Unsupported, 9> kLater{{
     {"grammar", "use a JSON Schema"},
 }};
 
-AnswerForm read_response_format(const Fields& fields) {
-  const std::optional<Fields> format = fields.object("response_format");
-  if (!format) return {};
-  const std::string type = format->required_text("type");
-  if (type == "text") return {};
-  if (type == "json_object") return {AnswerForm::Kind::kJsonObject, {}, "response_format"};
-  if (type != "json_schema") {
-    bad_param("response_format.type",
-              fmt::format("the type \"{}\" is none of text, json_object, json_schema", type.substr(0, 40)));
-  }
-  format->required("json_schema");
-  const Fields named = *format->object("json_schema");
+AnswerForm read_named_schema(const Fields& format) {
+  format.required("json_schema");
+  const Fields named = *format.object("json_schema");
   named.boolean("strict");  // a schema is always followed: only the type is checked
   const Json* schema = named.find("schema");
   if (schema == nullptr) return {AnswerForm::Kind::kJsonObject, {}, "response_format"};
@@ -47,7 +38,7 @@ AnswerForm read_response_format(const Fields& fields) {
 
 // OpenAI's response_format; guided_json as vLLM, json_schema as llama-server have it.
 AnswerForm read_form(const Fields& fields) {
-  AnswerForm form = read_response_format(fields);
+  AnswerForm form = read_openai_form(fields, "response_format", read_named_schema);
   for (const char* name : {"guided_json", "json_schema"}) {
     const Json* schema = fields.find(name);
     if (schema == nullptr) continue;

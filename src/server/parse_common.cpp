@@ -96,6 +96,17 @@ AnswerForm schema_form(const Json& schema, const std::string& param) {
   return {AnswerForm::Kind::kJsonSchema, text ? schema.get<std::string>() : to_text(OrderedJson(schema)), param};
 }
 
+AnswerForm read_openai_form(const Fields& fields, const std::string& name, ReadSchema read_schema) {
+  const std::optional<Fields> format = fields.object(name);
+  if (!format) return {};
+  const std::string type = format->required_text("type");
+  if (type == "text") return {};
+  if (type == "json_object") return {AnswerForm::Kind::kJsonObject, {}, fields.path(name)};
+  if (type == "json_schema") return read_schema(*format);
+  bad_param(format->path("type"),
+            fmt::format("the type \"{}\" is none of text, json_object, json_schema", type.substr(0, 40)));
+}
+
 CacheSpace read_cache_space(const Fields& fields) {
   const auto read = [&](const char* name) {
     std::string text = fields.text(name).value_or("");

@@ -32,6 +32,11 @@ std::optional<int> read_chat_logprobs(const Fields& fields);
 // The form of a JSON Schema that stands in a request: an object, or its text.
 AnswerForm schema_form(const Json& schema, const std::string& param);
 
+// OpenAI's {"type": "text", "json_object" or "json_schema"} in the field `name`. Where the last has its schema
+// differs: `read_schema` reads it out of that object.
+using ReadSchema = AnswerForm (*)(const Fields& format);
+AnswerForm read_openai_form(const Fields& fields, const std::string& name, ReadSchema read_schema);
+
 // cache_salt and prompt_cache_key, which stand beside the messages in every API.
 CacheSpace read_cache_space(const Fields& fields);
 

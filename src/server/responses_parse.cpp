@@ -34,17 +34,11 @@ void refuse_later(const Fields& fields) {
 
 AnswerForm read_form(const Fields& fields) {
   const std::optional<Fields> text = fields.object("text");
-  const std::optional<Fields> format = text ? text->object("format") : std::nullopt;
-  if (!format) return {};
-  const std::string type = format->required_text("type");
-  if (type == "text") return {};
-  if (type == "json_object") return {AnswerForm::Kind::kJsonObject, {}, "text.format"};
-  if (type != "json_schema") {
-    bad_param("text.format.type",
-              fmt::format("the type \"{}\" is none of text, json_object, json_schema", type.substr(0, 40)));
-  }
-  format->required_text("name");
-  return schema_form(format->required("schema"), "text.format.schema");
+  if (!text) return {};
+  return read_openai_form(*text, "format", [](const Fields& format) {
+    format.required_text("name");
+    return schema_form(format.required("schema"), format.path("schema"));
+  });
 }
 
 // A function's words stand beside its type here, and within it in a chat.
