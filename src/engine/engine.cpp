@@ -193,6 +193,10 @@ void Engine::cancel(RequestId id) {
   });
 }
 
+void Engine::claim() {
+  CHECK_THAT(!claimed_.exchange(true), "two EngineThreads were given one engine; give each an engine of its own");
+}
+
 void Engine::run() {
   while (!idle()) step();
 }

@@ -64,6 +64,10 @@ class Engine {
   RequestId new_id() { return next_id_++; }
   void start(std::span<const RequestId> ids, Request request, OnUpdate on_update, std::vector<Branch> branches);
 
+  // One thread drives an engine: a second that claims it before release() is a bug, and ends the process.
+  void claim();
+  void release() { claimed_ = false; }
+
   // A tenant's share of the pool and of the work, from the next step on.
   void set_share(std::uint32_t tenant, TenantShare share);
 
@@ -119,6 +123,7 @@ class Engine {
   PinBoard pins_;        // after cache_, as
   Scheduler scheduler_;  // these: their leases go first
   std::atomic<RequestId> next_id_{1};
+  std::atomic<bool> claimed_ = false;
   Batch batch_;
   std::vector<float> logits_;  // [logit rows][vocab] on the host
   OnLogits observer_;

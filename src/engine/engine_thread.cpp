@@ -4,7 +4,10 @@
 
 namespace kvasir {
 
-EngineThread::EngineThread(Engine& engine) : engine_(engine), thread_([this] { loop(); }) {}
+EngineThread::EngineThread(Engine& engine) : engine_(engine) {
+  engine_.claim();
+  thread_ = std::thread([this] { loop(); });
+}
 
 EngineThread::~EngineThread() {
   {
@@ -13,6 +16,7 @@ EngineThread::~EngineThread() {
   }
   wake_.notify_one();
   thread_.join();
+  engine_.release();
 }
 
 RequestId EngineThread::submit(Request request, OnUpdate on_update) {

@@ -18,7 +18,8 @@ namespace kvasir {
 
 class EngineThread {
  public:
-  // The engine outlives this, and is this thread's alone until the destructor returns.
+  // The engine outlives this, and is this thread's alone until the destructor returns: no second EngineThread, and
+  // no call of the engine itself.
   explicit EngineThread(Engine& engine);
   ~EngineThread();  // cancels what still runs; every listener has then heard its end
   EngineThread(const EngineThread&) = delete;
@@ -51,7 +52,7 @@ class EngineThread {
   std::condition_variable wake_;
   std::vector<Command> commands_;  // under mutex_
   bool stopping_ = false;          // under mutex_
-  std::thread thread_;             // last: it starts when all else is there
+  std::thread thread_;             // started when all else is there
 };
 
 }  // namespace kvasir

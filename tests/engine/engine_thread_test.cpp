@@ -85,5 +85,14 @@ TEST_F(EngineThreadTest, ACancelledRequestEndsSoonAndABadOneIsRefusedAtOnce) {
   EXPECT_THROW(thread.submit(Request{}, {}), Error);
 }
 
+using EngineThreadDeathTest = EngineThreadTest;
+
+TEST_F(EngineThreadDeathTest, AnEngineIsOneThreadsAtATime) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  { const EngineThread first(engine_); }
+  const EngineThread second(engine_);  // after the first: no harm
+  EXPECT_DEATH(EngineThread{engine_}, "two EngineThreads were given one engine");
+}
+
 }  // namespace
 }  // namespace kvasir::testing
