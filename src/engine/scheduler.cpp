@@ -158,23 +158,24 @@ void Scheduler::tell_pauses(const KvCache& cache) {
 }
 
 // Whether all its tokens and one block more for everybody would fit now: admitting less would only pause it again.
-// What it can share with the cache is only looked up when it would not fit without.
-Scheduler::Admitted Scheduler::room_for(const KvCache& cache, const Sequence& sequence) const {
+// What it can share with others is only looked up when it would not fit without, and its blocks are named once.
+Scheduler::Admitted Scheduler::room_for(const KvCache& cache, Sequence& sequence) const {
   const Tenant& tenant = sequence.request.tenant;
-  const std::int64_t blocks =
-      (static_cast<std::int64_t>(sequence.tokens.size()) + cache.block_tokens()) / cache.block_tokens();
-  const auto verdict = [&](std::int64_t needed) {
+  const std::int64_t size = cache.block_tokens();
+  const auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
+  const auto verdict = [&](std::int64_t shared) {
     Admitted worst = Admitted::kYes;
     for (size_t g = 0; g < cache.groups(); ++g) {
-      if (needed + running() > cache.pool(g).available()) return Admitted::kNoRoom;
-      if (needed > cache.available(g, tenant.id)) worst = Admitted::kOverQuota;
+      if (tokens / size + 1 - shared + running() > cache.pool(g).available()) return Admitted::kNoRoom;
+      // To the block: what just fits its quota would otherwise wait for as long as others keep the engine busy.
+      if ((tokens + size - 1) / size - shared > cache.available(g, tenant.id)) worst = Admitted::kOverQuota;
     }
     return worst;
   };
-  const Admitted without = verdict(blocks);
+  const Admitted without = verdict(0);
   if (without == Admitted::kYes) return without;
-  // A shared block may be one that nobody holds: it is then no longer available, but neither has it to be found.
-  return verdict(blocks - cache.reusable(sequence.tokens, tenant) / cache.block_tokens());
+  if (sequence.block_names.empty()) sequence.block_names = cache.block_names(sequence.tokens, tenant);
+  return verdict(cache.held_prefix(sequence.tokens, sequence.block_names));
 }
 
 bool Scheduler::runs(std::uint32_t tenant) const {
@@ -212,10 +213,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   }
   KvCache::Opened opened = cache.open(sequence.tokens, sequence.request.tenant, sequence.id);
   sequence.lease = std::move(opened.lease);
-  if (sequence.saved) {
-    swap_->restore(cache, sequence.lease, sequence.tokens, *sequence.saved);
-    sequence.saved = nullptr;
-  }
+  if (sequence.saved) swap_->restore(cache, sequence.lease, sequence.tokens, *sequence.saved);
   std::int64_t rows = rows_for(cache, sequence, budget);
   const bool reserved = alone ? reserve_alone(cache, sequence, rows) : cache.reserve(sequence.lease, rows);
   if (!reserved) {
@@ -225,6 +223,8 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
     sequence.record.failure = "the tenant's share of the cache was lowered while the request waited; ask again";
     return Admitted::kHeldBack;
   }
+  sequence.saved = nullptr;  // not before: whoever has to wait on keeps it
+  sequence.block_names.clear();
   if (sequence.record.steps == 0) {
     sequence.record.reuse = opened.report;
     sequence.record.queue_seconds =

@@ -106,7 +106,7 @@ class Scheduler {
   Admitted admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget,
                      std::vector<PlannedRows>& plan);
   Admitted try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget, std::vector<PlannedRows>& plan);
-  Admitted room_for(const KvCache& cache, const Sequence& sequence) const;
+  Admitted room_for(const KvCache& cache, Sequence& sequence) const;
   bool runs(std::uint32_t tenant) const;
   bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
 

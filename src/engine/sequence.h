@@ -32,6 +32,7 @@ struct Sequence {
   Sampler sampler;
   KvLease lease;                       // invalid while waiting
   std::unique_ptr<SavedBlocks> saved;  // while paused, if it was swapped out
+  std::vector<Key256> block_names;     // while waiting, once they were needed: see KvCache::block_names
   std::uint64_t arrival = 0;           // the smaller came first; set by the scheduler
   bool standing_still = false;         // it waits for blocks, and keeps those it has
   bool held_back = false;              // it waited for another's prompt

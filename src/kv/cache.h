@@ -101,6 +101,11 @@ class KvCache {
   Opened open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request = 0);
   Position reusable(std::span<const TokenId> tokens,
                     const Tenant& tenant) const;  // what open would pin; changes nothing
+  // The names of a prompt's whole blocks, as far as open would look for them: of its content alone, so that who waits
+  // may keep them. held_prefix() then says how many of these blocks, from the first on, somebody holds just now:
+  // sharing them takes no room, while one that is only cached is no longer there for others once it is pinned.
+  std::vector<Key256> block_names(std::span<const TokenId> tokens, const Tenant& tenant) const;
+  std::int64_t held_prefix(std::span<const TokenId> tokens, std::span<const Key256> names) const;
   bool reserve(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   void truncate(KvLease& lease, Position length);

@@ -1,6 +1,7 @@
 // KvCache::open(): what a prompt finds in the cache, and why no more.
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -52,6 +53,28 @@ LeaseState KvCache::blank(std::span<const TokenId> tokens, const Tenant& tenant)
 Position KvCache::reusable(std::span<const TokenId> tokens, const Tenant& tenant) const {
   const Found found = find(tokens, blank(tokens, tenant));
   return found.slots * config_.block_tokens + found.tail;
+}
+
+std::vector<Key256> KvCache::block_names(std::span<const TokenId> tokens, const Tenant& tenant) const {
+  std::vector<Key256> names;
+  if (!reuses()) return names;
+  const LeaseState state = blank(tokens, tenant);
+  const auto count = (static_cast<std::int64_t>(tokens.size()) - 1) / config_.block_tokens;
+  for (std::int64_t slot = 0; slot < count; ++slot) {
+    names.push_back(name_of(state, parent_of(state, names, slot), slot, slot_tokens(tokens, slot)));
+  }
+  return names;
+}
+
+std::int64_t KvCache::held_prefix(std::span<const TokenId> tokens, std::span<const Key256> names) const {
+  const Group& group = groups_[widest_];
+  std::int64_t slot = 0;
+  for (; slot < std::ssize(names); ++slot) {
+    const std::optional<BlockId> block =
+        group.index.find(names[static_cast<size_t>(slot)], slot_tokens(tokens, slot));
+    if (!block || group.pool.refs(*block) == 0) break;
+  }
+  return slot;
 }
 
 KvCache::Found KvCache::find(std::span<const TokenId> tokens, const LeaseState& state) const {

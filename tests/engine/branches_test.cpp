@@ -6,6 +6,7 @@
 #include "backend/make_backend.h"
 #include "base/error.h"
 #include "engine/engine.h"
+#include "engine/heard.h"
 #include "support/fixtures.h"
 
 namespace kvasir::testing {
@@ -13,20 +14,8 @@ namespace {
 
 class BranchesTest : public ::testing::Test {
  protected:
-  struct Heard {
-    std::vector<TokenId> tokens;
-    FinishReason finish = FinishReason::kNone;
-    RequestRecord record;
-  };
-
   OnUpdate listener() {
-    return [this](const Update& update) {
-      Heard& heard = heard_[update.id];
-      if (update.token >= 0) heard.tokens.push_back(update.token);
-      heard.finish = update.finish;
-      heard.record = *update.record;
-      ++updates_;
-    };
+    return [this](const Update& update) { heard_[update.id].add(update); };
   }
 
   static Request request(std::int64_t prompt, std::int64_t answer) {
@@ -37,6 +26,11 @@ class BranchesTest : public ::testing::Test {
     return out;
   }
 
+  std::uint64_t block_bytes(const EngineConfig& config) const {
+    const KvGroup group = kv_groups(model_->config(), config.k_format, config.v_format).front();
+    return static_cast<std::uint64_t>(make_layout(group, config.block_tokens).block_bytes());
+  }
+
   std::vector<RequestId> submit_three(Engine& engine) {
     return engine.submit(request(40, 8), listener(), {{1, listener()}, {2, listener()}});
   }
@@ -44,7 +38,6 @@ class BranchesTest : public ::testing::Test {
   std::unique_ptr<Backend> backend_ = make_backend({"cpu", 1, "auto"});
   std::unique_ptr<Model> model_ = load_golden("gqa", *backend_, 64);
   std::map<RequestId, Heard> heard_;
-  int updates_ = 0;
 };
 
 TEST_F(BranchesTest, CancellingTheFirstBeforeItsPromptIsComputedLeavesTheOthers) {
@@ -75,6 +68,7 @@ TEST_F(BranchesTest, AnyBranchMayBeCancelledAtAnyTimeAndHearsItOnce) {
       engine.run();
       for (size_t i = 0; i < 3; ++i) {
         EXPECT_EQ(heard_[ids[i]].finish, i == who ? FinishReason::kCancelled : FinishReason::kLength);
+        EXPECT_EQ(heard_[ids[i]].ends, 1);
       }
       EXPECT_EQ(engine.cache().pool(0).held(), 0);
       EXPECT_EQ(engine.cache().problem(), std::nullopt);
@@ -108,9 +102,7 @@ TEST_F(BranchesTest, CancellingAllCancelsBranchesThatHaveNotBegun) {
 
 TEST_F(BranchesTest, ATenantsOwnPinsDoNotShutItOutWhileOthersRun) {
   EngineConfig config;
-  config.kv_bytes =
-      12 * static_cast<std::uint64_t>(
-               make_layout(kv_groups(model_->config(), config.k_format, config.v_format).front(), 16).block_bytes());
+  config.kv_bytes = 12 * block_bytes(config);
   Engine engine(*backend_, *model_, config);
   engine.set_share(1, {0, 0.4, 1});  // four blocks
   Request marked = request(60, 4);
@@ -130,6 +122,57 @@ TEST_F(BranchesTest, ATenantsOwnPinsDoNotShutItOutWhileOthersRun) {
   for (int i = 0; i < 10; ++i) engine.step();
   EXPECT_EQ(heard_[id].finish, FinishReason::kLength);  // while the other still runs
   EXPECT_FALSE(engine.idle());
+  engine.run();
+}
+
+TEST_F(BranchesTest, WhatJustFitsItsQuotaNeedNotWaitForOthersToEnd) {
+  EngineConfig config;
+  config.kv_bytes = 12 * block_bytes(config);
+  Engine engine(*backend_, *model_, config);
+  engine.set_share(1, {0, 0.4, 1});  // four blocks
+  engine.submit(request(20, 60), listener());
+  engine.step();
+  Request mine = request(64, 1);
+  mine.tenant.id = 1;
+  mine.tenant.secret.bytes.fill(1);
+  const RequestId id = engine.submit(mine, listener());
+  for (int i = 0; i < 10; ++i) engine.step();
+  EXPECT_EQ(heard_[id].finish, FinishReason::kLength);
+  EXPECT_FALSE(engine.idle());
+  engine.run();
+}
+
+// What was saved is kept until its owner really runs again, and it runs again only when there is room.
+TEST_F(BranchesTest, WhatWasSwappedOutIsComputedOnce) {
+  EngineConfig config;
+  config.kv_bytes = 12 * block_bytes(config);
+  config.pace = Pace{1e3, 1e3, 1e12};
+  Engine engine(*backend_, *model_, config);
+  const RequestId large = engine.submit(request(36, 140), listener());
+  Request other = request(40, 100);
+  other.prompt.front() = 99;
+  const RequestId swapped = engine.submit(other, listener());
+  engine.run();
+  EXPECT_EQ(engine.scheduler().counts().swaps, 1);
+  EXPECT_EQ(heard_[large].record.computed_tokens, 36 + 139);
+  EXPECT_EQ(heard_[swapped].record.computed_tokens, 40 + 99);
+  EXPECT_EQ(engine.cache().stats().queried_tokens, 36 + 40 + 97);  // nobody opened and had to let go again
+}
+
+TEST_F(BranchesTest, WhoSharesWhatRunsNeedsRoomForTheRestOnly) {
+  EngineConfig config;
+  config.kv_bytes = 12 * block_bytes(config);
+  Engine engine(*backend_, *model_, config);
+  engine.submit(request(110, 12), listener());  // seven or eight of the blocks
+  for (int i = 0; i < 3; ++i) engine.step();
+  engine.submit(request(110, 3), listener());
+  engine.step();
+  EXPECT_EQ(engine.scheduler().running(), 2);
+  Request other = request(110, 3);
+  other.prompt.front() = 99;
+  engine.submit(other, listener());
+  engine.step();
+  EXPECT_EQ(engine.scheduler().waiting(), 1);
   engine.run();
 }
 
@@ -159,9 +202,7 @@ TEST_F(BranchesTest, APinExpires) {
 
 TEST_F(BranchesTest, PinsAreBoundedAndTheRecordTellsWhatTheyKept) {
   EngineConfig config;
-  config.kv_bytes =
-      12 * static_cast<std::uint64_t>(
-               make_layout(kv_groups(model_->config(), config.k_format, config.v_format).front(), 16).block_bytes());
+  config.kv_bytes = 12 * block_bytes(config);
   config.pinned_share = 0.25;  // three blocks
   Engine engine(*backend_, *model_, config);
   Request marked = request(60, 6);

@@ -8,6 +8,7 @@
 
 #include "backend/make_backend.h"
 #include "base/error.h"
+#include "engine/heard.h"
 #include "support/fixtures.h"
 
 namespace kvasir::testing {
@@ -15,20 +16,6 @@ namespace {
 
 class EngineTest : public ::testing::Test {
  protected:
-  struct Heard {
-    std::vector<TokenId> tokens;
-    FinishReason finish = FinishReason::kNone;
-    RequestRecord record;
-  };
-
-  OnUpdate into(Heard& heard) {
-    return [&heard](const Update& update) {
-      if (update.token >= 0) heard.tokens.push_back(update.token);
-      heard.finish = update.finish;
-      heard.record = *update.record;
-    };
-  }
-
   static Request request(std::vector<TokenId> prompt, std::int64_t max_tokens) {
     Request out;
     out.prompt = std::move(prompt);
