@@ -1,4 +1,5 @@
-// What the laws compare: the hash of every row of logits a request was answered from, and the tokens.
+// What the laws compare: the hash of every row of logits a request was answered from, the tokens, their probabilities
+// where they were asked for, and how it ended.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,13 +72,18 @@ inline std::vector<Cell> all_cells() {
 struct Trace {
   std::vector<std::array<std::uint8_t, 16>> logits;  // a hash of the bits of each row it was answered from
   std::vector<TokenId> tokens;
+  std::vector<std::array<std::uint8_t, 16>> logprobs;  // a hash of what was told with each token
+  FinishReason finish = FinishReason::kNone;
   RequestRecord record;
 
-  friend bool operator==(const Trace& a, const Trace& b) { return a.logits == b.logits && a.tokens == b.tokens; }
+  friend bool operator==(const Trace& a, const Trace& b) {
+    return a.logits == b.logits && a.tokens == b.tokens && a.logprobs == b.logprobs && a.finish == b.finish;
+  }
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Trace& trace) {
-  return out << trace.tokens.size() << " tokens from " << trace.logits.size() << " rows of logits";
+  return out << trace.tokens.size() << " tokens from " << trace.logits.size() << " rows of logits, "
+             << name_of(trace.finish);
 }
 
 // A backend and a model, and engines of any kind on them.
@@ -122,8 +129,11 @@ class Recorder {
 
   OnUpdate listener() {
     return [this](const Update& update) {
-      if (update.token >= 0) traces_[update.id].tokens.push_back(update.token);
-      traces_[update.id].record = *update.record;
+      Trace& trace = traces_[update.id];
+      if (update.token >= 0) trace.tokens.push_back(update.token);
+      if (update.logprobs != nullptr) trace.logprobs.push_back(hash_of(*update.logprobs));
+      trace.finish = update.finish;
+      trace.record = *update.record;
       ASSERT_EQ(engine_.cache().problem(), std::nullopt);
     };
   }
@@ -132,6 +142,12 @@ class Recorder {
   const Trace& of(RequestId id) { return traces_[id]; }
 
  private:
+  static std::array<std::uint8_t, 16> hash_of(const TokenLogprobs& told) {
+    std::vector<TokenLogprob> all = told.top;
+    all.push_back({-1, told.chosen});
+    return content_hash(std::as_bytes(std::span(all)));
+  }
+
   Engine& engine_;
   std::map<RequestId, Trace> traces_;
 };

@@ -1,0 +1,277 @@
+// The laws of pairs: what a request may ask for, in a pool too small for it and its neighbours. Whatever it asked, a
+// pause leaves no mark on its answer. Each law makes sure that the very requests that asked were paused.
+#include <algorithm>
+
+#include "grammar/constraint.h"
+#include "grammar/json_schema.h"
+#include "laws/harness.h"
+
+namespace kvasir::testing {
+namespace {
+
+// The grammar as a sampler takes it.
+class Form : public TokenConstraint {
+ public:
+  explicit Form(grammar::GrammarConstraint inner) : inner_(std::move(inner)) {}
+  void mask(std::span<float> logits) override { inner_.mask(logits); }
+  void accept(TokenId token) override { inner_.accept(token); }
+  bool ended() const override { return inner_.ended(); }
+  std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<Form>(inner_); }
+
+ private:
+  grammar::GrammarConstraint inner_;
+};
+
+// A list of more integers than any answer here has tokens. Token i is the printable character i; the last is the end.
+std::shared_ptr<const TokenConstraint> long_list_of_integers() {
+  std::vector<std::string> tokens;
+  for (char c = ' '; c <= '~'; ++c) tokens.emplace_back(1, c);
+  tokens.resize(101);
+  return std::make_shared<Form>(grammar::GrammarConstraint(
+      grammar::compile_json_schema(R"({"type": "array", "items": {"type": "integer"}, "minItems": 100})"),
+      std::make_shared<grammar::TokenMasker>(
+          std::make_shared<const grammar::Vocabulary>(std::move(tokens), std::vector<TokenId>{100}))));
+}
+
+// How often it paused in this way after its first token.
+std::int64_t pauses(const Trace& trace, Pause::How how) {
+  return std::ranges::count_if(trace.record.pauses, [&](const Pause& pause) {
+    return pause.how == how && pause.of_tokens >= trace.record.reuse.prompt_tokens;
+  });
+}
+
+class PairLaw : public ::testing::TestWithParam<Cell> {
+ protected:
+  // Twelve blocks, and one way to pause that is cheaper than all others.
+  EngineConfig tight(Pause::How how) const {
+    EngineConfig config = world_.config();
+    config.kv_bytes = world_.bytes_for(12);
+    config.swap_bytes = how == Pause::How::kSwap ? config.kv_bytes : 0;
+    config.pace = how == Pause::How::kSwap ? Pace{1e3, 1e3, 1e12} : Pace{1e-9, 1e3, 1};
+    return config;
+  }
+
+  // What a window dropped cannot be saved: such a sequence is computed again, or waits.
+  bool windowed() const { return !GetParam().windows.empty(); }
+  std::int64_t pauses_of(const std::vector<Trace>& traces, Pause::How how) const {
+    std::int64_t count = 0;
+    for (const Trace& trace : traces) {
+      count += pauses(trace, how);
+      if (how != Pause::How::kSwap || !windowed()) continue;
+      count += pauses(trace, Pause::How::kRecompute) + pauses(trace, Pause::How::kWait);
+    }
+    return count;
+  }
+
+  Trace alone(Request request, std::uint64_t seed) {
+    request.sampling.seed = seed;
+    return run_alone(world_, world_.config(), request);
+  }
+
+  // The request, with an answer for each further seed, between others that fill the pool: its answers, the request's
+  // own first. Each, and each of the others, must be the one it gets alone.
+  std::vector<Trace> in_a_crowd(Engine& engine, const Request& asked, const std::vector<std::uint64_t>& seeds) {
+    Recorder recorder(engine);
+    std::vector<Request> others;
+    for (std::uint64_t i = 0; i < 3; ++i) others.push_back(request_of(some_tokens(kPrompt, 200 + i), 40, i));
+    // The oldest never pauses; of equals the youngest that runs does.
+    std::vector<RequestId> other_ids{recorder.submit(others[0]), recorder.submit(others[1])};
+    std::vector<Branch> branches;
+    for (const std::uint64_t seed : seeds) branches.push_back({seed, recorder.listener()});
+    const std::vector<RequestId> ids = engine.submit(asked, recorder.listener(), std::move(branches));
+    other_ids.push_back(recorder.submit(others[2]));
+    engine.run();
+    for (size_t i = 0; i < others.size(); ++i) {
+      EXPECT_EQ(recorder.of(other_ids[i]), alone(others[i], i)) << "another " << i;
+    }
+    std::vector<Trace> out;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      out.push_back(recorder.of(ids[i]));
+      EXPECT_EQ(out.back(), alone(asked, i == 0 ? asked.sampling.seed : seeds[i - 1])) << "answer " << i;
+    }
+    EXPECT_EQ(engine.swap().used(), 0U);
+    return out;
+  }
+
+  // The same, undisturbed but for pauses of this kind, of which there is at least one of the request's own.
+  std::vector<Trace> in_a_crowd(Pause::How how, const Request& asked, const std::vector<std::uint64_t>& seeds = {}) {
+    Engine engine = world_.engine(tight(how));
+    std::vector<Trace> out = in_a_crowd(engine, asked, seeds);
+    EXPECT_GT(pauses_of(out, how), 0) << name_of(how);
+    const SchedulerCounts& counts = engine.scheduler().counts();
+    if (how == Pause::How::kRecompute) {
+      EXPECT_EQ(counts.swaps + counts.waits, 0);
+    } else if (!windowed()) {
+      EXPECT_GT(counts.swaps, counts.recomputes);  // a branch that holds nothing alone has nothing to save
+    }
+    return out;
+  }
+
+  World world_{GetParam()};
+  static constexpr std::int64_t kPrompt = 40;
+  static constexpr std::array kBothWays{Pause::How::kRecompute, Pause::How::kSwap};
+};
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, PairLaw, ::testing::ValuesIn(all_cells()),
+                         [](const auto& cell) { return cell.param.name(); });
+
+TEST_P(PairLaw, PausedBranchesEqualEachAlone) {
+  for (const Pause::How how : kBothWays) in_a_crowd(how, request_of(some_tokens(37, 21), 40, 7), {8, 9});
+}
+
+// Each needs a copy of the prompt's last block at the same step, and there is no room for all of these.
+TEST_P(PairLaw, BranchesWithoutRoomToPartEqualEachAlone) {
+  const std::vector<std::uint64_t> seeds{8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
+  for (const Pause::How how : kBothWays) in_a_crowd(how, request_of(some_tokens(37, 31), 40, 7), seeds);
+}
+
+// The same, and those that could part are cancelled: what the others come back to is only what was saved of them,
+// in the very step in which their copies were to be made.
+TEST_P(PairLaw, SwappedOutBeforeItsCopyWasMadeEqualsUndisturbed) {
+  Engine engine = world_.engine(tight(Pause::How::kSwap));
+  Recorder recorder(engine);
+  const Request asked = request_of(some_tokens(37, 32), 30, 7);
+  const RequestId oldest = recorder.submit(request_of(some_tokens(90, 33), 60, 1));
+  std::vector<Branch> branches;
+  for (std::uint64_t seed = 8; seed < 18; ++seed) branches.push_back({seed, recorder.listener()});
+  const std::vector<RequestId> ids = engine.submit(asked, recorder.listener(), std::move(branches));
+  while (engine.swap().used() == 0 && !engine.idle()) engine.step();
+  std::vector<RequestId> parted;
+  engine.scheduler().each([&](const Sequence& s) {
+    if (s.id != oldest && s.saved == nullptr) parted.push_back(s.id);
+  });
+  for (const RequestId id : parted) engine.cancel(id);
+  engine.run();
+  int finished = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (recorder.of(ids[i]).finish == FinishReason::kCancelled) continue;
+    EXPECT_EQ(recorder.of(ids[i]), alone(asked, 7 + i)) << i;
+    ++finished;
+  }
+  EXPECT_TRUE(finished > 0 || windowed());
+}
+
+TEST_P(PairLaw, APausedFormIsKept) {
+  Request asked = request_of(some_tokens(kPrompt, 22), 40);
+  asked.constraint = long_list_of_integers();
+  for (const Pause::How how : kBothWays) {
+    const std::vector<Trace> answers = in_a_crowd(how, asked, {6});
+    for (const Trace& answer : answers) EXPECT_EQ(answer.tokens.size(), 40U) << answer.record.failure;
+  }
+}
+
+TEST_P(PairLaw, ProbabilitiesAreTheSameAfterAPause) {
+  Request asked = request_of(some_tokens(kPrompt, 23), 40);
+  asked.logprobs = 4;
+  for (const Pause::How how : kBothWays) {
+    EXPECT_EQ(in_a_crowd(how, asked).front().logprobs.size(), 40U);
+  }
+}
+
+// Half the vocabulary would end the answer: what holds it back must know how long it already is.
+TEST_P(PairLaw, TheLeastNumberOfTokensOutlastsAPause) {
+  Request asked = request_of(some_tokens(kPrompt, 24), 60);
+  asked.min_tokens = 38;
+  for (TokenId token = 0; token < 101; token += 2) asked.stop_tokens.push_back(token);
+  for (const Pause::How how : kBothWays) {
+    const Trace answer = in_a_crowd(how, asked).front();
+    EXPECT_EQ(answer.finish, FinishReason::kStop);
+    EXPECT_GE(answer.tokens.size(), 38U);
+    EXPECT_LT(answer.tokens.size(), 60U);
+  }
+}
+
+TEST_P(PairLaw, PenaltiesOutlastAPause) {
+  Request asked = request_of(some_tokens(kPrompt, 25), 40);
+  asked.sampling.frequency_penalty = 0.7F;
+  asked.sampling.repetition_penalty = 1.3F;
+  for (const Pause::How how : kBothWays) in_a_crowd(how, asked);
+}
+
+// Pinned blocks stay where they are: what is saved begins behind them.
+TEST_P(PairLaw, SwappedAwayFromItsPinEqualsUndisturbed) {
+  Request asked = request_of(some_tokens(kPrompt, 26), 40);
+  asked.breakpoints.push_back({32, std::chrono::seconds(3600)});
+  Engine engine = world_.engine(tight(Pause::How::kSwap));
+  const std::vector<Trace> answer = in_a_crowd(engine, asked, {});
+  EXPECT_GT(pauses_of(answer, Pause::How::kSwap), 0);
+  EXPECT_EQ(answer.front().record.pinned_tokens, 32);
+  if (!windowed()) {
+    EXPECT_EQ(engine.pins().blocks(), 2);
+  }
+  Recorder recorder(engine);
+  const RequestId again = recorder.submit(asked);
+  engine.run();
+  EXPECT_GE(recorder.of(again).record.reuse.reused_tokens, 32) << describe(recorder.of(again).record.reuse);
+  EXPECT_EQ(recorder.of(again), alone(asked, asked.sampling.seed));
+}
+
+// The oldest needs nearly the whole pool: first the other is swapped out, then the pin yields that it would have come
+// back to. What was saved hangs in the air, and everything is computed again.
+TEST_P(PairLaw, SwappedOutAndItsPinLostEqualsUndisturbed) {
+  EngineConfig config = tight(Pause::How::kSwap);
+  Engine engine = world_.engine(config);
+  Recorder recorder(engine);
+  const Request large = request_of(some_tokens(36, 27), 140);
+  Request marked = request_of(some_tokens(40, 28), 100);
+  marked.breakpoints.push_back({32, std::chrono::seconds(3600)});
+  const RequestId oldest = recorder.submit(large);
+  const RequestId other = recorder.submit(marked);
+  engine.run();
+  EXPECT_GT(pauses_of({recorder.of(other)}, Pause::How::kSwap), 0);
+  EXPECT_EQ(recorder.of(other).record.pinned_tokens, 32);
+  EXPECT_EQ(recorder.of(oldest), alone(large, large.sampling.seed));
+  EXPECT_EQ(recorder.of(other), alone(marked, marked.sampling.seed));
+  if (!windowed()) {
+    EXPECT_EQ(engine.pins().size(), 0);
+    EXPECT_GT(recorder.of(other).record.computed_tokens, 40 + 99);
+  }
+}
+
+// Cancelled in host memory, or while another branch is there: the rest go on as if nothing had been.
+TEST_P(PairLaw, BranchesThatAreSwappedOutAndCancelledDisturbNobody) {
+  const Request asked = request_of(some_tokens(37, 29), 40, 7);
+  const std::vector<std::uint64_t> seeds{7, 8, 9};
+  const Request other = request_of(some_tokens(36, 30), 60, 1);
+  enum class Who { kSwapped, kRunning };
+  for (const Who who : {Who::kSwapped, Who::kRunning}) {
+    Engine engine = world_.engine(tight(Pause::How::kSwap));
+    Recorder recorder(engine);
+    const RequestId oldest = recorder.submit(other);
+    const std::vector<RequestId> ids =
+        engine.submit(asked, recorder.listener(), {{8, recorder.listener()}, {9, recorder.listener()}});
+    RequestId victim = 0;
+    while (victim == 0 && !engine.idle()) {
+      engine.step();
+      bool saved = false;
+      engine.scheduler().each([&](const Sequence& s) { saved |= s.saved != nullptr; });
+      engine.scheduler().each([&](const Sequence& s) {
+        const bool fits = who == Who::kSwapped ? s.saved != nullptr : saved && s.lease.valid();
+        if (fits && s.id != oldest) victim = s.id;
+      });
+    }
+    if (windowed() && victim == 0) continue;  // nothing could be saved
+    ASSERT_NE(victim, 0U);
+    EXPECT_GT(engine.swap().used(), 0U);
+    engine.cancel(victim);
+    engine.step();
+    EXPECT_EQ(recorder.of(victim).finish, FinishReason::kCancelled);
+    engine.run();
+    EXPECT_EQ(recorder.of(oldest), alone(other, 1));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const Trace& trace = recorder.of(ids[i]);
+      const Trace expected = alone(asked, seeds[i]);
+      if (ids[i] != victim) {
+        EXPECT_EQ(trace, expected) << i;
+        continue;
+      }
+      ASSERT_LT(trace.tokens.size(), expected.tokens.size());
+      EXPECT_TRUE(std::ranges::equal(trace.tokens, std::span(expected.tokens).first(trace.tokens.size())));
+    }
+    EXPECT_EQ(engine.swap().used(), 0U);
+    EXPECT_EQ(engine.cache().pool(0).held(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::testing
