@@ -124,6 +124,12 @@ void draw_white_space_rule(GrammarBuilder& builder, RuleId rule) {
   builder.join(at, end);
 }
 
+NodeId draw_leading_space(GrammarBuilder& builder, NodeId from) {
+  const NodeId to = draw_any_of(builder, from, " \n");
+  builder.join(from, to);
+  return to;
+}
+
 NodeId draw_string(GrammarBuilder& builder, NodeId from, LengthLimits length) {
   NodeId at = builder.literal(from, "\"");
   const NodeId close = builder.node();

@@ -9,10 +9,13 @@
 
 namespace kvasir::grammar {
 
-// Optional white space between tokens: nothing, one space, or one line break and an indentation of up to this many
-// spaces and tabs. A model can lay out its answer, and cannot be caught in endless white space.
-inline constexpr int kMaxIndentation = 32;
+// White space between tokens: one space, or one line break and an indentation of up to this many spaces and tabs. A
+// model can lay out its answer, and spends at most a few tokens on white space at any place, however fond of it.
+inline constexpr int kMaxIndentation = 16;
 void draw_white_space_rule(GrammarBuilder& builder, RuleId rule);
+
+// Before the first token there is nothing to indent: nothing, one space or one line break.
+NodeId draw_leading_space(GrammarBuilder& builder, NodeId from);
 
 // A string with its quotes, of so many characters, with any escapes that JSON has. Always valid: UTF-8 without gaps,
 // surrogates only in pairs.

@@ -72,7 +72,8 @@ std::shared_ptr<const Grammar> SchemaCompiler::compile(const Json& schema) {
   const RuleId root = builder_.add_rule("schema");
   space_ = builder_.add_rule("white space");
   draw_white_space_rule(builder_, space_);
-  builder_.call(optional_space(builder_.rule(root).start), rule_of(schema, "schema"), builder_.rule(root).end);
+  const NodeId begin = draw_leading_space(builder_, builder_.rule(root).start);
+  builder_.call(begin, rule_of(schema, "schema"), builder_.rule(root).end);
   while (!pending_.empty()) {
     const Pending next = std::move(pending_.back());
     pending_.pop_back();

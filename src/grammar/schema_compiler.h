@@ -18,7 +18,7 @@ class SchemaCompiler {
   // `root` outlives this.
   explicit SchemaCompiler(const Json& root) : expansion_(root) {}
 
-  // A text that is a value of `schema`, white space before it allowed. Once.
+  // A text that is a value of `schema`, one character of white space before it allowed. Once.
   std::shared_ptr<const Grammar> compile(const Json& schema);
 
  private:

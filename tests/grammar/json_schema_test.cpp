@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "grammar/builder.h"
 #include "grammar/decimal_range.h"
@@ -165,12 +167,29 @@ TEST(JsonSchema, Combinations) {
 
 TEST(JsonSchema, WhiteSpaceIsBounded) {
   const auto grammar = compile_json_schema(R"({"type":"array","items":{"type":"null"}})");
-  EXPECT_TRUE(accepts(grammar, "[\n" + std::string(32, ' ') + "null\n\t\t]"));
-  EXPECT_FALSE(accepts(grammar, "[\n" + std::string(33, ' ') + "null]"));
+  EXPECT_TRUE(accepts(grammar, "[\n" + std::string(16, ' ') + "null\n\t\t]"));
+  EXPECT_FALSE(accepts(grammar, "[\n" + std::string(17, ' ') + "null]"));
   EXPECT_FALSE(accepts(grammar, "[  null]"));
   EXPECT_FALSE(accepts(grammar, "[\n\nnull]"));
   EXPECT_FALSE(accepts(grammar, "[null] "));
   EXPECT_FALSE(accepts(grammar, "[null ,null]"));
+  for (const char* begin : {"", " ", "\n"}) EXPECT_TRUE(accepts(grammar, begin + std::string("[]")));
+  for (const char* begin : {"  ", "\n ", " \n", "\n\n", "\t", "\r\n"})
+    EXPECT_FALSE(accepts(grammar, begin + std::string("[]"))) << begin;
+}
+
+// Whatever the form, a model that would write nothing but white space has to begin with its second character.
+TEST(JsonSchema, AModelThatLikesWhiteSpaceGetsToThePoint) {
+  for (const auto& grammar :
+       {any_json_object(), compile_json_schema("true"), compile_json_schema(R"({"enum":["a"]})")}) {
+    Matcher matcher(grammar);
+    int spaces = 0;
+    for (bool went_on = true; went_on && spaces < 100; ++spaces) {
+      went_on = std::ranges::any_of(std::string_view(" \n\t\r"),
+                                    [&](const char& c) { return matcher.accept(std::string_view(&c, 1)); });
+    }
+    EXPECT_LE(spaces - 1, 1);
+  }
 }
 
 TEST(JsonSchema, WhatIsNotSupportedIsNamedWithItsPath) {
