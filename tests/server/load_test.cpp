@@ -5,7 +5,7 @@
 #include <array>
 #include <latch>
 
-#include "test_server.h"
+#include "answers.h"
 
 namespace kvasir::testing {
 namespace {
@@ -24,22 +24,6 @@ struct Ask {
 
   bool streams() const { return body.value("stream", false); }
 };
-
-// The parts of an answer that must not depend on anything but the request: ids, times and cache hits may.
-struct Answer {
-  std::vector<std::string> texts;
-  std::vector<std::string> reasons;
-  std::vector<std::string> probabilities;  // of every token, where they were asked for: nearly the logits themselves
-  std::int64_t tokens = 0;
-
-  bool operator==(const Answer&) const = default;
-};
-
-std::ostream& operator<<(std::ostream& out, const Answer& answer) {
-  out << answer.tokens << " tokens";
-  for (size_t i = 0; i < answer.texts.size(); ++i) out << "\n  (" << answer.reasons[i] << ") " << answer.texts[i];
-  return out;
-}
 
 std::string prompt_of(int who) {
   static constexpr std::array<const char*, 3> kBeginnings{
@@ -89,29 +73,6 @@ Ask ask_of(int who) {
   return ask;
 }
 
-Answer answer_of(const Ask& ask, const Reply& reply) {
-  Answer answer;
-  const auto note = [&](const Json& choice, const std::string& text) {
-    const auto index = choice["index"].get<size_t>();
-    answer.texts.resize(std::max(answer.texts.size(), index + 1));
-    answer.reasons.resize(answer.texts.size());
-    answer.probabilities.resize(answer.texts.size());
-    answer.texts[index] += text;
-    if (choice["finish_reason"].is_string()) answer.reasons[index] = choice["finish_reason"];
-    if (!choice.contains("logprobs") || !choice["logprobs"].is_object()) return;
-    for (const Json& token : choice["logprobs"].value("content", Json::array()))
-      answer.probabilities[index] += token.dump();
-  };
-  for (const Json& part : ask.streams() ? events_of(reply.body) : std::vector<Json>{reply.json()}) {
-    if (part.contains("usage") && part["usage"].is_object()) answer.tokens = part["usage"]["completion_tokens"];
-    for (const Json& choice : part["choices"]) {
-      const char* key = ask.streams() ? "delta" : "message";
-      note(choice, choice.contains(key) ? choice[key].value("content", "") : choice.value("text", ""));
-    }
-  }
-  return answer;
-}
-
 // nullopt: the client left before the end, as it meant to.
 std::optional<Answer> send(std::uint16_t port, const Ask& ask) {
   Client client(port, kPatience);
@@ -130,7 +91,7 @@ std::optional<Answer> send(std::uint16_t port, const Ask& ask) {
   if (ask.streams()) {
     EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n"));
   }
-  return answer_of(ask, reply);
+  return answer_of(reply);
 }
 
 std::vector<std::optional<Answer>> send_all_at_once(std::uint16_t port) {

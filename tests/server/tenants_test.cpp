@@ -6,23 +6,13 @@
 #include <set>
 
 #include "server/http_text.h"
+#include "test_keys.h"
 #include "test_server.h"
 
 namespace kvasir::testing {
 namespace {
 
 using namespace std::string_literals;
-
-struct Pair {
-  std::string key;
-  KeyEntry entry;
-};
-
-Pair new_key(const std::string& name, TenantShare share = {}) {
-  std::string key = random_key();
-  const Key256 hash = hash_of_key(key);
-  return {std::move(key), {.name = name, .hash = hash, .created = "", .share = share}};
-}
 
 TEST(Tenants, WithoutKeysThereIsOneWithASecretOfItsProcess) {
   const Tenants first(std::nullopt, 4);
@@ -34,8 +24,8 @@ TEST(Tenants, WithoutKeysThereIsOneWithASecretOfItsProcess) {
 }
 
 TEST(Tenants, AKeyOpensOneDoor) {
-  const Pair alice = new_key("alice");
-  const Pair bob = new_key("bob");
+  const TestKey alice = new_key("alice");
+  const TestKey bob = new_key("bob");
   const Tenants tenants(KeysFile{random_secret(), {alice.entry, bob.entry}}, 4);
   EXPECT_FALSE(tenants.open());
   EXPECT_EQ(tenants.find(alice.key)->name, "alice");
@@ -47,10 +37,10 @@ TEST(Tenants, AKeyOpensOneDoor) {
 }
 
 TEST(Tenants, IdsAndSecretsFollowTheNameOverReloads) {
-  const Pair alice = new_key("alice");
-  const Pair bob = new_key("bob", {0.5, 1, 1});
-  const Pair carol = new_key("carol");
-  const Pair new_bob = new_key("bob");
+  const TestKey alice = new_key("alice");
+  const TestKey bob = new_key("bob", {0.5, 1, 1});
+  const TestKey carol = new_key("carol");
+  const TestKey new_bob = new_key("bob");
   const Key256 secret = random_secret();
   Tenants tenants(KeysFile{secret, {alice.entry, bob.entry}}, 4);
   const auto before = tenants.find(bob.key);
@@ -69,8 +59,8 @@ TEST(Tenants, IdsAndSecretsFollowTheNameOverReloads) {
 }
 
 TEST(Tenants, NoTwoSpacesShareASecret) {
-  const Pair alice = new_key("alice");
-  const Pair bob = new_key("bob");
+  const TestKey alice = new_key("alice");
+  const TestKey bob = new_key("bob");
   const Tenants tenants(KeysFile{random_secret(), {alice.entry, bob.entry}}, 4);
   std::set<Key256> seen;
   size_t all = 0;
@@ -111,10 +101,8 @@ class TenantsTest : public ServedDraft {
     out.keys = keys_;
     return out;
   }
-  static std::string bearer(const Pair& who) { return "authorization: Bearer " + who.key + "\r\n"; }
-
-  static Reply ask(const TestServer& server, const Pair& who, const std::string& path, const Json& body) {
-    return server.ask("POST", path, body.dump(), bearer(who));
+  static Reply ask(const TestServer& server, const TestKey& who, const std::string& path, const Json& body) {
+    return server.ask("POST", path, body.dump(), who.header());
   }
 
   // A prompt of 64 tokens, four whole blocks, that nobody has sent before.
@@ -129,8 +117,8 @@ class TenantsTest : public ServedDraft {
     return reply.json()["usage"]["prompt_tokens_details"]["cached_tokens"].get<std::int64_t>();
   }
 
-  Pair alice_ = new_key("alice");
-  Pair bob_ = new_key("bob");
+  TestKey alice_ = new_key("alice");
+  TestKey bob_ = new_key("bob");
   KeysFile keys_{random_secret(), {alice_.entry, bob_.entry}};
   std::uint32_t next_ = 12345;
 };
@@ -159,7 +147,7 @@ TEST_F(TenantsTest, WithoutAKeyEachApiSaysSoInItsOwnWords) {
 
 TEST_F(TenantsTest, EitherHeaderOpensEveryRoute) {
   const TestServer server(*model_, {}, options());
-  for (const std::string& header : {bearer(alice_), "x-api-key: " + alice_.key + "\r\n"}) {
+  for (const std::string& header : {alice_.header(), "x-api-key: " + alice_.key + "\r\n"}) {
     EXPECT_EQ(server.ask("GET", "/v1/models", "", header).status, 200);
     EXPECT_EQ(server.ask("POST", "/v1/messages", story(1).dump(), header).status, 200);
     EXPECT_EQ(server.ask("POST", "/v1/chat/completions", story(1).dump(), header).status, 200);
@@ -179,7 +167,7 @@ TEST_F(TenantsTest, AnUnknownClientIsTurnedAwayBeforeItsBodyIsRead) {
   EXPECT_EQ(expecting.read_reply().status, 401);
   Client polite(server.port());  // nothing is left unread: the connection goes on
   EXPECT_EQ(polite.ask("GET", "/v1/models").status, 401);
-  EXPECT_EQ(polite.ask("GET", "/v1/models", "", bearer(bob_)).status, 200);
+  EXPECT_EQ(polite.ask("GET", "/v1/models", "", bob_.header()).status, 200);
 }
 
 TEST_F(TenantsTest, ARequestNobodyIdentifiedIsNotServed) {
@@ -254,22 +242,22 @@ TEST_F(TenantsTest, EveryApiTakesASalt) {
 
 TEST_F(TenantsTest, RecordsOfOthersLookLikeNone) {
   const TestServer server(*model_, {}, options());
-  const std::string named = bearer(alice_) + "x-request-id: secret-1\r\n";
+  const std::string named = alice_.header() + "x-request-id: secret-1\r\n";
   const Reply answer = server.ask("POST", "/v1/completions", fresh().dump(), named);
   const std::string id = answer.json()["id"];
-  EXPECT_EQ(server.ask("GET", "/kvasir/requests/secret-1", "", bearer(alice_)).json()["answer_id"], id);
-  const Reply theirs = server.ask("GET", "/kvasir/requests/secret-1", "", bearer(bob_));
-  const Reply none = server.ask("GET", "/kvasir/requests/secret-2", "", bearer(bob_));
+  EXPECT_EQ(server.ask("GET", "/kvasir/requests/secret-1", "", alice_.header()).json()["answer_id"], id);
+  const Reply theirs = server.ask("GET", "/kvasir/requests/secret-1", "", bob_.header());
+  const Reply none = server.ask("GET", "/kvasir/requests/secret-2", "", bob_.header());
   EXPECT_EQ(theirs.status, 404);
   EXPECT_EQ(none.status, 404);
   std::string same = none.body;
   same.replace(same.find("secret-2"), 8, "secret-1");
   EXPECT_EQ(theirs.body, same);
-  EXPECT_EQ(server.ask("GET", "/kvasir/requests/" + id, "", bearer(bob_)).status, 404);
+  EXPECT_EQ(server.ask("GET", "/kvasir/requests/" + id, "", bob_.header()).status, 404);
   // Bob may use the same id: each finds their own.
-  server.ask("POST", "/v1/completions", fresh().dump(), bearer(bob_) + "x-request-id: secret-1\r\n");
-  EXPECT_EQ(server.ask("GET", "/kvasir/requests/secret-1", "", bearer(alice_)).json()["answer_id"], id);
-  EXPECT_NE(server.ask("GET", "/kvasir/requests/secret-1", "", bearer(bob_)).json()["answer_id"], id);
+  server.ask("POST", "/v1/completions", fresh().dump(), bob_.header() + "x-request-id: secret-1\r\n");
+  EXPECT_EQ(server.ask("GET", "/kvasir/requests/secret-1", "", alice_.header()).json()["answer_id"], id);
+  EXPECT_NE(server.ask("GET", "/kvasir/requests/secret-1", "", bob_.header()).json()["answer_id"], id);
 }
 
 TEST_F(TenantsTest, ResponsesOfOthersLookLikeNone) {
@@ -277,10 +265,11 @@ TEST_F(TenantsTest, ResponsesOfOthersLookLikeNone) {
   const Json asked{{"input", "Tell me of a fox."}, {"max_output_tokens", 2}};
   const std::string id = ask(server, alice_, "/v1/responses", asked).json()["id"];
   const std::string path = "/v1/responses/" + id;
-  EXPECT_EQ(server.ask("GET", path, "", bearer(bob_)).status, 404);
-  EXPECT_EQ(server.ask("DELETE", path, "", bearer(bob_)).status, 404);
+  EXPECT_EQ(server.ask("GET", path, "", bob_.header()).status, 404);
+  EXPECT_EQ(server.ask("GET", path + "/input_items", "", bob_.header()).status, 404);
+  EXPECT_EQ(server.ask("DELETE", path, "", bob_.header()).status, 404);
   EXPECT_EQ(server.ask("GET", path).status, 401);
-  EXPECT_EQ(server.ask("GET", path, "", bearer(alice_)).status, 200);
+  EXPECT_EQ(server.ask("GET", path, "", alice_.header()).status, 200);
   const Json next{{"input", "Go on."}, {"previous_response_id", id}, {"max_output_tokens", 2}};
   EXPECT_EQ(ask(server, bob_, "/v1/responses", next).status, 404);
   EXPECT_EQ(ask(server, alice_, "/v1/responses", next).status, 200);
@@ -288,17 +277,17 @@ TEST_F(TenantsTest, ResponsesOfOthersLookLikeNone) {
 
 TEST_F(TenantsTest, MetricsShowATenantItselfAndAnOperatorAll) {
   keys_.entries.push_back(new_key("unused").entry);
-  Pair watcher = new_key("watcher");
+  TestKey watcher = new_key("watcher");
   watcher.entry.sees = KeyEntry::Sees::kAll;
   keys_.entries.push_back(watcher.entry);
   const TestServer server(*model_, {}, options());
   const Json prompt = fresh();
   for (int i = 0; i < 2; ++i) ask(server, bob_, "/v1/completions", prompt);
-  const std::string own = server.ask("GET", "/metrics", "", bearer(bob_)).body;
+  const std::string own = server.ask("GET", "/metrics", "", bob_.header()).body;
   EXPECT_NE(own.find("tenant=\"bob\"} "), std::string::npos);
   EXPECT_EQ(own.find("alice"), std::string::npos);
   EXPECT_EQ(own.find("vllm:"), std::string::npos) << "numbers of all tell of others";
-  const std::string all = server.ask("GET", "/metrics", "", bearer(watcher)).body;
+  const std::string all = server.ask("GET", "/metrics", "", watcher.header()).body;
   EXPECT_NE(all.find("tenant=\"alice\"} "), std::string::npos);
   EXPECT_NE(all.find("vllm:prefix_cache_hits_total"), std::string::npos);
   EXPECT_EQ(server.ask("GET", "/metrics").status, 401);
@@ -336,8 +325,8 @@ TEST_F(TenantsTest, AnAnswerFitsItsTenantsShare) {
   alice_.entry.share.most = 0.1;
   keys_ = {random_secret(), {bob_.entry, alice_.entry}};
   const TestServer server(own, {}, options());
-  const auto longest = [&](const Pair& who) {
-    return server.ask("GET", "/props", "", bearer(who)).json()["default_generation_settings"]["n_ctx"].get<int>();
+  const auto longest = [&](const TestKey& who) {
+    return server.ask("GET", "/props", "", who.header()).json()["default_generation_settings"]["n_ctx"].get<int>();
   };
   EXPECT_EQ(longest(bob_), own.longest);
   EXPECT_LT(longest(alice_), own.longest);
@@ -353,7 +342,7 @@ TEST_F(TenantsTest, OneTenantsFullQueueIsNotAnothers) {
   ServiceOptions limited = options();
   limited.max_queued_per_tenant = 1 - own.engine.config().scheduler.max_sequences;  // one place each
   Service service(own, limited);
-  const auto begin = [&](const Pair& who) {
+  const auto begin = [&](const TestKey& who) {
     Json body = story(100000);
     body["ignore_eos"] = true;
     HttpRequest request{"POST", "/v1/chat/completions", body.dump(), "a", who.key};
@@ -377,13 +366,13 @@ TEST_F(TenantsTest, WhoIsRemovedFinishesWhatRuns) {
   body["ignore_eos"] = true;
   body["stream"] = true;
   const std::string text = body.dump();
-  client.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n" + bearer(alice_) +
+  client.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n" + alice_.header() +
               "content-length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
   ASSERT_TRUE(client.receive_until("data: "));
-  const Pair carol = new_key("carol");
+  const TestKey carol = new_key("carol");
   server.service().set_keys({keys_.secret, {bob_.entry, carol.entry}});
-  EXPECT_EQ(server.ask("GET", "/v1/models", "", bearer(alice_)).status, 401);
-  EXPECT_EQ(server.ask("GET", "/v1/models", "", bearer(carol)).status, 200);
+  EXPECT_EQ(server.ask("GET", "/v1/models", "", alice_.header()).status, 401);
+  EXPECT_EQ(server.ask("GET", "/v1/models", "", carol.header()).status, 200);
   const Reply whole = client.read_reply();
   EXPECT_EQ(whole.status, 200);
   EXPECT_TRUE(whole.body.ends_with("data: [DONE]\n\n"));
