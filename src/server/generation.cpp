@@ -49,9 +49,15 @@ Generation::~Generation() {
 }
 
 OnUpdate Generation::listener(size_t index) {
-  return [mailbox = mailbox_, index,
-          ticket = std::exchange(choices_[index].request.ticket, nullptr)](const Update& update) {
-    TokenNews news{index, update.token, update.finish, *update.record, {}, Clock::now()};
+  return [mailbox = mailbox_, index, ticket = std::exchange(choices_[index].request.ticket, nullptr),
+          told = std::optional<size_t>()](const Update& update) mutable {
+    const RequestRecord& record = *update.record;
+    TokenNews news{.choice = index, .token = update.token, .finish = update.finish, .at = Clock::now()};
+    news.counts = {record.computed_tokens, record.preemptions, record.steps};
+    // Its lists are long after many chunks and pauses: they do not travel with every token.
+    const size_t length = record.chunks.size() + record.pauses.size();
+    if (told != length || update.finish != FinishReason::kNone) news.record = record;
+    told = length;
     if (update.logprobs != nullptr) news.logprobs = *update.logprobs;
     mailbox->push(std::move(news));
   };
@@ -105,7 +111,10 @@ std::vector<Generation::News> Generation::take() {
 
 Generation::News Generation::read(const TokenNews& news) {
   Choice& choice = choices_[news.choice];
-  choice.record = news.record;
+  if (news.record) choice.record = *news.record;
+  choice.record.computed_tokens = news.counts.computed_tokens;
+  choice.record.preemptions = news.counts.preemptions;
+  choice.record.steps = news.counts.steps;
   note_time(choice, news.at);
   News out{news.choice, {}, {}};
   if (news.token >= 0) read_token(choice, news, out.piece);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -12,12 +13,20 @@
 
 namespace kvasir {
 
+// The part of a record that every token changes.
+struct RecordCounts {
+  std::int64_t computed_tokens = 0;
+  int preemptions = 0;
+  int steps = 0;
+};
+
 struct TokenNews {
   size_t choice = 0;
   TokenId token = -1;
   FinishReason finish = FinishReason::kNone;
-  RequestRecord record;
-  std::optional<TokenLogprobs> logprobs;  // of the token, if asked for
+  RecordCounts counts{};
+  std::optional<RequestRecord> record{};  // with the first news, the last, and where more than the counts has changed
+  std::optional<TokenLogprobs> logprobs{};  // of the token, if asked for
   std::chrono::steady_clock::time_point at;
 };
 
