@@ -6,7 +6,10 @@ namespace kvasir {
 
 std::string Detokenizer::push(TokenId token) {
   if (specials_ == Tokenizer::SkipSpecials::kSkip && tokenizer_.is_special(token)) return {};
-  held_ += tokenizer_.bytes_of(token);
+  std::string_view bytes = tokenizer_.bytes_of(token);
+  for (; to_drop_ > 0 && bytes.starts_with(' '); --to_drop_) bytes.remove_prefix(1);
+  if (!bytes.empty()) to_drop_ = 0;
+  held_ += bytes;
   std::string out;
   size_t at = 0;
   while (at < held_.size()) {
@@ -28,6 +31,7 @@ std::string Detokenizer::finish() {
   // What is held is the beginning of one character, so one replacement stands for all of it.
   std::string out(held_.empty() ? std::string_view{} : kReplacement);
   held_.clear();
+  to_drop_ = leading_;
   return out;
 }
 

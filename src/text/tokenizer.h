@@ -25,7 +25,8 @@ struct TokenizerData;  // tokenizer_data.h: constant after loading
 class Tokenizer {
  public:
   // Whether the text of a special token ("<|im_end|>") in the input becomes that token. kPlain is for what a
-  // user typed; added tokens that are not special are found either way.
+  // user typed: no merge and no word becomes a special token then either. Added tokens that are not special are found
+  // in both.
   enum class Specials { kParse, kPlain };
   enum class SkipSpecials { kSkip, kKeep };
 

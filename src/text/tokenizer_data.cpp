@@ -86,7 +86,7 @@ class Builder {
     if (spec_.spelling == Spelling::kPieces) {
       const std::optional<unsigned char> byte = byte_of_piece(spelled);
       token.bytes = keep(byte ? std::string(1, static_cast<char>(*byte)) : unmark_spaces(spelled));
-      if (spec_.ignore_merges) data_->by_word.emplace(kept, id);
+      if (spec_.ignore_merges && !byte) data_->by_word.emplace(kept, id);
       return;
     }
     // An entry with characters outside the alphabet stands for its own text, as it does in the Hugging Face
@@ -110,13 +110,17 @@ class Builder {
     const std::string_view kept = keep(added.content);
     if (!data_->by_content.emplace(kept, added.id).second)
       fail(fmt::format("the token '{}' is added twice", added.content));
+    if (added.special && same) data_->by_word.erase(spec_.spelling == Spelling::kPieces ? kept : token.bytes);
     token = {kept, true, added.special};
   }
 
+  // Text never merges into a special token: what a user typed must not become one.
   MergeTable merges() const {
     MergeTable table(spec_.merges.size());
     for (const auto& [left, right, rank] : spec_.merges) {
-      table.insert(merge_part(left), merge_part(right), {rank, merge_part(left + right)});
+      const TokenId result = merge_part(left + right);
+      if (data_->tokens[static_cast<size_t>(result)].special) continue;
+      table.insert(merge_part(left), merge_part(right), {rank, result});
     }
     return table;
   }

@@ -24,7 +24,7 @@ TokenId id_from(const JsonRef& value) {
 
 void refuse_text(const JsonRef& model, std::string_view key) {
   const std::optional<JsonRef> field = model.find(key);
-  if (field && !field->text().empty()) field->fail("is not supported", "byte-level BPE has none");
+  if (field && !field->text().empty()) field->fail("is not supported", "byte-level and SentencePiece BPE have none");
 }
 
 void read_vocab(const JsonRef& vocab, TokenizerSpec& spec) {
@@ -53,14 +53,15 @@ TokenizerSpec::Merge merge_from(const JsonRef& value, size_t rank) {
   return {std::move(parts[0]), std::move(parts[1]), static_cast<std::int32_t>(rank)};
 }
 
-void read_model(const JsonRef& model, TokenizerSpec& spec) {
+// First of all: in the rest of another model's file the errors would be beside the point.
+void check_type(const JsonRef& model) {
   const std::optional<JsonRef> type = model.find("type");
   if (type && type->text() != "BPE") {
     type->fail(fmt::format("is '{}', which is not supported", type->text()), "only BPE models are");
   }
-  if (flag_or(model, "byte_fallback", false)) {
-    model.fail("has byte_fallback, which belongs to SentencePiece models", "only byte-level BPE is supported");
-  }
+}
+
+void read_model(const JsonRef& model, TokenizerSpec& spec) {
   if (model.find("dropout")) model.fail("has dropout", "set it to null: tokens must not be random");
   refuse_text(model, "continuing_subword_prefix");
   refuse_text(model, "end_of_word_suffix");
@@ -128,19 +129,28 @@ TokenizerSpec parse_tokenizer_json(std::string_view json, const std::string& whe
   check_size(json, where);
   const JsonDocument document(json, where);
   const JsonRef root = document.root();
+  const JsonRef model = root.get("model");
+  check_type(model);
   TokenizerSpec spec;
   if (const auto added = root.find("added_tokens")) read_added(*added, spec);
   if (const auto normalizer = root.find("normalizer")) spec.normalizers = read_normalizer(*normalizer);
+  spec.spelling = flag_or(model, "byte_fallback", false) ? Spelling::kPieces : Spelling::kByteLevel;
+  const bool pieces = spec.spelling == Spelling::kPieces;
   const std::optional<JsonRef> pretokenizer = root.find("pre_tokenizer");
-  if (!pretokenizer) root.fail("there is no pre_tokenizer", "only byte-level BPE is supported");
-  spec.pretokenizers = read_pretokenizer(*pretokenizer);
+  if (pretokenizer) {
+    spec.pretokenizers = read_pretokenizer(*pretokenizer, spec.spelling);
+  } else if (!pieces) {
+    root.fail("there is no pre_tokenizer and no byte_fallback", std::string(kSupported));
+  }
   if (const auto processor = root.find("post_processor")) {
     Surroundings around = read_post_processor(*processor);
     spec.before = std::move(around.before);
     spec.after = std::move(around.after);
   }
-  if (const auto decoder = root.find("decoder")) check_decoder(*decoder);
-  read_model(root.get("model"), spec);
+  const std::optional<JsonRef> decoder = root.find("decoder");
+  if (decoder) spec.leading_spaces = read_decoder(*decoder, spec.spelling);
+  if (!decoder && pieces) root.fail("there is byte_fallback and no decoder");
+  read_model(model, spec);
   return spec;
 }
 

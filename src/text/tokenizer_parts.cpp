@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
+#include "text/pieces.h"
 #include "text/tokenizer_json.h"
 
 namespace kvasir {
@@ -12,6 +14,8 @@ namespace {
 constexpr int kMaxNesting = 8;
 constexpr size_t kMaxSteps = 64;
 constexpr size_t kMaxSurroundings = 256;
+constexpr size_t kMaxGrowth = 16;  // of a text by all Replace together
+constexpr int kMaxStrip = 16;
 
 [[noreturn]] void refuse_type(const JsonRef& part, std::string_view supported) {
   part.fail(fmt::format("has the type '{}', which is not supported", part.get("type").text()),
@@ -80,6 +84,103 @@ SplitStep read_digits(const JsonRef& part) {
   return {Regex(R"(\p{N})", part.where()), behavior, SplitStep::Matches::kPattern};
 }
 
+MetaspaceStep read_metaspace(const JsonRef& part) {
+  if (part.get("replacement").text() != kSpaceMark) part.get("replacement").fail("must be '▁'");
+  MetaspaceStep step;
+  if (const auto scheme = part.find("prepend_scheme")) {
+    const std::string_view name = scheme->text();
+    if (name == "never") {
+      step.prepend = MetaspaceStep::Prepend::kNever;
+    } else if (name == "first") {
+      step.prepend = MetaspaceStep::Prepend::kFirst;
+    } else if (name != "always") {
+      scheme->fail(fmt::format("is '{}', which is not supported", name), "supported are always, first and never");
+    }
+  }
+  // What older files have instead.
+  if (!flag_or(part, "add_prefix_space", true)) {
+    if (step.prepend == MetaspaceStep::Prepend::kFirst)
+      part.fail("contradicts itself: add_prefix_space, prepend_scheme");
+    step.prepend = MetaspaceStep::Prepend::kNever;
+  }
+  if (!flag_or(part, "split", true)) step.cut = MetaspaceStep::Cut::kNever;
+  return step;
+}
+
+std::string_view literal_pattern(const JsonRef& part) {
+  const JsonRef pattern = part.get("pattern");
+  if (pattern.find("Regex")) pattern.fail("is a Regex", "only a String can be replaced");
+  const JsonRef text = pattern.get("String");
+  if (text.text().empty()) text.fail("is empty");
+  return text.text();
+}
+
+NormalizerStep normalizer_step(const JsonRef& part) {
+  const std::string_view type = part.get("type").text();
+  if (type == "NFC") return NormalForm::kNfc;
+  if (type == "NFD") return NormalForm::kNfd;
+  if (type == "NFKC") return NormalForm::kNfkc;
+  if (type == "NFKD") return NormalForm::kNfkd;
+  if (type == "Prepend") {
+    const JsonRef text = part.get("prepend");
+    if (text.text().size() > kMaxAddedTokenBytes) text.fail("is too long");
+    return PrependStep{std::string(text.text())};
+  }
+  if (type == "Replace")
+    return ReplaceStep{std::string(literal_pattern(part)), std::string(part.get("content").text())};
+  refuse_type(part, "NFC, NFD, NFKC, NFKD, Prepend, Replace and Sequence");
+}
+
+// Tokens spelled in pieces come back as text through Replace (marks to spaces), ByteFallback, Fuse and Strip, in this
+// order. Another order, or one of them doing something else, would be another text.
+class PieceDecoder {
+ public:
+  explicit PieceDecoder(const JsonRef& decoder) : decoder_(decoder) {}
+
+  int read() {
+    for_each_part(decoder_, "decoders", [&](const JsonRef& part) { read_part(part); });
+    if (last_ < kFuse) {
+      decoder_.fail("lacks a part",
+                    "a decoder of byte_fallback is Replace, ByteFallback, Fuse and, where a space goes "
+                    "before a text, Strip");
+    }
+    return strip_;
+  }
+
+ private:
+  enum Part { kNone, kReplace, kByteFallback, kFuse, kStrip };
+
+  void read_part(const JsonRef& part) {
+    const std::string_view type = part.get("type").text();
+    if (type == "Replace") {
+      follow(part, kReplace);
+      if (literal_pattern(part) != kSpaceMark || part.get("content").text() != " ") part.fail("must make ' ' of '▁'");
+    } else if (type == "ByteFallback") {
+      follow(part, kByteFallback);
+    } else if (type == "Fuse") {
+      follow(part, kFuse);
+    } else if (type == "Strip") {
+      follow(part, kStrip);
+      const std::int64_t start = part.get("start").integer();
+      if (part.get("content").text() != " " || start < 0 || start > kMaxStrip || part.get("stop").integer() != 0) {
+        part.fail(fmt::format("must take at most {} spaces, and only from the beginning", kMaxStrip));
+      }
+      strip_ = static_cast<int>(start);
+    } else {
+      refuse_type(part, "Replace, ByteFallback, Fuse, Strip and Sequence with byte_fallback");
+    }
+  }
+
+  void follow(const JsonRef& part, Part next) {
+    if (next != last_ + 1) part.fail("is out of order", "supported is Replace, ByteFallback, Fuse, Strip");
+    last_ = next;
+  }
+
+  const JsonRef& decoder_;
+  int last_ = kNone;
+  int strip_ = 0;
+};
+
 std::vector<TokenId> template_ids(const JsonRef& processor, std::string_view name) {
   const JsonRef tokens = processor.get("special_tokens");
   const std::optional<JsonRef> entry = tokens.find(name);
@@ -119,26 +220,21 @@ Surroundings read_template(const JsonRef& processor) {
 }  // namespace
 
 std::vector<NormalizerStep> read_normalizer(const JsonRef& normalizer) {
-  std::vector<NormalizerStep> forms;
+  std::vector<NormalizerStep> steps;
+  size_t growth = 1;
   for_each_part(normalizer, "normalizers", [&](const JsonRef& part) {
-    const std::string_view type = part.get("type").text();
-    if (type == "NFC") {
-      forms.push_back(NormalForm::kNfc);
-    } else if (type == "NFD") {
-      forms.push_back(NormalForm::kNfd);
-    } else if (type == "NFKC") {
-      forms.push_back(NormalForm::kNfkc);
-    } else if (type == "NFKD") {
-      forms.push_back(NormalForm::kNfkd);
-    } else {
-      refuse_type(part, "NFC, NFD, NFKC, NFKD and Sequence");
+    steps.push_back(normalizer_step(part));
+    if (steps.size() > kMaxSteps) part.fail("is one normalizer too many");
+    if (const auto* replace = std::get_if<ReplaceStep>(&steps.back())) {
+      growth *=
+          std::max<size_t>(1, (replace->content.size() + replace->pattern.size() - 1) / replace->pattern.size());
     }
-    if (forms.size() > kMaxSteps) part.fail("is one normalizer too many");
+    if (growth > kMaxGrowth) part.fail("makes texts too long");
   });
-  return forms;
+  return steps;
 }
 
-std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer) {
+std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer, Spelling spelling) {
   std::vector<Pretokenizer::Step> steps;
   bool byte_level = false;
   for_each_part(pretokenizer, "pretokenizers", [&](const JsonRef& part) {
@@ -149,16 +245,20 @@ std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer) {
       steps.emplace_back(read_split(part));
     } else if (type == "Digits") {
       steps.emplace_back(read_digits(part));
-    } else if (type == "ByteLevel") {
+    } else if (type == "Metaspace" && spelling == Spelling::kPieces) {
+      steps.emplace_back(read_metaspace(part));
+    } else if (type == "ByteLevel" && spelling == Spelling::kByteLevel) {
       byte_level = true;
       if (flag_or(part, "add_prefix_space", true)) steps.emplace_back(PrefixSpaceStep{});
       if (flag_or(part, "use_regex", true)) steps.emplace_back(SplitStep{Regex(gpt2_pattern(), part.where())});
     } else {
-      refuse_type(part, "ByteLevel, Split, Digits and Sequence");
+      refuse_type(part, spelling == Spelling::kPieces
+                            ? "Metaspace, Split, Digits and Sequence with byte_fallback"
+                            : "ByteLevel, Split, Digits and Sequence without byte_fallback");
     }
     if (steps.size() > kMaxSteps) part.fail("is one pre-tokenizer too many");
   });
-  if (!byte_level) pretokenizer.fail("has no ByteLevel", "only byte-level BPE is supported");
+  if (!byte_level && spelling == Spelling::kByteLevel) pretokenizer.fail("has no ByteLevel", std::string(kSupported));
   return steps;
 }
 
@@ -177,10 +277,12 @@ Surroundings read_post_processor(const JsonRef& processor) {
   return all;
 }
 
-void check_decoder(const JsonRef& decoder) {
+int read_decoder(const JsonRef& decoder, Spelling spelling) {
+  if (spelling == Spelling::kPieces) return PieceDecoder(decoder).read();
   for_each_part(decoder, "decoders", [](const JsonRef& part) {
-    if (part.get("type").text() != "ByteLevel") refuse_type(part, "ByteLevel and Sequence");
+    if (part.get("type").text() != "ByteLevel") refuse_type(part, "ByteLevel and Sequence without byte_fallback");
   });
+  return 0;
 }
 
 }  // namespace kvasir

@@ -16,8 +16,10 @@ struct Surroundings {
 };
 
 std::vector<NormalizerStep> read_normalizer(const JsonRef& normalizer);
-std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer);
+std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer, Spelling spelling);
 Surroundings read_post_processor(const JsonRef& processor);
-void check_decoder(const JsonRef& decoder);
+
+// Checks that the decoder undoes the spelling, and gives how many spaces it takes from the beginning of a text.
+int read_decoder(const JsonRef& decoder, Spelling spelling);
 
 }  // namespace kvasir

@@ -165,7 +165,9 @@ TEST(GgufVocab, LlamaBpeBeginsDocumentsAndGpt2DoesNot) {
 TEST(GgufVocab, EveryKnownPretokenizerKeepsEveryByte) {
   GgufVocab vocab = small_bpe_vocab();
   const std::string text =
-      "I'LL don't  have 12345 ½ Ⅷ\r\n\n  naïve ÀÉ中文，测试。한국어 שלום 😀👍🏽 e\u0301\u00A0x _a_(b) ==> $5`~|^ "
+      "I'LL don't  have 12345 ½ Ⅷ\r\n\n  naïve ÀÉ中文，测试。한국어 שלום 😀👍🏽 e\u0301\u00A0x _a_(b) "
+      "==> "
+      "$5`~|^ "
       " "
       "\n";
   for (const std::string_view name : known_gguf_pretokenizers()) {

@@ -146,6 +146,93 @@ TEST(TokenizerJson, RefusesWhatIsNotSupported) {
   EXPECT_NE(refusal(with("/post_processor", {{"type", "BertProcessing"}})), "");
 }
 
+// A tokenizer.json with byte fallback: "▁", a few letters and all bytes, Llama 2's normalizer and decoder.
+Json fallback_json() {
+  Json json{{"normalizer",
+             {{"type", "Sequence"},
+              {"normalizers",
+               {{{"type", "Prepend"}, {"prepend", "▁"}},
+                {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "▁"}}}}}},
+            {"pre_tokenizer", nullptr},
+            {"decoder",
+             {{"type", "Sequence"},
+              {"decoders",
+               {{{"type", "Replace"}, {"pattern", {{"String", "▁"}}}, {"content", " "}},
+                {{"type", "ByteFallback"}},
+                {{"type", "Fuse"}},
+                {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}}},
+            {"model", {{"type", "BPE"}, {"byte_fallback", true}, {"merges", {"▁ a", "a a"}}}}};
+  json["model"]["vocab"] = {{"▁", 256}, {"a", 257}, {"aa", 258}, {"▁a", 259}};
+  for (unsigned byte = 0; byte < 256; ++byte)
+    json["model"]["vocab"][byte_piece(static_cast<unsigned char>(byte))] = byte;
+  return json;
+}
+
+TEST(TokenizerJson, ReadsByteFallback) {
+  const Tokenizer tokenizer = make(fallback_json());
+  EXPECT_EQ(tokenizer.encode("aaa b", kParse), (Ids{259, 258, 256, 'b'}));
+  EXPECT_EQ(tokenizer.decode(Ids{259, 258, 256, 'b'}, Tokenizer::SkipSpecials::kKeep), "aaa b");
+  EXPECT_EQ(tokenizer.bytes_of(259), " a");
+  EXPECT_EQ(tokenizer.leading_spaces(), 1);
+  // Bytes that are missing make a character unknown as a whole.
+  Json json = fallback_json();
+  json["model"]["vocab"].erase("<0xA9>");
+  EXPECT_EQ(make(json).encode("éaé", kParse), Ids{259});
+  json["model"]["unk_token"] = "aa";
+  EXPECT_EQ(make(json).encode("ééaé", kParse), (Ids{256, 258, 258, 257, 258}));
+  json["model"]["fuse_unk"] = true;
+  EXPECT_EQ(make(json).encode("ééaé", kParse), (Ids{256, 258, 257, 258}));
+}
+
+TEST(TokenizerJson, RefusesByteFallbackThatWouldBeReadDifferently) {
+  const auto with_changed = [](const std::string& pointer, const Json& value) {
+    Json json = fallback_json();
+    json[Json::json_pointer(pointer)] = value;
+    return refusal(json);
+  };
+  const auto has = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_EQ(refusal(fallback_json()), "");
+  EXPECT_TRUE(has(with_changed("/decoder", nullptr), "no decoder"));
+  EXPECT_TRUE(has(with_changed("/decoder", {{"type", "Metaspace"}}), "Metaspace"));
+  EXPECT_TRUE(has(with_changed("/decoder", {{"type", "Fuse"}}), "order"));
+  EXPECT_TRUE(has(with_changed("/decoder/decoders", Json::array()), "lacks"));
+  EXPECT_TRUE(has(with_changed("/decoder/decoders/0/content", "_"), "'▁'"));
+  EXPECT_TRUE(has(with_changed("/decoder/decoders/0/pattern", {{"Regex", "▁"}}), "Regex"));
+  EXPECT_TRUE(has(with_changed("/decoder/decoders/2", {{"type", "ByteFallback"}}), "order"));
+  EXPECT_TRUE(has(with_changed("/decoder/decoders/3/stop", 1), "beginning"));
+  EXPECT_TRUE(has(with_changed("/decoder/decoders/3/start", -1), "beginning"));
+  EXPECT_TRUE(has(with_changed("/decoder/decoders/3/content", "_"), "beginning"));
+  EXPECT_TRUE(has(with_changed("/normalizer/normalizers/1/pattern", {{"Regex", " "}}), "Regex"));
+  EXPECT_TRUE(has(with_changed("/normalizer/normalizers/1/pattern", {{"String", ""}}), "empty"));
+  EXPECT_TRUE(has(with_changed("/normalizer/normalizers/1/content", std::string(20, 'x')), "too long"));
+  EXPECT_TRUE(has(with_changed("/normalizer/normalizers/0/prepend", std::string(2000, 'x')), "too long"));
+  EXPECT_TRUE(has(with_changed("/pre_tokenizer", {{"type", "ByteLevel"}}), "ByteLevel"));
+  const Json metaspace{{"type", "Metaspace"}, {"replacement", "▁"}};
+  EXPECT_EQ(with_changed("/pre_tokenizer", metaspace), "");
+  const Json wrong{{"replacement", "_"}, {"prepend_scheme", "last"}, {"split", 1}};
+  for (const auto& [key, value] : wrong.items()) {
+    Json changed = metaspace;
+    changed[key] = value;
+    EXPECT_TRUE(has(with_changed("/pre_tokenizer", changed), key)) << key;
+  }
+  EXPECT_TRUE(has(
+      with_changed(
+          "/pre_tokenizer",
+          {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "first"}, {"add_prefix_space", false}}),
+      "contradicts"));
+}
+
+TEST(TokenizerJson, PlainTextNeverMergesIntoASpecialToken) {
+  Json json = small_tokenizer_json();
+  json["added_tokens"].push_back({{"id", 258}, {"content", "hell"}, {"special", true}});
+  EXPECT_EQ(make(json).encode("hell", kParse), Ids{258});
+  EXPECT_EQ(make(json).encode("hell", Tokenizer::Specials::kPlain), (Ids{256, 257}));
+  json["model"]["ignore_merges"] = true;
+  EXPECT_EQ(make(json).encode("hell", Tokenizer::Specials::kPlain), (Ids{256, 257}));
+}
+
 TEST(TokenizerJson, RefusesContradictions) {
   EXPECT_NE(refusal(with("/model/vocab/he", 257)).find("257"), std::string::npos);
   EXPECT_NE(refusal(with("/model/vocab/he", -1)), "");
