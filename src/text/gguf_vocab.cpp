@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,10 +21,24 @@ namespace {
 
 constexpr TokenId kNone = -1;
 
+// Files give some of these the wrong type, and what a user types must not end a turn.
+bool ends_an_answer(std::string_view text) {
+  static constexpr std::array<std::string_view, 15> kEnds{
+      "</s>",          "<eos>",           "<|endoftext|>", "<|end_of_text|>",    "<|im_end|>",
+      "<|eot_id|>",    "<|eom_id|>",      "<|end|>",       "<|return|>",         "<|call|>",
+      "<end_of_turn>", "<|end_of_turn|>", "<EOT>",         "<end_of_utterance>", "<｜end▁of▁sentence｜>"};
+  return std::ranges::find(kEnds, text) != kEnds.end();
+}
+
+bool is_phi3(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
+}
+
 // A vocabulary on its way to a TokenizerSpec.
 class Reader {
  public:
-  explicit Reader(const GgufVocab& vocab) : vocab_(vocab) {}
+  explicit Reader(const GgufVocab& vocab) : vocab_(vocab), phi3_(is_phi3(vocab.name)) {}
 
   TokenizerSpec read() {
     check_counts();
@@ -86,7 +102,8 @@ class Reader {
 
   bool is_special(TokenId id) const {
     const std::int32_t type = type_of(id);
-    return type == GgufVocab::kControl || type == GgufVocab::kUnknown || id == bos_ || id == eos_ || id == unknown_;
+    return type == GgufVocab::kControl || type == GgufVocab::kUnknown || id == bos_ || id == eos_ || id == unknown_ ||
+           ends_an_answer(vocab_.tokens[static_cast<size_t>(id)]);
   }
 
   // Of several tokens with one text the last is the one that text becomes, as in llama.cpp.
@@ -110,7 +127,8 @@ class Reader {
     const bool user_defined = type_of(id) == GgufVocab::kUserDefined;
     if (is_special(id) || user_defined) {
       if (text.size() > kMaxAddedTokenBytes) fail(fmt::format("the token {} has {} bytes", id, text.size()));
-      spec_.added.push_back({.content = text, .id = id, .special = is_special(id)});
+      const bool strips = phi3_ && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+      spec_.added.push_back({.content = text, .id = id, .special = is_special(id), .rstrip = strips});
       return;
     }
     const bool lone_byte = spec_.spelling == Spelling::kByteLevel && type_of(id) == GgufVocab::kByte;
@@ -197,6 +215,7 @@ class Reader {
   }
 
   const GgufVocab& vocab_;
+  bool phi3_;
   TokenizerSpec spec_;
   TokenId bos_ = kNone, eos_ = kNone, unknown_ = kNone;
 };

@@ -28,6 +28,7 @@ struct GgufVocab {
   };
 
   std::string where;  // the file, for errors
+  std::string name;  // general.name, or ""; Phi-3 is known by it: white space after its special tokens goes with them
   std::string model;
   std::string pre;  // "" when there is none
   std::vector<std::string> tokens;
@@ -47,6 +48,8 @@ struct GgufVocab {
   std::optional<std::string> chat_template;  // tokenizer.chat_template
 };
 
+// Tokens that are known to end an answer ("</s>", "<|im_end|>") are special, whatever type the file gives them.
+//
 // Gives the tokens that llama.cpp gives, but for these: the text of a control token never becomes that token by
 // merging, added tokens are found from left to right, and gpt-4o's and tekken's patterns know the cases of all
 // scripts. Throws Error for a model or pre-tokenizer that is not known, naming those that are, and for counts, ids,

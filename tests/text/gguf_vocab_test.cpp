@@ -102,6 +102,26 @@ TEST(GgufVocab, ControlTokensAreParsedAndUserDefinedOnesAlwaysFound) {
   EXPECT_EQ(tokenizer.bytes_of(id_in(vocab, "<0xE9>")), "\xE9");
 }
 
+TEST(GgufVocab, WhatEndsAnAnswerIsSpecialWhateverItsType) {
+  GgufVocab vocab = small_spm_vocab();
+  vocab.tokens.emplace_back("<|im_end|>");
+  vocab.scores.push_back(0);
+  vocab.token_type.push_back(GgufVocab::kUserDefined);
+  const auto id = static_cast<TokenId>(vocab.tokens.size() - 1);
+  const Tokenizer tokenizer = make_tokenizer(vocab);
+  EXPECT_TRUE(tokenizer.is_special(id));
+  EXPECT_EQ(std::ranges::count(tokenizer.encode("a<|im_end|>", Specials::kPlain), id), 0);
+  EXPECT_EQ(tokenizer.encode("<|im_end|>", Specials::kParse), Ids{id});
+}
+
+TEST(GgufVocab, SpecialTokensOfPhi3TakeTheSpaceAfterThemAlong) {
+  GgufVocab vocab = small_spm_vocab();
+  EXPECT_EQ(spelled(vocab, "</s> \n a", Specials::kParse), (Texts{"</s>", "▁▁", "<0x0A>", "▁", "a"}));
+  vocab.name = "My Phi-3 mini";
+  EXPECT_EQ(spelled(vocab, "</s> \n a", Specials::kParse), (Texts{"</s>", "▁", "a"}));
+  EXPECT_EQ(spelled(vocab, "<s> a", Specials::kParse), (Texts{"<s>", "▁▁", "a"}));
+}
+
 TEST(GgufVocab, DocumentsBeginAndEndAsTheFileSays) {
   GgufVocab vocab = small_spm_vocab();
   const TokenId mark = id_in(vocab, "▁");
@@ -165,7 +185,8 @@ TEST(GgufVocab, LlamaBpeBeginsDocumentsAndGpt2DoesNot) {
 TEST(GgufVocab, EveryKnownPretokenizerKeepsEveryByte) {
   GgufVocab vocab = small_bpe_vocab();
   const std::string text =
-      "I'LL don't  have 12345 ½ Ⅷ\r\n\n  naïve ÀÉ中文，测试。한국어 שלום 😀👍🏽 e\u0301\u00A0x _a_(b) "
+      "I'LL don't  have 12345 ½ Ⅷ\r\n\n  naïve ÀÉ中文，测试。한국어 שלום 😀👍🏽 e\u0301\u00A0x "
+      "_a_(b) "
       "==> "
       "$5`~|^ "
       " "
