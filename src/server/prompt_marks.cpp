@@ -120,11 +120,17 @@ std::vector<std::optional<size_t>> find_marks(const Json& body, std::span<const 
 
 TokenOffsets::TokenOffsets(const Tokenizer& tokenizer, std::span<const Piece> pieces, std::span<const TokenId> tokens)
     : tokenizer_(tokenizer), pieces_(pieces), tokens_(tokens) {
-  size_t text = 0;
-  for (const Piece& piece : pieces) text += piece.text.size();
-  size_t end = 0;
-  for (const TokenId token : tokens) ends_.push_back(end += tokenizer.bytes_of(token).size());
-  if (end != text) ends_.clear();
+  const std::string text = text_of(pieces);
+  std::string_view rest = text;
+  for (const TokenId token : tokens) {
+    std::string_view bytes = tokenizer.bytes_of(token);
+    // A space that the tokenizer put before a text is in no text.
+    if (!rest.starts_with(bytes) && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    if (!rest.starts_with(bytes)) break;
+    rest.remove_prefix(bytes.size());
+    ends_.push_back(text.size() - rest.size());
+  }
+  if (ends_.size() != tokens.size() || !rest.empty()) ends_.clear();
 }
 
 std::int64_t TokenOffsets::tokens_within(size_t bytes) const {

@@ -52,7 +52,7 @@ class TokenOffsets {
   const Tokenizer& tokenizer_;
   std::span<const Piece> pieces_;
   std::span<const TokenId> tokens_;
-  std::vector<size_t> ends_;  // of each token; empty: a normalizer changed the text's length
+  std::vector<size_t> ends_;  // of each token; empty: a normalizer changed the text
 };
 
 // Whether this is a string that a mark can be put into.

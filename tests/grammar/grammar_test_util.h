@@ -52,8 +52,8 @@ inline std::shared_ptr<const Vocabulary> random_vocabulary(SchemaMaker& random) 
   return byte_vocabulary(more);
 }
 
-inline std::shared_ptr<const Vocabulary> shipped_vocabulary() {
-  const Tokenizer tokenizer = Tokenizer::load(std::filesystem::path(KVASIR_SOURCE_DIR) / "models/tales");
+// The tokens' bytes; the special ones end a text.
+inline std::shared_ptr<const Vocabulary> vocabulary_of(const Tokenizer& tokenizer) {
   std::vector<std::string> tokens;
   std::vector<TokenId> ends;
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
@@ -62,6 +62,10 @@ inline std::shared_ptr<const Vocabulary> shipped_vocabulary() {
     if (special) ends.push_back(id);
   }
   return std::make_shared<const Vocabulary>(std::move(tokens), std::move(ends));
+}
+
+inline std::shared_ptr<const Vocabulary> shipped_vocabulary() {
+  return vocabulary_of(Tokenizer::load(std::filesystem::path(KVASIR_SOURCE_DIR) / "models/tales"));
 }
 
 // Appends a token that the mask allows: any, or when `hurried` one that brings the text towards its end.

@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "../text/pieces_fixture.h"
 #include "base/error.h"
 #include "grammar_test_util.h"
 
@@ -48,6 +49,40 @@ TEST(TokenMask, IsWhatTryingEveryTokenOfTheShippedVocabularyGives) {
       if (!walk_one(masker, random, Pace::kAny, matcher, text)) break;
     }
   }
+}
+
+// In SentencePiece a byte may be a token beside the piece of the same text, a character may be several byte tokens,
+// and pieces begin with spaces.
+TEST(TokenMask, IsWhatTryingEveryTokenOfASentencePieceVocabularyGives) {
+  const Tokenizer tokenizer = make_tokenizer(pieces_vocab());
+  TokenMasker masker(vocabulary_of(tokenizer));
+  SchemaMaker random(11);
+  for (int round = 0; round < 25; ++round) {
+    const Json schema = random.schema();
+    Matcher matcher(compile_json_schema(schema.dump()));
+    std::string text;
+    for (int steps = 0; steps < 25; ++steps) {
+      ASSERT_EQ(*masker.mask(matcher), brute_force(masker.vocabulary(), matcher)) << schema << "\n" << text;
+      if (!walk_one(masker, random, Pace::kAny, matcher, text)) break;
+    }
+  }
+}
+
+TEST(TokenMask, EveryTokenOfAnEncodedAnswerIsAllowed) {
+  GgufVocab vocab = pieces_vocab();
+  vocab.add_space_prefix = false;  // an answer goes on after its prompt
+  const Tokenizer tokenizer = make_tokenizer(vocab);
+  TokenMasker masker(vocabulary_of(tokenizer));
+  const auto grammar = compile_json_schema(
+      R"({"type":"object","properties":{"name":{"type":"string"},"n":{"type":"integer"}},"required":["name","n"]})");
+  const std::string answer = "{\"name\": \"le café 😀 日本語\", \"n\": 12}";
+  Matcher matcher(grammar);
+  for (const TokenId token : tokenizer.encode(answer, Tokenizer::Specials::kPlain)) {
+    ASSERT_TRUE(masker.mask(matcher)->contains(token)) << tokenizer.bytes_of(token);
+    EXPECT_FALSE(masker.mask(matcher)->contains(2)) << "</s> within the answer";
+    ASSERT_TRUE(matcher.accept(tokenizer.bytes_of(token)));
+  }
+  EXPECT_TRUE(masker.mask(matcher)->contains(2));
 }
 
 // Strings near their length limit use other tiers than those far from it.

@@ -1,6 +1,7 @@
 // Where messages and breakpoints are in a prompt, for templates that trim, move, repeat and drop.
 #include "server/prompt_map.h"
 
+#include "../text/pieces_fixture.h"
 #include "server/api_error.h"
 #include "test_server.h"
 
@@ -105,6 +106,22 @@ TEST_F(PromptMapTest, MessagesAreWhereTheirTextsAre) {
     EXPECT_EQ(part_at(spans[2].end)["index"], 3);
     EXPECT_TRUE(part_at(spans[3].end).is_null());
   }
+}
+
+// SentencePiece puts spaces into the prompt that are not in its text: after every special token, and before the
+// first.
+TEST_F(PromptMapTest, SpacesThatSentencePiecePutsInMoveNothing) {
+  tokenizer_ = make_tokenizer(pieces_vocab());
+  const std::string source = "{% for m in messages %}<s>[{{ m.role }}] {{ m.content }}</s>{% endfor %}";
+  const Prompt prompt = map(source, fox_and_crow(), {at("/messages/0/content"), at("/messages/3/content")});
+  ASSERT_NE(first(prompt, static_cast<std::int64_t>(prompt.tokens.size())), text_of(prompt.pieces));
+  ASSERT_EQ(prompt.map.breakpoints.size(), 2U);
+  EXPECT_EQ(first(prompt, prompt.map.breakpoints[0].tokens), "<s> [system] You tell stories.");
+  EXPECT_TRUE(first(prompt, prompt.map.breakpoints[1].tokens).ends_with("] Then?"));
+  ASSERT_EQ(prompt.map.messages.size(), 4U);
+  EXPECT_EQ(text(prompt, prompt.map.messages[0]), "You tell stories.");
+  EXPECT_EQ(text(prompt, prompt.map.messages[1]), " A fox met a crow. Go on!");  // "▁A" is one token
+  EXPECT_EQ(text(prompt, prompt.map.messages[3]), " Then?");
 }
 
 TEST_F(PromptMapTest, TextsThatTheTemplateDropsOrMovesAreDroppedOrMoved) {

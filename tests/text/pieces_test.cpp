@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "pieces_fixture.h"
 #include "text/detokenizer.h"
 #include "text_test_util.h"
 
@@ -17,17 +18,6 @@ using Json = nlohmann::ordered_json;
 using Ids = std::vector<TokenId>;
 using Specials = Tokenizer::Specials;
 using SkipSpecials = Tokenizer::SkipSpecials;
-
-GgufVocab pieces_vocab() {
-  const Json fixture = read_json(fixtures() / "pieces.json");
-  GgufVocab vocab;
-  vocab.where = "pieces.json";
-  vocab.model = "llama";
-  vocab.tokens = fixture["tokens"].get<std::vector<std::string>>();
-  vocab.scores = fixture["scores"].get<std::vector<float>>();
-  vocab.token_type = fixture["token_type"].get<std::vector<std::int32_t>>();
-  return vocab;
-}
 
 GgufVocab tales_vocab() {
   const Json json = read_json(tales() / "tokenizer.json");
