@@ -9,11 +9,26 @@
 #include "base/error.h"
 #include "text/byte_level.h"
 #include "text/detokenizer.h"
+#include "text/gguf_vocab.h"
+#include "text/pieces.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
 
 namespace kvasir {
 namespace {
+
+// A few SentencePiece tokens and all bytes.
+GgufVocab plain_pieces() {
+  GgufVocab vocab;
+  vocab.where = "plain";
+  vocab.model = "llama";
+  vocab.tokens = {"<unk>", "<s>", "</s>", "▁", "▁▁", "t", "h", "e", "th", "he", "the", "▁the", "s>"};
+  vocab.token_type = {GgufVocab::kUnknown, GgufVocab::kControl, GgufVocab::kControl};
+  for (unsigned byte = 0; byte < 256; ++byte) vocab.tokens.push_back(byte_piece(static_cast<unsigned char>(byte)));
+  for (size_t i = 0; i < vocab.tokens.size(); ++i) vocab.scores.push_back(-static_cast<float>(i));
+  vocab.token_type.resize(vocab.tokens.size(), GgufVocab::kNormal);
+  return vocab;
+}
 
 // All bytes, a few merges, NUL-free: valid on its own, so that the text is tried even when the JSON is
 // damaged.
@@ -35,7 +50,7 @@ std::string plain_tokenizer_json() {
 
 void use(const Tokenizer& tokenizer, std::string_view text) {
   for (const auto specials : {Tokenizer::Specials::kParse, Tokenizer::Specials::kPlain}) {
-    Detokenizer detokenizer(tokenizer, Tokenizer::SkipSpecials::kKeep);
+    Detokenizer detokenizer(tokenizer, Tokenizer::SkipSpecials::kKeep, Detokenizer::Place::kBeginning);
     std::string streamed;
     const std::vector<TokenId> ids = tokenizer.encode(text, specials);
     for (const TokenId id : ids) {
@@ -67,6 +82,16 @@ void run_plain(std::string_view text) {
   for (const TokenId id : ids) CHECK(!tokenizer.is_special(id));
 }
 
+void run_pieces(std::string_view text) {
+  static const Tokenizer tokenizer = make_tokenizer(plain_pieces());
+  use(tokenizer, text);
+  const std::vector<TokenId> ids = tokenizer.encode(text, Tokenizer::Specials::kPlain);
+  if (text.find(kSpaceMark) == std::string_view::npos) {
+    CHECK(tokenizer.decode(ids, Tokenizer::SkipSpecials::kKeep) == text);
+  }
+  for (const TokenId id : ids) CHECK(!tokenizer.is_special(id));
+}
+
 }  // namespace
 }  // namespace kvasir
 
@@ -76,5 +101,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text = nul == std::string_view::npos ? all : all.substr(nul + 1);
   if (nul != std::string_view::npos) kvasir::run(all.substr(0, nul), text);
   kvasir::run_plain(text);
+  kvasir::run_pieces(text);
   return 0;
 }
