@@ -2,7 +2,7 @@
 """Writes fixtures/pieces.json: a small SentencePiece vocabulary, and what SentencePiece makes of texts with it.
 
 The model is trained here on the README and documents of the project and a few lines in other scripts: BPE with byte
-fallback and no normalization, as Llama 2's. tokenizer_pieces_oracle.mjs adds what other libraries make of it.
+fallback and no normalization, as Llama 2's. pieces_oracle.mjs adds what other libraries make of it.
 Run it by hand and commit the results; the tests read the files only.
 
     apt install python3-sentencepiece
