@@ -1,7 +1,7 @@
 // What a row of activations is rounded to before it meets weights of fewer bits.
 //
-// Everything between matrix products is float32 always. Inside a product, bf16 weights meet rows rounded to bf16, as in
-// every framework that runs a bf16 model: machines with bf16 dot products multiply those twice as fast. Quantized
+// Everything between matrix products is float32 always. Inside a product, bf16 weights meet rows rounded to bf16, as
+// in every framework that runs a bf16 model: machines with bf16 dot products multiply those twice as fast. Quantized
 // weights always meet rows in 8 bits (quant/int8_rows.h). The rounding belongs to the arithmetic, not to the machine:
 // every instruction set does it, and all give the same bits.
 #pragma once

@@ -13,6 +13,7 @@
 #include "backend/make_backend.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/bench_profile.h"
 #include "cli/bench_runs.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
@@ -26,8 +27,11 @@ struct BenchOptions {
   std::vector<std::int64_t> prefill;
   std::vector<std::int64_t> decode;
   std::vector<std::int64_t> depths{0};
+  std::vector<int> batches{1};
+  bool shared = false;
   int repeats = 3;
   bool json = false;
+  bool profile = false;
 };
 
 struct BenchReport {
@@ -48,11 +52,17 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
   std::vector<BenchTest> tests;
   for (const std::int64_t depth : options.depths) {
     for (const std::int64_t n : prefill) tests.push_back({BenchTest::Kind::kPrefill, n, depth});
-    for (const std::int64_t n : decode) tests.push_back({BenchTest::Kind::kDecode, n, depth});
+    for (const std::int64_t n : decode) {
+      for (const int batch : options.batches) {
+        tests.push_back({BenchTest::Kind::kDecode, n, depth, batch,
+                         options.shared ? BenchTest::Depth::kShared : BenchTest::Depth::kOwn});
+      }
+    }
   }
   for (const BenchTest& test : tests) {
-    if (test.tokens < 1 || test.depth < 0)
-      fail_usage("token counts are positive, depths not negative", "bench", "try -p 512 -n 128 -d 0,2048");
+    if (test.tokens < 1 || test.depth < 0 || test.batch < 1) {
+      fail_usage("counts are positive, depths not negative", "bench", "try -p 512 -n 128 -d 0,2048 -b 1,16");
+    }
   }
   if (options.repeats < 1) fail_usage("there must be at least one repeat", "--repeats", "try 3");
   return tests;
@@ -67,6 +77,29 @@ EngineConfig config_of(const ModelOptions& options) {
   config.mode = options.no_cache ? EngineConfig::Mode::kRecompute : EngineConfig::Mode::kCached;
   config.scheduler.max_batch_tokens = options.max_batch_tokens;
   return config;
+}
+
+MachineLimits limits_of(const ModelOptions& options, const Model& model) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  Isa isa = parse_isa(options.isa);
+  if (isa == Isa::kAvx512Dot && parse_activations(options.activations) == Activations::kF32) isa = Isa::kAvx512;
+  return {isa, options.threads > 0 ? options.threads : cores, model.weight_memory()};
+}
+
+void profile(const BenchOptions& options) {
+  const auto backend = make_backend(
+      {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
+  ProfileBackend timed(*backend);
+  const auto model = load_model(find_model(options.model.model), timed, {options.model.max_batch_tokens, {}});
+  const std::int64_t tokens = options.decode.empty() ? 64 : options.decode.front();
+  if (tokens < 1 || options.depths.front() < 0) tests_of(options);  // says what is wrong
+  const StepProfile steps = profile_decode(timed, *model, config_of(options.model), options.depths.front(), tokens);
+  const double read = limits_of(options.model, *model).read_bytes_per_second();
+  if (options.json) {
+    fmt::print("{}\n", profile_json(steps, read));
+  } else {
+    print_profile(steps, read);
+  }
 }
 
 BenchReport measure(const BenchOptions& options) {
@@ -88,10 +121,7 @@ BenchReport measure(const BenchOptions& options) {
   report.backend = backend->description();
   report.cached = !options.model.no_cache;
   report.kv_format = options.model.kv_dtype;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  Isa isa = parse_isa(options.model.isa);
-  if (isa == Isa::kAvx512Dot && parse_activations(options.model.activations) == Activations::kF32) isa = Isa::kAvx512;
-  MachineLimits limits(isa, options.model.threads > 0 ? options.model.threads : cores, model->weight_memory());
+  MachineLimits limits = limits_of(options.model, *model);
 
   Progress progress("measuring");
   Bench bench(*backend, *model, config, limits);
@@ -104,9 +134,10 @@ BenchReport measure(const BenchOptions& options) {
 }
 
 std::string name_of(const BenchTest& test) {
-  const char* kind = test.kind == BenchTest::Kind::kPrefill ? "prefill" : "decode";
-  return test.depth == 0 ? fmt::format("{} {}", kind, test.tokens)
-                         : fmt::format("{} {} at {}", kind, test.tokens, test.depth);
+  std::string name = fmt::format("{} {}", test.kind == BenchTest::Kind::kPrefill ? "prefill" : "decode", test.tokens);
+  if (test.batch > 1) name += fmt::format(" x {}", test.batch);
+  if (test.depth == 0) return name;
+  return name + fmt::format(" {} {}", test.of == BenchTest::Depth::kShared ? "behind" : "at", test.depth);
 }
 
 bool is_decode(const BenchResult& result) { return result.test.kind == BenchTest::Kind::kDecode; }
@@ -162,6 +193,8 @@ nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) 
   nlohmann::ordered_json out{{"test", is_decode(r) ? "decode" : "prefill"},
                              {"tokens", r.test.tokens},
                              {"depth", r.test.depth},
+                             {"batch", r.test.batch},
+                             {"shared_depth", r.test.of == BenchTest::Depth::kShared},
                              {"seconds", r.seconds},
                              {"median_seconds", r.median_seconds},
                              {"tokens_per_second", r.tokens_per_second},
@@ -195,10 +228,17 @@ void add_bench_command(CLI::App& app) {
   command->add_option("-d,--depth", options->depths, "Tokens already in the cache, like 0,2048")
       ->delimiter(',')
       ->capture_default_str();
+  command->add_option("-b,--batch", options->batches, "Sequences that decode at once, like 1,4,16")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_flag("--shared-prefix", options->shared, "All sequences stand behind the same -d tokens");
   command->add_option("-r,--repeats", options->repeats, "Repeats; the median counts")->capture_default_str();
   command->add_flag("--json", options->json, "Machine-readable output");
+  command->add_flag("--profile", options->profile,
+                    "Where the time of a decode step goes: op by op, behind -d tokens");
   add_model_options(*command, options->model);
   command->callback([options] {
+    if (options->profile) return profile(*options);
     const BenchReport report = measure(*options);
     options->json ? print_json(report) : print_table(report);
   });

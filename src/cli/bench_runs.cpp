@@ -32,36 +32,68 @@ std::vector<TokenId> Bench::tokens(std::int64_t count, std::uint64_t seed) const
   return out;
 }
 
-// Prefill: `depth` tokens are cached by a first request, then timed is a second that has `tokens` more, up to its
-// first answer. Decode: timed are the steps from the first answered token to the last.
+// `depth` tokens are cached by a first request; timed is a second that has `tokens` more, up to its first answer.
 double Bench::once(Engine& engine, const BenchTest& test, std::uint64_t seed) const {
+  if (test.kind == BenchTest::Kind::kDecode) return decode(engine, test, seed);
   Request request;
   request.sampling.temperature = 0;
   request.max_tokens = 1;
-  const bool prefill = test.kind == BenchTest::Kind::kPrefill;
-  const std::int64_t before = std::max<std::int64_t>(test.depth, prefill ? 0 : 1);
-  if (prefill && before > 0) {
-    request.prompt = tokens(before, seed);
+  if (test.depth > 0) {
+    request.prompt = tokens(test.depth, seed);
     engine.submit(request, {});
     engine.run();
   }
-  request.prompt = tokens(before + (prefill ? test.tokens : 0), seed);
-  request.max_tokens = prefill ? 1 : test.tokens + 1;
+  request.prompt = tokens(test.depth + test.tokens, seed);
   Clock::time_point first{};
-  Clock::time_point last{};
   const Clock::time_point start = Clock::now();
   engine.submit(std::move(request), [&](const Update&) {
-    last = Clock::now();
-    if (first == Clock::time_point{}) first = last;
+    if (first == Clock::time_point{}) first = Clock::now();
   });
   engine.run();
-  return prefill ? seconds_between(start, first) : seconds_between(first, last);
+  return seconds_between(start, first);
+}
+
+// The prompts are cached first, so that all sequences answer from the first step on; timed are the steps from the
+// first answered token to the last.
+double Bench::decode(Engine& engine, const BenchTest& test, std::uint64_t seed) const {
+  std::vector<Request> requests(static_cast<size_t>(test.batch));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const bool shared = test.of == BenchTest::Depth::kShared;
+    requests[i].prompt = tokens(test.depth, shared ? seed : mix(seed, i, 9));
+    requests[i].prompt.push_back(tokens(1, mix(seed, i, 10)).front());
+    requests[i].sampling.temperature = 0;
+    requests[i].max_tokens = 1;
+    if (test.depth > 0) engine.submit(requests[i], {});
+  }
+  engine.run();
+  Clock::time_point first{};
+  Clock::time_point last{};
+  for (Request& request : requests) {
+    request.max_tokens = test.tokens + 1;
+    engine.submit(std::move(request), [&](const Update&) {
+      last = Clock::now();
+      if (first == Clock::time_point{}) first = last;
+    });
+  }
+  engine.run();
+  return seconds_between(first, last);
+}
+
+// Room for all sequences of the test at once, and for what an earlier repeat left.
+EngineConfig Bench::config_for(const BenchTest& test) const {
+  EngineConfig config = config_;
+  config.context = test.depth + test.tokens + 3;
+  if (test.batch > 1 && config.kv_bytes == 0) {
+    for (const KvGroup& group : kv_groups(model_.config(), config.k_format, config.v_format)) {
+      const std::int64_t blocks = blocks_for(config.context, config.block_tokens) * (test.batch + 1);
+      config.kv_bytes += static_cast<std::uint64_t>(blocks * make_layout(group, config.block_tokens).block_bytes());
+    }
+  }
+  return config;
 }
 
 BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<void()>& after_each) {
-  EngineConfig config = config_;
-  config.context = test.depth + test.tokens + 2;
-  Engine engine(backend_, model_, config);
+  Engine engine(backend_, model_, config_for(test));
   BenchResult result;
   result.test = test;
   BenchTest warm_up = test;
@@ -70,7 +102,8 @@ BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<v
   once(engine, warm_up, 1);
   count_work(result);
   const bool prefill = test.kind == BenchTest::Kind::kPrefill;
-  const double work = static_cast<double>(test.tokens) * (prefill ? result.flops_per_token : result.bytes_per_token);
+  const double work =
+      static_cast<double>(test.tokens * test.batch) * (prefill ? result.flops_per_token : result.bytes_per_token);
   result.limits.push_back(limit_of(test.kind));
   for (int i = 0; i < repeats; ++i) {
     result.seconds.push_back(once(engine, test, static_cast<std::uint64_t>(i) + 2));
@@ -81,7 +114,7 @@ BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<v
     if (after_each) after_each();
   }
   result.median_seconds = spread_of(result.seconds).median;
-  result.tokens_per_second = static_cast<double>(test.tokens) / result.median_seconds;
+  result.tokens_per_second = static_cast<double>(test.tokens * test.batch) / result.median_seconds;
   return result;
 }
 
@@ -106,7 +139,11 @@ void Bench::count_work(BenchResult& result) const {
     kv += static_cast<double>(bytes_per_token(group));
   double weights = 0;  // as they lie in memory: a file may mix types
   for (const auto memory : model_.weight_memory()) weights += static_cast<double>(memory.size());
-  result.bytes_per_token = weights + kv * context;
+  // A step reads the weights once for all its sequences, and a depth they share as well.
+  const double batch = result.test.batch;
+  const bool shared = result.test.of == BenchTest::Depth::kShared;
+  const double depth = static_cast<double>(result.test.depth);
+  result.bytes_per_token = (weights + kv * (batch * context - (shared ? batch - 1 : 0) * depth)) / batch;
 }
 
 }  // namespace kvasir

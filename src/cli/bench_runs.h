@@ -16,8 +16,11 @@ namespace kvasir {
 struct BenchTest {
   enum class Kind : std::uint8_t { kPrefill, kDecode };
   Kind kind = Kind::kPrefill;
-  std::int64_t tokens = 0;
-  std::int64_t depth = 0;  // tokens already in the cache
+  std::int64_t tokens = 0;  // of each sequence
+  std::int64_t depth = 0;   // tokens already in the cache
+  int batch = 1;            // of decode: sequences at once
+  enum class Depth : std::uint8_t { kOwn, kShared };
+  Depth of = Depth::kOwn;  // whether all sequences stand behind the same `depth` tokens
 };
 
 // Of the repeats' values.
@@ -32,8 +35,8 @@ struct BenchResult {
   BenchTest test;
   std::vector<double> seconds;   // one a repeat
   double median_seconds = 0;     // for all of the test's tokens
-  double tokens_per_second = 0;  // from the median
-  double bytes_per_token = 0;    // weights and cached rows read for one token of one sequence
+  double tokens_per_second = 0;  // from the median, of all sequences
+  double bytes_per_token = 0;    // weights and cached rows that a step reads, over its tokens
   double flops_per_token = 0;    // of the matrix products and of attention
   // What bounds the test, a second: bytes read for decode, multiply-adds for prefill. One reading before the first
   // repeat, and one after each.
@@ -52,6 +55,8 @@ class Bench {
 
  private:
   double once(Engine& engine, const BenchTest& test, std::uint64_t seed) const;
+  double decode(Engine& engine, const BenchTest& test, std::uint64_t seed) const;
+  EngineConfig config_for(const BenchTest& test) const;
   std::vector<TokenId> tokens(std::int64_t count, std::uint64_t seed) const;
   double limit_of(BenchTest::Kind kind);
   void count_work(BenchResult& result) const;

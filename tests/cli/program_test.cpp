@@ -1,6 +1,7 @@
 // The program as a user runs it: what it prints where, and its exit codes.
 #include "program.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace kvasir::testing {
@@ -81,6 +82,26 @@ TEST_F(ProgramTest, SynthWritesAModelThatRuns) {
   EXPECT_GE(prefill["share"]["most"], prefill["share"]["median"]);
   EXPECT_GT(prefill["share"]["least"].get<double>(), 0);
   EXPECT_EQ(report["results"][1]["read_bytes_per_second_readings"].size(), 3U);
+  const Ran batches = run("bench -m " + out + " -n 4 -d 300 -b 1,3 --shared-prefix -r 1 --json");
+  ASSERT_EQ(batches.code, 0) << batches.err;
+  const auto batched = nlohmann::json::parse(batches.out)["results"];
+  ASSERT_EQ(batched.size(), 2U);
+  EXPECT_EQ(batched[1]["batch"], 3);
+  EXPECT_LT(batched[1]["bytes_per_token"], batched[0]["bytes_per_token"]);  // three share weights and prefix
+  expect_refused("bench -b 0 -m " + out, 2, "counts are positive");
+  const Ran profile = run("bench --profile -m " + out + " -n 5 -d 20 --json");
+  ASSERT_EQ(profile.code, 0) << profile.err;
+  const auto step = nlohmann::json::parse(profile.out);
+  EXPECT_EQ(step["steps"], 5);
+  double seconds = 0;
+  std::map<std::string, double> calls;
+  for (const auto& op : step["ops"]) {
+    seconds += op["seconds_per_step"].get<double>();
+    calls[op["op"]] = op["calls_per_step"].get<double>();
+  }
+  EXPECT_NEAR(seconds, step["seconds_per_step"].get<double>(), 1e-9);  // everything is accounted for
+  EXPECT_EQ(calls["attention"], 2);
+  EXPECT_EQ(calls["matmul 192 x 64"], 2);
   expect_refused("synth --shape no-such-model --out " + out + "2", 2, "no-such-model");
   expect_refused("synth --shape layers=1,hidden=8,ffn=8,heads=2,vocab=9 --out " + out, 1, "a model in it already");
 }

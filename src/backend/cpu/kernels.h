@@ -142,7 +142,8 @@ struct LimitKernels {
 };
 
 MatmulKernels matmul_kernels(Isa isa, Activations activations);
-MatmulKernels quant_kernels(Isa isa);  // of the quantized types alone
+MatmulKernels quant_kernels(Isa isa);       // of the quantized types alone
+LimitKernels quant_limit_kernels(Isa isa);  // multiply: 16 x 16 products of four codes a round
 RowKernels row_kernels(Isa isa);
 AttentionKernels attention_kernels(Isa isa);
 

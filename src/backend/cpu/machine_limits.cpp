@@ -130,15 +130,18 @@ double MachineLimits::read_bytes_per_second() {
 
 double MachineLimits::flops_per_second(DType weights) {
   constexpr int kRuns = 3;
-  const bool dots = isa_ == Isa::kAvx512Dot && has_bf16_dots() && weights == DType::kBF16;
-  const auto multiply = dots ? &cpu::bf16_multiply_add : cpu::limit_kernels(isa_).multiply;
+  const bool pairs = isa_ == Isa::kAvx512Dot && has_bf16_dots() && weights == DType::kBF16;
+  const auto multiply = pairs                   ? &cpu::bf16_multiply_add
+                        : is_quantized(weights) ? cpu::quant_limit_kernels(isa_).multiply
+                                                : cpu::limit_kernels(isa_).multiply;
+  const int products = pairs ? 2 : is_quantized(weights) ? 4 : 1;  // of a lane in one instruction
   const std::int64_t rounds = isa_ == Isa::kScalar ? 100'000 : 8'000'000;
   const int threads = pool_.threads();
   const double seconds = best_seconds(kRuns, [&] {
     pool_.parallel_for(
         threads, [&](std::int64_t i, int thread) { sink(thread) = multiply(rounds, static_cast<float>(i) + 0.5F); });
   });
-  return static_cast<double>(rounds) * 16 * cpu::kLanes * (dots ? 4 : 2) * threads / seconds;
+  return static_cast<double>(rounds) * 16 * cpu::kLanes * 2 * products * threads / seconds;
 }
 
 }  // namespace kvasir

@@ -19,8 +19,8 @@ class MachineLimits {
   MachineLimits(Isa isa, int threads, const std::vector<std::span<const std::byte>>& memory);
 
   double read_bytes_per_second();  // reading, and doing nothing with, the memory; 0: it is too little to tell
-  // Multiply-adds in registers, two operations each, as products with weights of this type do them: of bf16 pairs
-  // where the instruction set has dot products, of float32 elsewhere.
+  // Multiply-adds in registers, two operations each, as products with weights of this type do them: of bf16 pairs and
+  // of bytes where the instruction set has dot products, of float32 elsewhere.
   double flops_per_second(DType weights);
 
  private:

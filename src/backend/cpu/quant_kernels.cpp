@@ -387,6 +387,25 @@ MatmulKernels quant_table() {
   return table;
 }
 
+// `rounds` times 16 products of 16 outputs by 4 inputs, in registers.
+float multiply_codes(std::int64_t rounds, float seed) {
+  constexpr int kChains = kParts == 1 ? 16 : kParts == 2 ? 4 : 1;
+  std::byte bytes[kLanes * kQuad];
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(seed * 8.0F);
+  const Codes codes = load_codes(bytes);
+  const auto quad = static_cast<std::int32_t>(seed * 16909320.0F);
+  Ints sums[kChains];
+  for (int c = 0; c < kChains; ++c) sums[c] = all(c);
+  for (std::int64_t i = 0; i < rounds * 16 / kChains; ++i) {
+    for (int c = 0; c < kChains; ++c) sums[c] = dot(sums[c], codes, quad);
+  }
+  float out = 0;
+  for (int c = 0; c < kChains; ++c) out += sum_lanes(to_floats(sums[c]));
+  return out;
+}
+
+LimitKernels quant_limits() { return {nullptr, &multiply_codes}; }
+
 }  // namespace kvasir::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -398,6 +417,11 @@ namespace kvasir::cpu {
 MatmulKernels quant_kernels(Isa isa) {
   if (isa == Isa::kAvx512Dot && has_int8_dots()) return N_AVX3_DL::quant_table();
   KVASIR_CHOOSE(isa, quant_table);
+}
+
+LimitKernels quant_limit_kernels(Isa isa) {
+  if (isa == Isa::kAvx512Dot && has_int8_dots()) return N_AVX3_DL::quant_limits();
+  KVASIR_CHOOSE(isa, quant_limits);
 }
 
 }  // namespace kvasir::cpu

@@ -1,0 +1,80 @@
+#include "backend/profile_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace kvasir {
+namespace {
+
+double bytes_of(Matrix x) { return static_cast<double>(sizeof(float)) * x.rows * x.cols; }
+
+// The keys and values that the batch's queries see, once for each sequence: what reading them without sharing costs.
+double cached_bytes(const AttentionBatch& batch) {
+  const KvLayout& layout = batch.view.layout;
+  const double token_bytes = static_cast<double>(layout.layer_bytes()) / layout.block_tokens;
+  double tokens = 0;
+  for (const SequenceView& sequence : batch.sequences) {
+    const Position end = sequence.start + sequence.rows;
+    const Retention& kept = batch.view.retention;
+    const Position begin = kept.window_begin(sequence.start);
+    tokens += static_cast<double>(end - begin + std::min<Position>(kept.sinks, begin));
+  }
+  return tokens * token_bytes;
+}
+
+}  // namespace
+
+template <class Call>
+void ProfileBackend::timed(const std::string& name, double bytes, const Call& call) {
+  const auto start = std::chrono::steady_clock::now();
+  call();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  auto op = std::ranges::find(ops_, name, &OpProfile::name);
+  if (op == ops_.end()) op = ops_.insert(ops_.end(), OpProfile{name, 0, 0, 0});
+  ++op->calls;
+  op->seconds += seconds;
+  op->bytes += bytes;
+}
+
+void ProfileBackend::forget() { ops_.clear(); }
+
+void ProfileBackend::embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) {
+  timed("embed", bytes_of(out), [&] { inner_.embed(table, tokens, out); });
+}
+
+void ProfileBackend::rms_norm(Matrix x, const float* weight, float eps, Matrix out) {
+  timed("rms_norm", bytes_of(x), [&] { inner_.rms_norm(x, weight, eps, out); });
+}
+
+void ProfileBackend::layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) {
+  timed("layer_norm", bytes_of(x), [&] { inner_.layer_norm(x, weight, bias, eps, out); });
+}
+
+void ProfileBackend::matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) {
+  timed(fmt::format("matmul {} x {}", weight.outputs(), weight.inputs()), static_cast<double>(weight.memory().size()),
+        [&] { inner_.matmul(weight, x, bias, out); });
+}
+
+void ProfileBackend::rope(Matrix x, int heads, const RopeTable& table) {
+  timed("rope", bytes_of(x), [&] { inner_.rope(x, heads, table); });
+}
+
+void ProfileBackend::kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
+  timed("kv_write", bytes_of(k) + bytes_of(v), [&] { inner_.kv_write(k, v, view, sequences); });
+}
+
+void ProfileBackend::attention(const AttentionBatch& batch, Matrix out) {
+  timed("attention", cached_bytes(batch), [&] { inner_.attention(batch, out); });
+}
+
+void ProfileBackend::swiglu(Matrix gate, Matrix up, Matrix out) {
+  timed("swiglu", bytes_of(gate) + bytes_of(up), [&] { inner_.swiglu(gate, up, out); });
+}
+
+void ProfileBackend::add(Matrix x, Matrix y) {
+  timed("add", bytes_of(x) + bytes_of(y), [&] { inner_.add(x, y); });
+}
+
+}  // namespace kvasir

@@ -1,0 +1,53 @@
+// A backend that times another one: what each op of a step takes, and how many bytes it reads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace kvasir {
+
+// All calls of one kind: an op, or a product with weights of one shape and type.
+struct OpProfile {
+  std::string name;
+  std::int64_t calls = 0;
+  double seconds = 0;
+  double bytes = 0;  // weights, cached keys and values, or rows: whichever the op is there to read
+};
+
+// Passes everything on. The other backend outlives it, and gives the same bits through it.
+class ProfileBackend final : public Backend {
+ public:
+  explicit ProfileBackend(Backend& inner) : inner_(inner) {}
+
+  const std::vector<OpProfile>& ops() const { return ops_; }  // in the order of their first calls
+  void forget();
+
+  std::string description() const override { return inner_.description(); }
+  std::string kernel_version() const override { return inner_.kernel_version(); }
+  Buffer allocate(size_t bytes) override { return inner_.allocate(bytes); }
+  void upload(std::byte* to, std::span<const std::byte> from) override { inner_.upload(to, from); }
+  void download(std::span<std::byte> to, const std::byte* from) override { inner_.download(to, from); }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override { inner_.copy(to, from, bytes); }
+  std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return inner_.load(stacked); }
+
+  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override;
+  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override;
+  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override;
+  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override;
+  void rope(Matrix x, int heads, const RopeTable& table) override;
+  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override;
+  void attention(const AttentionBatch& batch, Matrix out) override;
+  void swiglu(Matrix gate, Matrix up, Matrix out) override;
+  void add(Matrix x, Matrix y) override;
+
+ private:
+  template <class Call>
+  void timed(const std::string& name, double bytes, const Call& call);
+
+  Backend& inner_;
+  std::vector<OpProfile> ops_;
+};
+
+}  // namespace kvasir
