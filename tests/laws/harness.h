@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "support/fixtures.h"
+#include "support/quantized_model.h"
 
 namespace kvasir::testing {
 
@@ -65,7 +66,21 @@ inline std::vector<Cell> all_cells() {
       }
     }
   }
+  // Quantized weights, where the instruction sets differ most: in how they multiply bytes.
+  for (const char* type : {"q8_0", "q4_0", "q4_k"}) {
+    for (const Isa isa : available_isas()) {
+      if (isa == Isa::kScalar || isa == Isa::kAvx512) continue;
+      cells.push_back({"cpu", std::string(name_of(isa)), 2, KvFormat::kF16, type, {}});
+    }
+  }
   return cells;
+}
+
+// A golden, or, by the name of a type, a model with weights of that type.
+inline std::unique_ptr<Model> load_cell(const Cell& cell, Backend& backend) {
+  const auto type = weight_type_named(cell.model);
+  if (!type || !is_quantized(*type)) return load_golden(cell.model, backend, 512, cell.windows);
+  return load_model(QuantizedModel(*type).path(), backend, {512, {}});
 }
 
 // What became of one request.
@@ -92,7 +107,7 @@ class World {
   explicit World(const Cell& cell)
       : cell_(cell),
         backend_(make_backend({cell.device, cell.threads, cell.isa})),
-        model_(load_golden(cell.model, *backend_, 512, cell.windows)) {}
+        model_(load_cell(cell, *backend_)) {}
 
   EngineConfig config() const {
     EngineConfig config;

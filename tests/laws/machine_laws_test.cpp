@@ -11,7 +11,8 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, MachineLaw, ::testing::ValuesIn(kAllKvForma
 });
 
 TEST_P(MachineLaw, EveryInstructionSetAndThreadCountGivesTheSameBits) {
-  for (const char* model : {"gqa", "odd_head_dim", "narrow_head", "bf16", "f16_tied"}) {
+  for (const char* model :
+       {"gqa", "odd_head_dim", "narrow_head", "bf16", "f16_tied", "q8_0", "q4_0", "q4_k", "q6_k"}) {
     std::optional<Trace> expected;
     for (const Isa isa : available_isas()) {
       for (const int threads : {1, 2, 3}) {
