@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "api/gguf_tokenizer.h"
 #include "api/public_text.h"
 #include "backend/make_backend.h"
 #include "base/error.h"
@@ -25,8 +26,8 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
   return config;
 }
 
-// What is wrong with the folder or an option is said before gigabytes are read.
-std::filesystem::path checked_folder(const LlmOptions& options) {
+// What is wrong with the model or an option is said before gigabytes are read.
+std::filesystem::path checked_model(const LlmOptions& options) {
   const ModelConfig config = load_config(options.model);
   check_runnable(config, options.model);
   parse_kv_format(options.kv_format);
@@ -61,7 +62,7 @@ std::int64_t LoadedModel::longest_with(const TenantShare& share) const {
 }
 
 LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesystem::path> public_files)
-    : tokenizer(Tokenizer::load(checked_folder(options))),
+    : tokenizer(load_tokenizer(checked_model(options))),
       chat(chat_of(tokenizer)),
       public_texts(read_all(public_files, tokenizer, chat)),
       backend(make_backend({options.device, options.threads, options.isa, parse_activations(options.activations)})),
@@ -71,7 +72,7 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
   if (tokenizer.vocab_size() > model->config().vocab) {
     fail_input(
         fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
-        options.model, "check that tokenizer.json and config.json belong together");
+        options.model, "check that the tokenizer and the model belong together");
   }
   engine.warm_public_texts();
 }

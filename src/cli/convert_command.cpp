@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "api/gguf_tokenizer.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cli/model_options.h"
@@ -45,8 +46,8 @@ void convert(const ConvertCommand& command) {
   options.write.progress = [&progress](std::uint64_t done, std::uint64_t all) {
     progress.show(done, all, fmt::format("{} of {}", format_bytes(done), format_bytes(all)));
   };
-  const std::filesystem::path folder = find_model(command.model);
-  convert_to_gguf(folder, command.out, {}, options);
+  const std::filesystem::path model = find_model(command.model);
+  convert_to_gguf(model, command.out, gguf_tokenizer_keys(model, load_config(model)), options);
   fmt::print("{}: {}\n", command.out, format_bytes(std::filesystem::file_size(command.out)));
 }
 
@@ -55,7 +56,8 @@ void convert(const ConvertCommand& command) {
 void add_convert_command(CLI::App& app) {
   auto command = std::make_shared<ConvertCommand>();
   CLI::App* sub = app.add_subcommand("convert", "Write a model as one GGUF file, its weights in another type");
-  sub->add_option("-m,--model", command->model, "A Hugging Face folder, or a shipped model")->required();
+  sub->add_option("-m,--model", command->model, "A Hugging Face folder, a .gguf file, or a shipped model")
+      ->required();
   sub->add_option("-o,--out", command->out, "The file to write")->required();
   sub->add_option("--weights", command->weights, "f32, f16, bf16, q8_0, q4_0, q4_k or q6_k")->capture_default_str();
   sub->add_option("-t,--threads", command->threads, "Threads; 0: as many as cores")

@@ -187,18 +187,18 @@ DType converted_type(DType wanted, std::string_view name, int rows, int cols) {
   return DType::kF16;
 }
 
-void convert_to_gguf(const std::filesystem::path& folder, const std::filesystem::path& out,
+void convert_to_gguf(const std::filesystem::path& model, const std::filesystem::path& out,
                      std::vector<GgufOutKey> tokenizer, const ConvertOptions& options) {
   if (!can_encode(options.weights)) {
     fail_usage(fmt::format("{} is a type that is read and not written", name_of(options.weights)), "--weights",
                "use f32, f16, bf16, q8_0, q4_0, q4_k or q6_k");
   }
-  const ModelConfig config = load_config(folder);
-  check_runnable(config, folder.string());
-  const Weights weights(folder);
+  const ModelConfig config = load_config(model);
+  check_runnable(config, model.string());
+  const Weights weights(model);
   Converter converter(config, weights, options.weights);
   add_all(config, weights, converter);
-  std::vector<GgufOutKey> metadata = metadata_of(config, folder, options.weights);
+  std::vector<GgufOutKey> metadata = metadata_of(config, model, options.weights);
   std::ranges::move(tokenizer, std::back_inserter(metadata));
   write_gguf(out, metadata, converter.tensors(), options.write);
 }

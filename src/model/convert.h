@@ -1,4 +1,4 @@
-// From a Hugging Face folder to one GGUF file, as llama.cpp and others read it too.
+// From a Hugging Face folder, or a GGUF file, to one GGUF file, as llama.cpp and others read it too.
 #pragma once
 
 #include <filesystem>
@@ -19,9 +19,9 @@ struct ConvertOptions {
 // tables, the embedding and the head, become q6_k. Rows that are not whole blocks become q8_0, or else f16.
 DType converted_type(DType wanted, std::string_view hugging_face_name, int rows, int cols);
 
-// Throws Error when the folder does not hold a llama model that the engine runs, or a number does not fit the type.
+// Throws Error when `model` is not a llama model that the engine runs, or a number does not fit the type.
 // `tokenizer`: the tokenizer.* keys, which this does not know how to make.
-void convert_to_gguf(const std::filesystem::path& folder, const std::filesystem::path& out,
+void convert_to_gguf(const std::filesystem::path& model, const std::filesystem::path& out,
                      std::vector<GgufOutKey> tokenizer, const ConvertOptions& options);
 
 }  // namespace kvasir

@@ -177,4 +177,16 @@ GgufPretokenizer gguf_pretokenizer(std::string_view name, const std::string& whe
   return out;
 }
 
+std::string_view gguf_pretokenizer_name(const std::vector<Pretokenizer::Step>& steps, bool ignore_merges) {
+  const auto same = [](const Pretokenizer::Step& step, std::string_view pattern) {
+    const auto* split = std::get_if<SplitStep>(&step);
+    return split != nullptr && split->behavior == SplitBehavior::kIsolated &&
+           split->matches == SplitStep::Matches::kPattern && split->pattern.pattern() == pattern;
+  };
+  for (const Known& known : kKnown) {
+    if (known.ignore_merges == ignore_merges && std::ranges::equal(steps, known.patterns, same)) return known.name;
+  }
+  return "";
+}
+
 }  // namespace kvasir

@@ -22,4 +22,7 @@ std::vector<std::string_view> known_gguf_pretokenizers();
 // names the file.
 GgufPretokenizer gguf_pretokenizer(std::string_view name, const std::string& where);
 
+// The name of one that does the same, whatever it says of bos; "" where there is none.
+std::string_view gguf_pretokenizer_name(const std::vector<Pretokenizer::Step>& steps, bool ignore_merges);
+
 }  // namespace kvasir

@@ -147,7 +147,6 @@ class Reader {
 
   void read_byte_level() {
     GgufPretokenizer pretokenizer = gguf_pretokenizer(vocab_.pre, vocab_.where);
-    if (vocab_.merges.empty()) fail("the vocabulary has no merges");
     spec_.pretokenizers = std::move(pretokenizer.steps);
     spec_.ignore_merges = pretokenizer.ignore_merges;
     // A part may begin with a space of its own, never end with one.

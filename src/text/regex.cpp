@@ -92,7 +92,7 @@ struct Regex::Code {
   pcre2_code* code;
 };
 
-Regex::Regex(std::string_view pattern, std::string where) : where_(std::move(where)) {
+Regex::Regex(std::string_view pattern, std::string where) : pattern_(pattern), where_(std::move(where)) {
   const std::string translated = to_pcre2_dialect(pattern, where_);
   int error = 0;
   PCRE2_SIZE offset = 0;

@@ -22,9 +22,12 @@ class Regex {
   // REQUIRES: valid UTF-8.
   std::vector<TextRange> matches(std::string_view text) const;
 
+  const std::string& pattern() const { return pattern_; }  // as it was given
+
  private:
   struct Code;
 
+  std::string pattern_;
   std::string where_;
   std::shared_ptr<const Code> code_;
 };

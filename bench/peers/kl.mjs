@@ -1,0 +1,87 @@
+// Do we and llama.cpp mean the same by a GGUF file? Both read it, tokenize one text and give the probabilities of all
+// next tokens after each; printed is the Kullback-Leibler divergence, the mean over the text and the worst.
+//
+//     npm install --prefix /tmp/peers --ignore-scripts --omit=optional node-llama-cpp@3.22.1 @node-llama-cpp/linux-x64@3.22.1
+//     ninja -C build next_token_probs
+//     PEERS=/tmp/peers node bench/peers/kl.mjs build/next_token_probs MODEL.gguf…
+//
+// Exits with 1 when the mean of a file is above LIMIT (5e-3 unless set) or the tokens differ, with 0 and a word where
+// node-llama-cpp is not installed. DEVICE=ref asks our plain loops,
+// ACTIVATIONS=f32 multiplies by rows that are not rounded: what remains is then the peer's own rounding.
+import {spawnSync} from "node:child_process";
+import {createRequire} from "node:module";
+import path from "node:path";
+import {pathToFileURL} from "node:url";
+
+const text = process.env.TEXT ??
+  "Once upon a time, there was a little girl named Lily. She loved to play in the garden with her dog. One day, " +
+  "they found a small red box under the old tree. \"What is inside?\" asked Lily. The dog barked 3 times.";
+const limit = Number(process.env.LIMIT ?? 5e-3);
+const [program, ...files] = process.argv.slice(2);
+
+async function loadPeer() {
+  const require = createRequire(path.join(process.env.PEERS ?? process.cwd(), "package.json"));
+  try {
+    return await import(pathToFileURL(require.resolve("node-llama-cpp")));
+  } catch (error) {
+    if (error.code !== "MODULE_NOT_FOUND") throw error;
+    console.log("skipped: node-llama-cpp is not installed; PEERS names the folder that has it");
+    process.exit(0);
+  }
+}
+
+function ours(file) {
+  const run = spawnSync(program, [file, process.env.DEVICE ?? "cpu", process.env.ACTIVATIONS ?? "auto"], {input: text, maxBuffer: 1 << 30});
+  if (run.status !== 0) throw new Error(`${program}: ${run.stderr ?? run.error}`);
+  const bytes = new Uint8Array(run.stdout).buffer;
+  const [count, vocab] = new Int32Array(bytes, 0, 2);
+  const tokens = Array.from(new Int32Array(bytes, 8, count));
+  const rows = tokens.map((_, i) => new Float32Array(bytes, 8 + 4 * count + 4 * vocab * i, vocab));
+  return {tokens, rows};
+}
+
+async function theirs(llama, file) {
+  const model = await llama.loadModel({modelPath: file, gpuLayers: 0});
+  const tokens = model.tokenize(text, false);
+  if (model.tokens.shouldPrependBosToken) tokens.unshift(model.tokens.bos);
+  const context = await model.createContext({
+    contextSize: 512, flashAttention: false, experimentalKvCacheKeyType: "F32", experimentalKvCacheValueType: "F32",
+  });
+  const wanted = {generateNext: {probabilities: true, options: {temperature: 1, topK: 0, topP: 1, minP: 0}}};
+  const results = await context.getSequence().controlledEvaluate(tokens.map((token) => [token, wanted]));
+  const rows = results.map((result) => result.next.probabilities);  // token -> probability
+  await model.dispose();
+  return {tokens, rows};
+}
+
+// How far `q` is from what `p` expects, in nats. The peer's float32 sums miss 1 by some 1e-5: p is scaled to it.
+function divergence(p, q) {
+  let all = 0;
+  for (const probability of p.values()) all += probability;
+  let sum = 0;
+  for (const [token, probability] of p) {
+    const scaled = probability / all;
+    if (scaled > 0) sum += scaled * Math.log(scaled / Math.max(q[token], 1e-30));
+  }
+  return sum;
+}
+
+const {getLlama} = await loadPeer();
+const llama = await getLlama({gpu: false, build: "never", logLevel: "error"});
+let failed = false;
+for (const file of files) {
+  const mine = ours(file);
+  const peer = await theirs(llama, path.resolve(file));
+  const same = mine.tokens.length === peer.tokens.length && mine.tokens.every((token, i) => token === peer.tokens[i]);
+  if (!same) {
+    console.log(`${file}: other tokens: ours ${mine.tokens}, theirs ${peer.tokens}`);
+    failed = true;
+    continue;
+  }
+  const all = peer.rows.map((row, i) => divergence(row, mine.rows[i]));
+  const mean = all.reduce((a, b) => a + b) / all.length;
+  failed ||= !(mean < limit);
+  console.log(`${file}: ${all.length} tokens, KL mean ${mean.toExponential(2)}, worst ${Math.max(...all).toExponential(2)}` +
+    `, covering ${peer.rows[0].size} of ${mine.rows[0].length} next tokens`);
+}
+process.exit(failed ? 1 : 0);

@@ -1,0 +1,84 @@
+// A tokenizer.json as a GGUF vocabulary: read back, it gives the tokens that Hugging Face gives.
+#include "text/gguf_export.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "text_test_util.h"
+
+namespace kvasir {
+namespace {
+
+class GgufExport : public ::testing::Test {
+ protected:
+  GgufExport() { std::filesystem::create_directories(folder_); }
+  ~GgufExport() override { std::filesystem::remove_all(folder_); }
+
+  GgufVocab vocab_of(const nlohmann::ordered_json& tokenizer, int size) {
+    std::ofstream(folder_ / "tokenizer.json") << tokenizer.dump();
+    return gguf_vocab_of(folder_, size);
+  }
+  std::string refusal(const nlohmann::ordered_json& tokenizer, int size) {
+    try {
+      vocab_of(tokenizer, size);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("kvasir_export_" + std::to_string(::getpid()));
+};
+
+TEST_F(GgufExport, GivesTheTokensOfHuggingFace) {
+  const std::pair<const char*, const char*> named[] = {
+      {"hf_gpt2", "gpt-2"}, {"hf_llama3", "dbrx"}, {"hf_smollm", "starcoder"}};
+  for (const auto& [fixture, pre] : named) {
+    const auto golden = read_json(fixtures() / (std::string(fixture) + ".json"));
+    const GgufVocab vocab = vocab_of(golden["tokenizer"], 1000);
+    EXPECT_EQ(vocab.pre, pre);
+    EXPECT_EQ(vocab.tokens.size(), 1000U);
+    EXPECT_EQ(vocab.tokens[999], "[PAD999]");
+    EXPECT_EQ(vocab.token_type[999], GgufVocab::kUnused);
+    const Tokenizer tokenizer = make_tokenizer(vocab);
+    for (const auto& one : golden["cases"]) {
+      const std::string text = one["text"];
+      EXPECT_EQ(tokenizer.encode_document(text, Tokenizer::Specials::kParse), one["ids"].get<std::vector<TokenId>>())
+          << fixture << ": " << text;
+    }
+  }
+}
+
+TEST_F(GgufExport, TakesWhatLiesBesideIt) {
+  const GgufVocab vocab = gguf_vocab_of(tales(), 8192);
+  const Tokenizer ours = Tokenizer::load(tales());
+  EXPECT_EQ(vocab.bos_token_id, 0);
+  EXPECT_EQ(vocab.eos_token_id, 0);
+  EXPECT_EQ(vocab.add_bos_token, true);
+  EXPECT_EQ(vocab.add_eos_token, false);
+  EXPECT_EQ(vocab.chat_template, ours.chat_template());
+  EXPECT_EQ(vocab.token_type[1], GgufVocab::kControl);  // <|user|>
+  const Tokenizer back = make_tokenizer(vocab);
+  for (const std::string text : {"Once upon a time, 12345 foxes'd jump.\n\n  Ünïcode ✓", "<|user|>hi<|end|>"}) {
+    for (const auto specials : {Tokenizer::Specials::kParse, Tokenizer::Specials::kPlain}) {
+      EXPECT_EQ(back.encode_document(text, specials), ours.encode_document(text, specials)) << text;
+    }
+  }
+}
+
+TEST_F(GgufExport, RefusesWhatGgufHasNoPlaceFor) {
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  auto golden = read_json(fixtures() / "hf_qwen2.json")["tokenizer"];
+  EXPECT_TRUE(has(refusal(golden, 1000), "without a normalizer"));
+  golden = read_json(fixtures() / "hf_gpt2_prefix_space.json")["tokenizer"];
+  EXPECT_TRUE(has(refusal(golden, 1000), "no name for this pre-tokenizer"));
+  golden = read_json(fixtures() / "hf_llama3.json")["tokenizer"];
+  EXPECT_TRUE(has(refusal(golden, 100), "and the model has 100"));
+  // The same words with merges passed over is another pre-tokenizer.
+  golden["model"]["ignore_merges"] = true;
+  EXPECT_EQ(vocab_of(golden, 1000).pre, "llama3");
+}
+
+}  // namespace
+}  // namespace kvasir
