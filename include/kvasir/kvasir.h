@@ -22,7 +22,7 @@
 namespace kvasir {
 
 struct LlmOptions {
-  std::string model;                 // a Hugging Face folder: config.json, model.safetensors, tokenizer.json
+  std::string model;  // a Hugging Face folder (config.json, model.safetensors, tokenizer.json), or a .gguf file
   std::string device = "cpu";        // "cpu", or "ref": plain loops, the oracle
   std::string isa = "auto";          // auto, scalar, avx2, avx512, avx512dot: the answer is the same with each
   std::string activations = "auto";  // auto: rows are rounded to bf16 where the weights are; f32: never

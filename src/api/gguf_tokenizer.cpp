@@ -65,6 +65,7 @@ std::string text_or_nothing(std::optional<std::string_view> text) { return std::
 GgufVocab read_gguf_vocab(const GgufModel& model) {
   GgufVocab vocab;
   vocab.where = model.where();
+  vocab.name = text_or_nothing(model.text_if("general.name"));
   vocab.model = text_or_nothing(model.text_if(kModel));
   if (vocab.model.empty() || vocab.model == kNone) model.fail("the file has no tokenizer");
   vocab.pre = text_or_nothing(model.text_if("tokenizer.ggml.pre"));
