@@ -9,6 +9,7 @@
 
 #include "pieces_fixture.h"
 #include "text/detokenizer.h"
+#include "text/normalizer.h"
 #include "text_test_util.h"
 
 namespace kvasir {
@@ -235,6 +236,26 @@ TEST(Pieces, OriginSurvivesMarksOfSpaces) {
     // The first Llamas look for their tokens behind the mark that goes before a text, so only the first is found.
     EXPECT_EQ(specials, (name == "first Llamas" ? Ids{1} : Ids{1, 2})) << name;
   }
+}
+
+TEST(Pieces, MarksMoveWithReplacedText) {
+  using Ranges = std::vector<TextRange>;
+  const auto normalized = [](const NormalizerStep& step, const std::string& text, const Ranges& marked) {
+    MarkedRanges out{text, marked};
+    normalize(step, out);
+    return out;
+  };
+  const ReplaceStep spaces{" ", std::string(kSpaceMark)};
+  const MarkedRanges moved = normalized(spaces, "a b <s>", {{2, 3}, {4, 7}});
+  EXPECT_EQ(moved.text, "a▁b▁<s>");
+  EXPECT_EQ(moved.marked, (Ranges{{4, 5}, {8, 11}}));
+  EXPECT_EQ(normalized(spaces, " a ", {{0, 1}, {2, 3}}).marked, (Ranges{{0, 3}, {4, 7}}));
+  // Half of a string that is replaced is all of it.
+  EXPECT_EQ(normalized(ReplaceStep{"abc", "x"}, "zabcz", {{2, 3}}).marked, (Ranges{{1, 2}}));
+  EXPECT_EQ(normalized(ReplaceStep{"abc", "x"}, "zabcz", {{3, 5}}).marked, (Ranges{{1, 3}}));
+  EXPECT_EQ(normalized(ReplaceStep{"abc", ""}, "zabcz", {{1, 4}}).marked, Ranges{});
+  EXPECT_EQ(normalized(PrependStep{"__"}, "abc", {{1, 2}}).marked, (Ranges{{3, 4}}));
+  EXPECT_EQ(normalized(PrependStep{"__"}, "", {}).text, "");
 }
 
 TEST(Pieces, AMegabyteInOneWordTakesNoQuadraticTime) {
