@@ -13,7 +13,8 @@ namespace {
 
 using Patterns = std::span<const std::string_view>;
 
-// The patterns are those of the models' own tokenizer.json. Each cuts what the one before it left.
+// What llama.cpp uses for these names, and where it notes that a model's own tokenizer.json has another pattern, that
+// one; "default" is llama.cpp's alone. Each cuts what the one before it left.
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
