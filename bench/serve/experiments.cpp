@@ -39,13 +39,21 @@ Json request(const std::vector<std::int64_t>& prompt, int answer_tokens) {
 }
 
 ServerProcess serve(const ServerSetup& setup) {
-  std::vector<std::string> arguments{"--model", setup.model.string()};
-  arguments.insert(arguments.end(), setup.arguments.begin(), setup.arguments.end());
-  return ServerProcess(kvasir_program(), arguments);
+  ServerProcess::Launch launch;
+  if (setup.peer.empty()) {
+    launch = {kvasir_program(), {"serve", "--port", "0", "--quiet"}};
+  } else {
+    launch = {setup.peer, {}, free_port()};
+    launch.arguments = {"--host", "127.0.0.1", "--port", std::to_string(launch.port)};
+  }
+  launch.arguments.insert(launch.arguments.end(), {"--model", setup.model.string()});
+  launch.arguments.insert(launch.arguments.end(), setup.arguments.begin(), setup.arguments.end());
+  return ServerProcess(launch);
 }
 
 std::string title_of(const ServerSetup& setup, const std::string& what) {
-  return fmt::format("{} ({})", what, setup.model.filename().string());
+  const std::string server = setup.peer.empty() ? "" : std::filesystem::path(setup.peer).filename().string() + ", ";
+  return fmt::format("{} ({}{})", what, server, setup.model.filename().string());
 }
 
 void note_errors(const LoadResult& result, std::vector<std::string>& errors) {

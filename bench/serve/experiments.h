@@ -13,7 +13,8 @@ namespace kvasir::bench {
 
 struct ServerSetup {
   std::filesystem::path model;
-  std::vector<std::string> arguments;  // for kvasir serve, besides the model
+  std::vector<std::string> arguments;  // for the server, besides the model
+  std::string peer;                    // another server's program, with llama-server's flags; empty: kvasir
 };
 
 struct Measured {

@@ -17,6 +17,7 @@ struct Options {
   std::string model;
   std::string shape;
   std::vector<std::string> server_arguments;
+  std::string peer;
   bool json = false;
   StreamsPlan streams;
   PrefixPlan prefix;
@@ -34,10 +35,11 @@ std::filesystem::path model_of(const Options& options) {
 
 CLI::App* add(CLI::App& app, Options& options, const char* name, const char* help) {
   CLI::App* command = app.add_subcommand(name, help);
-  command->add_option("-m,--model", options.model, "A folder; default: the shipped model");
+  command->add_option("-m,--model", options.model, "A folder or a GGUF file; default: the shipped model");
   command->add_option("--shape", options.shape, "Instead: a synthetic model of this shape, like llama-3.2-1b");
-  command->add_option("--server", options.server_arguments, "An argument for kvasir serve, like --server=--threads=1")
+  command->add_option("--server", options.server_arguments, "An argument for the server, like --server=--threads=1")
       ->allow_extra_args(false);
+  command->add_option("--peer", options.peer, "Instead of kvasir: this llama-server, on the same load");
   command->add_flag("--json", options.json, "Machine-readable output");
   return command;
 }
@@ -75,7 +77,7 @@ void add_experiments(CLI::App& app, Options& options) {
 
 int run(const Options& options) {
   raise_file_limit();
-  ServerSetup setup{model_of(options), {}};
+  ServerSetup setup{model_of(options), {}, options.peer};
   // Shapes are of models with contexts far longer than any experiment's, and memory follows the context.
   if (!options.shape.empty()) setup.arguments = {"--ctx-size", "4096"};
   setup.arguments.insert(setup.arguments.end(), options.server_arguments.begin(), options.server_arguments.end());

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "model/shapes.h"
 #include "serve/server_process.h"
 
 namespace kvasir::bench {
@@ -38,10 +39,7 @@ void write_tokenizer(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::int64_t vocabulary_of(const std::filesystem::path& model) {
-  std::ifstream file(model / "config.json");
-  return nlohmann::json::parse(file)["vocab_size"];
-}
+std::int64_t vocabulary_of(const std::filesystem::path& model) { return resolve_config(model.string()).vocab; }
 
 std::filesystem::path synthetic_model(const std::string& shape) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("kvasir-" + shape);
