@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/mmap_file.h"
 #include "text/gguf_pretokenizer.h"
+#include "text/pieces.h"
 #include "text/tokenizer_json.h"
 
 namespace kvasir {
@@ -17,13 +20,12 @@ class Exporter {
   Exporter(const TokenizerSpec& spec, const std::string& where) : spec_(spec) { out_.where = where; }
 
   GgufVocab run(int size) {
-    if (spec_.spelling != Spelling::kByteLevel || !spec_.normalizers.empty()) {
-      fail("only byte-level BPE without a normalizer can be written to GGUF");
-    }
-    out_.model = "gpt2";
-    out_.pre = pretokenizer();
     read_tokens(size);
-    for (const TokenizerSpec::Merge& merge : spec_.merges) out_.merges.push_back(merge.left + ' ' + merge.right);
+    if (spec_.spelling == Spelling::kPieces) {
+      read_pieces();
+    } else {
+      read_byte_level();
+    }
     out_.bos_token_id = only(spec_.before, "before");
     out_.eos_token_id = only(spec_.after, "after");
     out_.add_bos_token = out_.bos_token_id.has_value();
@@ -34,6 +36,74 @@ class Exporter {
  private:
   [[noreturn]] void fail(std::string what) const {
     fail_input(std::move(what), out_.where, "use the folder as it is, or another tokenizer");
+  }
+
+  void read_byte_level() {
+    if (!spec_.normalizers.empty()) fail("GGUF has no place for the normalizer of byte-level BPE");
+    out_.model = "gpt2";
+    out_.pre = pretokenizer();
+    for (const TokenizerSpec::Merge& merge : spec_.merges) out_.merges.push_back(merge.left + ' ' + merge.right);
+  }
+
+  // SentencePiece's merges were made of scores, and become scores again. Each token's merges come together, and no
+  // token that two others spell is without one: else what they say cannot be said with scores.
+  void read_pieces() {
+    out_.model = "llama";
+    out_.add_space_prefix = puts_space_first();
+    if (spec_.ignore_merges) fail("GGUF has no place for ignore_merges with byte_fallback");
+    std::unordered_map<std::string, float> scores;
+    std::string last;
+    for (const TokenizerSpec::Merge& merge : spec_.merges) {
+      std::string made = merge.left + merge.right;
+      if (made == last) continue;
+      const auto next = -static_cast<float>(scores.size());
+      if (!scores.emplace(made, next).second) fail("the merges are not in the order of scores");
+      last = std::move(made);
+    }
+    const auto lowest = -static_cast<float>(scores.size());
+    out_.scores.assign(out_.tokens.size(), lowest);
+    for (const auto& [text, id] : spec_.vocab) {
+      const auto found = scores.find(text);
+      if (found != scores.end()) {
+        out_.scores[static_cast<size_t>(id)] = found->second;
+      } else if (byte_of_piece(text)) {
+        out_.token_type[static_cast<size_t>(id)] = GgufVocab::kByte;
+      }
+      if (text == spec_.unknown_token) {
+        out_.unknown_token_id = id;
+        out_.token_type[static_cast<size_t>(id)] = GgufVocab::kUnknown;
+      }
+    }
+    check_spellings(scores);
+  }
+
+  void check_spellings(const std::unordered_map<std::string, float>& merged) const {
+    std::unordered_set<std::string_view> plain;
+    for (size_t i = 0; i < out_.tokens.size(); ++i) {
+      if (out_.token_type[i] == GgufVocab::kNormal) plain.insert(out_.tokens[i]);
+    }
+    for (const std::string_view token : plain) {
+      if (merged.contains(std::string(token))) continue;
+      for (size_t cut = 1; cut < token.size(); ++cut) {
+        if (plain.contains(token.substr(0, cut)) && plain.contains(token.substr(cut)))
+          fail(fmt::format("two tokens spell '{}', and no merge says so", token));
+      }
+    }
+  }
+
+  // Whether a space comes before every text. Only the form that Llama 2 has is what readers of GGUF do.
+  bool puts_space_first() const {
+    const auto marks_spaces = [](const NormalizerStep& step) {
+      const auto* replace = std::get_if<ReplaceStep>(&step);
+      return replace != nullptr && replace->pattern == " " && replace->content == kSpaceMark;
+    };
+    const auto& steps = spec_.normalizers;
+    const bool prepends = !steps.empty() && std::holds_alternative<PrependStep>(steps.front()) &&
+                          std::get<PrependStep>(steps.front()).text == kSpaceMark;
+    if (!spec_.pretokenizers.empty() || steps.size() != (prepends ? 2 : 1) || !marks_spaces(steps.back())) {
+      fail("GGUF has no place for what this tokenizer does with spaces");
+    }
+    return prepends;
   }
 
   std::string pretokenizer() const {

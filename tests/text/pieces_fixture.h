@@ -23,4 +23,19 @@ inline GgufVocab pieces_vocab() {
   return vocab;
 }
 
+// pieces.json as a tokenizer.json of one of the forms in pieces_hf.json.
+inline nlohmann::ordered_json pieces_json(const nlohmann::ordered_json& fixture, const nlohmann::ordered_json& form) {
+  const GgufVocab vocab = pieces_vocab();
+  nlohmann::ordered_json json = form["changes"];
+  json["post_processor"] = fixture["post_processor"];
+  json["model"] = {{"type", "BPE"},
+                   {"unk_token", "<unk>"},
+                   {"fuse_unk", true},
+                   {"byte_fallback", true},
+                   {"ignore_merges", form["ignore_merges"]}};
+  for (size_t id = 0; id < vocab.tokens.size(); ++id) json["model"]["vocab"][vocab.tokens[id]] = id;
+  json["model"]["merges"] = fixture["merges"];
+  return json;
+}
+
 }  // namespace kvasir

@@ -39,21 +39,6 @@ GgufVocab tales_vocab() {
   return vocab;
 }
 
-// pieces.json as a tokenizer.json of one of the forms in pieces_hf.json.
-Json pieces_json(const Json& fixture, const Json& form) {
-  const GgufVocab vocab = pieces_vocab();
-  Json json = form["changes"];
-  json["post_processor"] = fixture["post_processor"];
-  json["model"] = {{"type", "BPE"},
-                   {"unk_token", "<unk>"},
-                   {"fuse_unk", true},
-                   {"byte_fallback", true},
-                   {"ignore_merges", form["ignore_merges"]}};
-  for (size_t id = 0; id < vocab.tokens.size(); ++id) json["model"]["vocab"][vocab.tokens[id]] = id;
-  json["model"]["merges"] = fixture["merges"];
-  return json;
-}
-
 // All kinds of tokenizers that spell in pieces, by name.
 std::vector<std::pair<std::string, Tokenizer>> all_kinds() {
   std::vector<std::pair<std::string, Tokenizer>> kinds;
