@@ -1,11 +1,12 @@
-// A GGUF file of any bytes: tensors inside the file with the bytes of their shapes, or an Error.
+// A GGUF file of any bytes: tensors inside the file with the bytes of their shapes, and a config that can be planned
+// with, or an Error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
 
 #include "base/error.h"
-#include "model/gguf_file.h"
+#include "model/gguf_config.h"
 
 namespace {
 
@@ -39,6 +40,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, size_t size) {
     for (const auto& [name, tensor] : content.tensors) check(tensor, file);
     volatile double sum = 0;
     for (const auto& [key, value] : content.metadata) sum = sum + sum_of(value);
+    const kvasir::ModelConfig config = kvasir::gguf_config({kvasir::GgufFile(content), "fuzz"});
+    if (kvasir::parameter_count(config) == 0) std::abort();
+    for (const kvasir::KvGroup& group : kvasir::kv_groups(config, kvasir::KvFormat::kF32, kvasir::KvFormat::kF16)) {
+      if (kvasir::bytes_per_token(group) <= 0) std::abort();
+    }
+    kvasir::check_runnable(config, "fuzz");
   } catch (const kvasir::Error&) {
     // What the file deserved.
   }

@@ -298,7 +298,7 @@ GgufContent parse_gguf(std::span<const std::byte> file, const std::string& where
 }
 
 GgufFile::GgufFile(const std::filesystem::path& path)
-    : file(path), content(parse_gguf(file.bytes(), path.string())) {}
+    : file(path), content(parse_gguf(file->bytes(), path.string())) {}
 
 std::uint32_t gguf_number_of(DType type) {
   return std::ranges::find(kOurs, type, &std::pair<std::uint32_t, DType>::second)->first;

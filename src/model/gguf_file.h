@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -72,8 +73,9 @@ GgufContent parse_gguf(std::span<const std::byte> file, const std::string& where
 
 struct GgufFile {
   explicit GgufFile(const std::filesystem::path& path);
+  explicit GgufFile(GgufContent held) : content(std::move(held)) {}
 
-  MmapFile file;
+  std::optional<MmapFile> file;  // none: the bytes are another's, and outlive this
   GgufContent content;
 };
 

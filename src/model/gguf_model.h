@@ -22,6 +22,9 @@ class GgufModel {
   // Opens the file and, for "…-00001-of-00003.gguf", the other parts beside it. Throws Error.
   explicit GgufModel(const std::filesystem::path& path);
 
+  // One that is in memory already: what the fuzzer drives.
+  GgufModel(GgufFile file, std::string where) : where_(std::move(where)) { files_.push_back(std::move(file)); }
+
   const std::string& where() const { return where_; }
   const std::vector<GgufFile>& files() const { return files_; }
   std::vector<GgufFile> take_files() && { return std::move(files_); }

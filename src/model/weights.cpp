@@ -59,7 +59,7 @@ void Weights::open_gguf(const std::filesystem::path& path) {
   gguf_ = true;
   if (config.architecture == Architecture::kLlama) head_dim_ = config.head_dim;
   for (GgufFile& stored : std::move(model).take_files()) {
-    File& file = files_.emplace_back(File{std::move(stored.file), {}});
+    File& file = files_.emplace_back(File{std::move(*stored.file), {}});
     for (auto& [name, tensor] : stored.content.tensors) {
       file.tensors.emplace(name,
                            Tensor{gguf_type_name(tensor.type), tensor.dtype, std::move(tensor.shape), tensor.bytes});

@@ -32,6 +32,24 @@ TEST_F(ProgramTest, ASeedRepeatsADraw) {
   EXPECT_NE(run(asked + "7").out, run(asked + "8").out);
 }
 
+TEST_F(ProgramTest, AConvertedModelAnswersAsItsFolder) {
+  const std::string file = (folder_ / "tales.gguf").string();
+  const Ran converted = run("convert -m tales -o " + file + " --weights bf16");
+  EXPECT_EQ(converted.code, 0) << converted.err;
+  EXPECT_NE(converted.out.find("tales.gguf: 38"), std::string::npos) << converted.out;
+  const std::string asked = "run -p 'Once upon a time' -n 40 --temp 0 -q";
+  EXPECT_EQ(run(asked + " -m " + file).out, run(asked).out);
+  EXPECT_NE(run("plan -m " + file).out.find("18,882,432 parameters, bf16"), std::string::npos);
+  expect_refused("convert -m tales -o " + file, 2, "--force");
+  expect_refused("convert -m tales -o x.gguf --weights q9", 2, "use f32, f16, bf16, q8_0");
+  expect_refused("convert -m tales -o x.gguf --weights q5_k", 2, "read and not written");
+  expect_refused("convert -m tales -o " + (folder_ / "none/x.gguf").string(), 1, "cannot be created");
+  std::ofstream(folder_ / "cut.gguf", std::ios::binary) << read(file).substr(0, 2'000'000);
+  expect_refused("run -p x -m " + (folder_ / "cut.gguf").string(), 1, "outside the file's");
+  EXPECT_EQ(run("convert -m tales -o " + file + " --weights q8_0 --force").code, 0);
+  EXPECT_NE(run("plan -m " + file).out.find("20.1 MB"), std::string::npos) << run("plan -m " + file).out;
+}
+
 TEST_F(ProgramTest, UsageErrorsExitWith2) {
   expect_refused("", 2, "subcommand is required");
   expect_refused("fly", 2, "kvasir --help");
