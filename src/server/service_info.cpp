@@ -76,8 +76,14 @@ Response Service::metrics_page(const HttpRequest& request) {
   response.reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
   const bool all =
       options_.metrics_for == ServiceOptions::MetricsFor::kAnyone || caller_of(request)->sees == KeyEntry::Sees::kAll;
-  response.reply.body =
-      all ? metrics_.render(engine_numbers()) : metrics_.render_own(tenant_numbers().at(caller_of(request)->id));
+  if (all) {
+    response.reply.body = metrics_.render(engine_numbers());
+    return response;
+  }
+  const std::shared_ptr<const Caller> caller = caller_of(request);
+  const TenantStats own =
+      engine_.ask([id = caller->id](const Engine& engine) { return engine.cache().tenant_stats(id); });
+  response.reply.body = metrics_.render_own({caller->name, own});
   return response;
 }
 

@@ -34,9 +34,10 @@ void Tenants::replace(const KeysFile& keys) {
   }
   auto doors = std::make_shared<std::vector<Door>>();
   for (const KeyEntry& entry : keys.entries) {
-    const auto [place, is_new] = ids_.try_emplace(entry.name, static_cast<std::uint32_t>(callers_.size()));
+    const auto [place, is_new] =
+        ids_.try_emplace(entry.name, kHouse + 1 + static_cast<std::uint32_t>(callers_.size()));
     if (is_new) callers_.push_back(nullptr);
-    std::shared_ptr<const Caller>& caller = callers_[place->second];
+    std::shared_ptr<const Caller>& caller = callers_[place->second - kHouse - 1];
     const std::array<std::string_view, 2> parts{"kvasir tenant", entry.name};
     caller = std::make_shared<Caller>(Caller{
         .id = place->second,

@@ -22,7 +22,7 @@ namespace kvasir {
 
 // A tenant as one of its requests knows it: unchanged by a reload, for as long as the request lasts.
 struct Caller {
-  std::uint32_t id = 0;  // dense; one name has one id for as long as the process lives
+  std::uint32_t id = kHouse + 1;  // and on, dense; one name has one id for as long as the process lives
   std::string name;
   Key256 secret;
   TenantShare share;
@@ -48,7 +48,7 @@ class Tenants {
   // Whose key this is; null: nobody's. Takes as long whoever it is.
   std::shared_ptr<const Caller> find(std::string_view key) const;
 
-  // All there ever were, by id. Those whose key is gone have no guarantee any more.
+  // All there ever were, in the order of their ids. Those whose key is gone have no guarantee any more.
   std::vector<std::shared_ptr<const Caller>> all() const;
 
  private:
@@ -58,7 +58,7 @@ class Tenants {
   };
   std::int64_t places_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<const Caller>> callers_;  // under mutex_; by id
+  std::vector<std::shared_ptr<const Caller>> callers_;  // under mutex_; in the order of their ids
   std::map<std::string, std::uint32_t> ids_;            // under mutex_
   std::shared_ptr<const std::vector<Door>> doors_;      // under mutex_; null: open
 };

@@ -46,8 +46,8 @@ TEST(Tenants, IdsAndSecretsFollowTheNameOverReloads) {
   const auto before = tenants.find(bob.key);
   tenants.replace({secret, {carol.entry, alice.entry}});
   EXPECT_EQ(tenants.find(bob.key), nullptr);
-  EXPECT_EQ(tenants.find(alice.key)->id, 0U);
-  EXPECT_EQ(tenants.find(carol.key)->id, 2U);
+  EXPECT_EQ(tenants.find(alice.key)->id, 1U);
+  EXPECT_EQ(tenants.find(carol.key)->id, 3U);
   EXPECT_EQ(tenants.all()[1]->share.guaranteed, 0);  // nothing is kept for who is gone
   tenants.replace({secret, {new_bob.entry}});
   EXPECT_EQ(tenants.find(bob.key), nullptr);
@@ -312,6 +312,14 @@ TEST_F(TenantsTest, PublicBeginningsAreSharedAndNothingBehindThem) {
   const auto blocks = static_cast<std::int64_t>(own.public_texts.at(0).size()) / 16 * 16;
   ASSERT_GT(blocks, 0);
   const TestServer server(own, {}, options());
+  // Computed at the house's expense: nobody is charged.
+  const std::string charged = server.ask("GET", "/metrics", "", alice_.header()).body;
+  for (const char* name : {"\nkvasir:tenant_prefix_cache_queries_total{", "\nkvasir:tenant_kv_blocks{"}) {
+    const size_t line = charged.find(name);
+    ASSERT_NE(line, std::string::npos) << name;
+    EXPECT_TRUE(charged.substr(line, charged.find('\n', line + 1) - line).ends_with("tenant=\"alice\"} 0"))
+        << charged;
+  }
   std::string behind;
   for (int i = 0; i < 60; ++i) behind += " and a crow";
   const Json asked{{"prompt", text + behind}, {"max_tokens", 2}, {"temperature", 0}};
