@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -118,6 +119,12 @@ TenantShare Engine::share_of(std::uint32_t tenant) const {
   const std::lock_guard lock(shares_mutex_);
   const auto found = shares_.find(tenant);
   return found == shares_.end() ? TenantShare{} : found->second;
+}
+
+// The same part of what a tenant may have as of the whole pool: it must always have room to work in.
+std::int64_t Engine::most_pinned(std::uint32_t tenant) const {
+  const double most = std::min(share_of(tenant).most, 1.0) * static_cast<double>(cache_.pool(0).size());
+  return static_cast<std::int64_t>(config_.pinned_share * std::floor(most));
 }
 
 void Engine::set_share(std::uint32_t tenant, TenantShare share) {
@@ -273,7 +280,7 @@ void Engine::pin(Sequence& sequence, PinMoment moment) {
     const Position end = (mark.tokens + config_.block_tokens - 1) / config_.block_tokens * config_.block_tokens;
     if (moment == PinMoment::kRunning && sequence.lease.length() < end) return;
     const double expires = now() + std::chrono::duration<double>(mark.keep).count();
-    if (pins_.hold(cache_, sequence.lease, mark.tokens, expires)) {
+    if (pins_.hold(cache_, sequence.lease, {mark.tokens, expires, most_pinned(sequence.request.tenant.id)})) {
       sequence.record.pinned_tokens = std::max(sequence.record.pinned_tokens, mark.tokens);
     }
   }

@@ -40,7 +40,7 @@ struct EngineConfig {
   SchedulerConfig scheduler;                // max_batch_tokens is bounded by the model's max_rows
   std::optional<std::uint64_t> swap_bytes;  // of host memory for paused requests; nullopt: as much as kv_bytes, at
                                             // most an eighth of the memory
-  double pinned_share = 0.5;                // of the blocks: breakpoints keep no more
+  double pinned_share = 0.5;                // of the blocks, and of a tenant's most: breakpoints keep no more
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share; see warm_public_texts()
   std::optional<Pace> pace;                        // nullopt: measured
   std::uint64_t shuffle_blocks = 0;  // a seed: hand blocks out in another order. No answer may depend on it.
@@ -71,8 +71,8 @@ class Engine {
   // A tenant's share of the pool and of the work, from the next step on.
   void set_share(std::uint32_t tenant, TenantShare share);
 
-  // Computes the public texts and keeps them: whether a tenant has used one can then not be told from how fast it is.
-  // Requires an idle engine.
+  // Computes the public texts and keeps them, at the house's expense: whether a tenant has used one can then not be
+  // told from how fast it is. Requires an idle engine.
   void warm_public_texts();
 
   bool idle() const { return scheduler_.idle(); }
@@ -102,6 +102,7 @@ class Engine {
   double now() const;
   std::vector<Breakpoint> places_to_keep(const std::vector<Breakpoint>& marks) const;
   TenantShare share_of(std::uint32_t tenant) const;
+  std::int64_t most_pinned(std::uint32_t tenant) const;
   void forward(const std::vector<PlannedRows>& plan);
   void measure(int rows, double seconds);
   void advance(Sequence& sequence, int rows);

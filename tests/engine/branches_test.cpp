@@ -108,10 +108,10 @@ TEST_F(BranchesTest, ATenantsOwnPinsDoNotShutItOutWhileOthersRun) {
   Request marked = request(60, 4);
   marked.tenant.id = 1;
   marked.tenant.secret.bytes.fill(1);
-  marked.breakpoints = {{60, std::chrono::seconds(3600)}};
+  marked.breakpoints = {{30, std::chrono::seconds(3600)}};
   engine.submit(marked, listener());
   engine.run();
-  ASSERT_GE(engine.pins().blocks(), 3);
+  ASSERT_EQ(engine.pins().blocks(1), 2);
   Request other = request(20, 60);
   engine.submit(other, listener());
   engine.step();
@@ -188,6 +188,48 @@ TEST_F(BranchesTest, MoreBranchesThanMayRunAtOnceAllEnd) {
   for (const auto& [id, heard] : heard_) EXPECT_EQ(heard.tokens.size(), 5U) << id;
 }
 
+TEST_F(BranchesTest, OnesOwnPinYieldsFirstAndOfTheseTheOneThatEndsSoonest) {
+  EngineConfig config;
+  config.kv_bytes = 16 * block_bytes(config);
+  Engine engine(*backend_, *model_, config);
+  const auto asked = [&](std::uint32_t tenant, TokenId first, std::int64_t prompt) {
+    Request out = request(prompt, 2);
+    out.prompt.front() = first;
+    out.tenant.id = tenant;
+    out.tenant.secret.bytes.fill(static_cast<std::uint8_t>(tenant));
+    return out;
+  };
+  const auto pin = [&](Request marked, int seconds) {
+    marked.breakpoints = {{32, std::chrono::seconds(seconds)}};
+    engine.submit(marked, listener());
+    engine.run();
+  };
+  pin(asked(2, 1, 40), 600);  // another's, that would end first of all
+  pin(asked(1, 2, 40), 3600);
+  pin(asked(1, 3, 40), 1800);
+  ASSERT_EQ(engine.pins().blocks(), 6);
+  engine.submit(asked(1, 4, 175), listener());  // eleven or twelve of the ten that are left
+  engine.run();
+  EXPECT_EQ(engine.pins().blocks(2), 2);
+  EXPECT_EQ(engine.pins().blocks(1), 2);
+  const RequestId again = engine.submit(asked(1, 2, 40), listener());
+  engine.run();
+  EXPECT_GE(heard_[again].record.reuse.reused_tokens, 32);
+}
+
+TEST_F(BranchesTest, APinThatIsRenewedLastsUntilTheLaterEnd) {
+  Engine engine(*backend_, *model_, {});
+  Request marked = request(40, 2);
+  for (const int seconds : {0, 3600, 0}) {
+    marked.breakpoints = {{40, std::chrono::seconds(seconds)}};
+    if (seconds == 3600) marked.breakpoints.insert(marked.breakpoints.begin(), {40, std::chrono::seconds(0)});
+    engine.submit(marked, listener());
+    engine.run();
+  }
+  engine.step();
+  EXPECT_EQ(engine.pins().size(), 1);
+}
+
 TEST_F(BranchesTest, APinExpires) {
   Engine engine(*backend_, *model_, {});
   Request marked = request(40, 2);
@@ -211,6 +253,31 @@ TEST_F(BranchesTest, PinsAreBoundedAndTheRecordTellsWhatTheyKept) {
   engine.run();
   EXPECT_EQ(engine.pins().blocks(), 2);  // the first mark's; the second would make it four
   EXPECT_EQ(heard_[id].record.pinned_tokens, 30);
+}
+
+TEST_F(BranchesTest, ATenantPinsNoMoreThanHalfOfWhatItMayHave) {
+  EngineConfig config;
+  config.kv_bytes = 16 * block_bytes(config);
+  Engine engine(*backend_, *model_, config);
+  engine.set_share(1, {0, 0.4, 1});  // six blocks, three of them for pins; all together have eight
+  const auto pinned = [&](std::uint32_t tenant, TokenId first) {
+    Request marked = request(40, 2);
+    marked.prompt.front() = first;
+    marked.tenant.id = tenant;
+    marked.tenant.secret.bytes.fill(static_cast<std::uint8_t>(tenant));
+    marked.breakpoints = {{32, std::chrono::seconds(3600)}};
+    const RequestId id = engine.submit(marked, listener());
+    engine.run();
+    return heard_[id].record.pinned_tokens;
+  };
+  EXPECT_EQ(pinned(1, 1), 32);
+  EXPECT_EQ(pinned(1, 2), 0);   // it would be four
+  EXPECT_EQ(pinned(1, 1), 32);  // the same again costs nothing
+  EXPECT_EQ(engine.pins().blocks(1), 2);
+  for (const TokenId first : {1, 2, 3}) EXPECT_EQ(pinned(2, first), 32) << first;  // another's limit is not its own
+  EXPECT_EQ(pinned(2, 4), 0);                                                      // but that of all together is
+  EXPECT_EQ(engine.pins().blocks(2), 6);
+  EXPECT_EQ(engine.pins().blocks(), 8);
 }
 
 TEST_F(BranchesTest, TheRecordTellsOfQueueAndChunks) {
