@@ -84,6 +84,18 @@ TEST_F(FairnessTest, TokensAreSharedByWeight) {
   EXPECT_NEAR(ratio, 3, 0.3);
 }
 
+TEST_F(FairnessTest, ThePromptOfTheLeastServedIsReadFirst) {
+  scheduler_ = Scheduler({8, 2, 6});
+  add({.tenant = 1, .prompt = 24});
+  add({.tenant = 2, .prompt = 24});
+  step();
+  EXPECT_EQ(computed_[1], 6);
+  EXPECT_EQ(computed_[2], 2);  // what was left
+  step();
+  EXPECT_EQ(computed_[1], 8);
+  EXPECT_EQ(computed_[2], 8);
+}
+
 TEST_F(FairnessTest, AbsenceEarnsNoCredit) {
   for (int i = 0; i < 60; ++i) add({.tenant = 1});
   for (int i = 0; i < 60; ++i) step();
@@ -156,6 +168,7 @@ TEST_F(PressureTest, WhoeverIsAboutToEndIsWorthWaitingFor) {
   int ended = 0;
   for (int i = 0; i < 200 && !scheduler_.idle(); ++i) ended += static_cast<int>(step().size());
   EXPECT_EQ(ended, 2);
+  EXPECT_EQ(scheduler_.counts().waits, 1);  // told once, however many steps it stood still
 }
 
 TEST_F(PressureTest, ATenantAtItsLimitPausesItsOwn) {

@@ -61,6 +61,19 @@ TEST_F(SchedulerTest, ABudgetCutsPromptsAndAnswersComeFirst) {
   EXPECT_EQ(ids(scheduler.plan(cache)), (Plan{{1, 1}, {2, 1}}));
 }
 
+TEST_F(SchedulerTest, AChunkEndsWithTheBlockThatAMarkIsIn) {
+  KvCache cache = make_cache(100);
+  Scheduler scheduler({100, 16, 0});
+  add(scheduler, 1, 30)->request.breakpoints = {{5, std::chrono::seconds(60)}, {12, std::chrono::seconds(60)}};
+  std::vector<int> rows;
+  for (int step = 0; step < 4; ++step) {
+    const auto plan = scheduler.plan(cache);
+    rows.push_back(plan.at(0).rows);
+    carry_out(cache, plan);
+  }
+  EXPECT_EQ(rows, (std::vector<int>{8, 4, 18, 1}));
+}
+
 TEST_F(SchedulerTest, NoMoreSequencesThanAllowed) {
   KvCache cache = make_cache(100);
   Scheduler scheduler({100, 2, 0});
