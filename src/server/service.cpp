@@ -187,8 +187,8 @@ Request Service::engine_request(const AnswerOptions& options) const {
 
 std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options,
                                             const Caller& caller) {
-  const std::shared_ptr<const TokenConstraint> constraint =
-      forms_.constraint(options.toolbox.must == Toolbox::Must::kCall ? call_form(options.toolbox) : options.form);
+  const std::shared_ptr<const TokenConstraint> constraint = forms_.constraint(
+      options.toolbox.must == Toolbox::Must::kCall ? call_form(options.toolbox, tool_dialect_.format) : options.form);
   std::vector<Admission::Ticket> tickets = admit(static_cast<std::int64_t>(prompts.size()) * options.n, caller);
   const std::uint64_t seed = options.seed ? *options.seed : random_seed();
   std::vector<ChoiceRequest> out;

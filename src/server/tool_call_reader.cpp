@@ -1,6 +1,7 @@
 #include "server/tool_call_reader.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -78,6 +79,28 @@ class HeadParser {
   bool ended_ = false;
 };
 
+// name[ARGS]{, or name[CALL_ID]id[ARGS]{, as Mistral's newer models write.
+HeadParser::Result parse_named(std::string_view text, Head& out) {
+  static constexpr std::string_view kId = "[CALL_ID]";
+  static constexpr std::string_view kArguments = "[ARGS]";
+  const auto word = [&](size_t from) {
+    const auto fits = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
+    while (from < text.size() && fits(static_cast<unsigned char>(text[from]))) ++from;
+    return from;
+  };
+  size_t at = word(0);
+  out.name = text.substr(0, at);
+  if (text.substr(at).starts_with(kId)) at = word(at + kId.size());
+  const std::string_view rest = text.substr(at);
+  if (!rest.starts_with(kArguments)) {
+    const bool may_come = kArguments.starts_with(rest) || kId.starts_with(rest);
+    return may_come && at > 0 ? HeadParser::Result::kMore : HeadParser::Result::kOther;
+  }
+  out.arguments = text.find_first_not_of(kSpace, at + kArguments.size());
+  if (out.arguments == std::string_view::npos) return HeadParser::Result::kMore;
+  return text[out.arguments] == '{' ? HeadParser::Result::kHead : HeadParser::Result::kOther;
+}
+
 // A complete object: {name, arguments as text}. Read with bounds, since a model can be talked into any nesting.
 std::optional<std::pair<std::string, std::string>> read_call(const std::string& text) {
   try {
@@ -118,7 +141,8 @@ std::vector<AnswerPart> ToolCallReader::push(std::string_view text) {
 }
 
 std::vector<AnswerPart> ToolCallReader::finish() {
-  const bool unfinished_call = state_ == State::kHead || state_ == State::kWhole;
+  const bool begun = state_ == State::kBefore && held_.find_first_not_of(kBetween) != std::string::npos;
+  const bool unfinished_call = begun || state_ == State::kHead || state_ == State::kWhole;
   if (unfinished_call) no_call();
   if (state_ == State::kText || state_ == State::kPlain) give_text(std::exchange(held_, {}));
   return std::exchange(out_, {});
@@ -160,7 +184,8 @@ ToolCallReader::Step ToolCallReader::read_text() {
     const std::string_view rest = std::string_view(held_).substr(first);
     if (rest.size() < kTag.size() && kTag.starts_with(rest)) return Step::kWait;
     const bool tagged = rest.starts_with(kTag);
-    if (!tagged && rest.front() != '{') {
+    const bool list = reading_.format == ToolFormat::kJson && rest.front() == '[';
+    if (!tagged && !list && rest.front() != '{') {
       state_ = State::kPlain;
       return Step::kAgain;
     }
@@ -187,12 +212,28 @@ ToolCallReader::Step ToolCallReader::read_before() {
   const size_t brace = held_.find_first_not_of(kBetween);
   if (brace == std::string::npos) return Step::kWait;
   if (held_[brace] != '{') {
+    if (reading_.format == ToolFormat::kMistral) return read_named(brace);
     no_call();
     return Step::kAgain;
   }
   opening_ += held_.substr(0, brace);
   held_.erase(0, brace);
   enter(State::kHead);
+  return Step::kAgain;
+}
+
+ToolCallReader::Step ToolCallReader::read_named(size_t at) {
+  Head head;
+  const auto result = parse_named(std::string_view(held_).substr(at), head);
+  if (result == HeadParser::Result::kMore && held_.size() < kLongestHead) return Step::kWait;
+  if (result != HeadParser::Result::kHead || !knows(head.name)) {
+    no_call();
+    return Step::kAgain;
+  }
+  begin_call(head.name);
+  held_.erase(0, at + head.arguments);
+  enter(State::kArguments);
+  bare_ = true;
   return Step::kAgain;
 }
 
@@ -240,7 +281,7 @@ ToolCallReader::Step ToolCallReader::read_inside() {
   held_.erase(0, taken);
   scanned_ = 0;
   if (end == 0) return Step::kWait;
-  if (state_ == State::kRest) {
+  if (state_ == State::kRest || bare_) {
     end_call();
     return Step::kAgain;
   }
@@ -320,7 +361,9 @@ void ToolCallReader::begin_call(const std::string& name) {
 
 void ToolCallReader::end_call() {
   just_called_ = true;
-  enter(reading_.parallel ? State::kAfter : State::kDone);
+  // Behind bare arguments comes another mark or text; within a list, another object.
+  const State next = std::exchange(bare_, false) ? State::kText : State::kAfter;
+  enter(reading_.parallel ? next : State::kDone);
 }
 
 // What was taken for a call goes out as it came.

@@ -14,10 +14,10 @@
 namespace kvasir {
 
 enum class ToolFormat {
-  kHermes,   // <tool_call>{"name": …, "arguments": {…}}</tool_call>, among text
-  kLlama,    // {"name": …, "parameters": {…}} as the whole answer, perhaps after <|python_tag|>; more after ";"
-  kMistral,  // [TOOL_CALLS][{"name": …, "arguments": {…}}, …], after text
-  kJson,     // {"name": …, "arguments": {…}}: what an answer that must be a call is held to
+  kHermes,  // <tool_call>{"name": …, "arguments": {…}}</tool_call>, among text
+  kLlama,   // {"name": …, "parameters": {…}} as the whole answer, perhaps after <|python_tag|>; more after ";"
+  kMistral,  // [TOOL_CALLS][{"name": …, "arguments": {…}}, …], after text; newer: [TOOL_CALLS]name[ARGS]{…}, repeated
+  kJson,  // {"name": …, "arguments": {…}}, or a list of them: what an answer that must be a call is held to
 };
 
 std::string_view opening_mark(ToolFormat format);  // empty: the answer begins with the call
@@ -69,6 +69,7 @@ class ToolCallReader {
   Step step();
   Step read_text();
   Step read_before();
+  Step read_named(size_t at);
   Step read_head();
   Step read_whole();
   Step read_inside();
@@ -88,6 +89,7 @@ class ToolCallReader {
   std::string opening_;  // what stood before a brace: given back when it is no call
   std::vector<AnswerPart> out_;
   size_t calls_ = 0;
+  bool bare_ = false;         // the arguments stand in no object of their call's
   bool just_called_ = false;  // white space behind a call is not part of the text
   // Within an object, as far as held_ was scanned.
   size_t scanned_ = 0;

@@ -74,7 +74,7 @@ ToolDialect tool_dialect(const Tokenizer& tokenizer) {
   if (source.find("tools") == std::string::npos) return dialect;
   dialect.told = ToolDialect::Told::kByTemplate;
   dialect.format = format_of(source);
-  for (const char* mark : {"<tool_call>", "</tool_call>", "<|python_tag|>", "[TOOL_CALLS]"}) {
+  for (const char* mark : {"<tool_call>", "</tool_call>", "<|python_tag|>", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}) {
     const std::optional<TokenId> id = tokenizer.id_of(mark);
     if (id && tokenizer.is_special(*id)) dialect.marks.push_back(*id);
   }
@@ -106,7 +106,8 @@ OrderedJson messages_with_tools(const OrderedJson& messages, const Toolbox& tool
   return out;
 }
 
-AnswerForm call_form(const Toolbox& toolbox) {
+AnswerForm call_form(const Toolbox& toolbox, ToolFormat format) {
+  constexpr int kMostCalls = 16;
   OrderedJson calls = OrderedJson::array();
   OrderedJson parameters = OrderedJson::object();
   for (const Toolbox::Tool& tool : toolbox.tools) {
@@ -120,7 +121,16 @@ AnswerForm call_form(const Toolbox& toolbox) {
          {"required", OrderedJson::array({"name", "arguments"})},
          {"additionalProperties", false}});
   }
-  const OrderedJson schema{{"anyOf", std::move(calls)}, {"$defs", std::move(parameters)}};
+  OrderedJson schema{{"anyOf", std::move(calls)}, {"$defs", std::move(parameters)}};
+  const bool several = format == ToolFormat::kMistral && toolbox.parallel && toolbox.only.empty();
+  if (several) {
+    OrderedJson call{{"anyOf", std::move(schema["anyOf"])}};
+    schema.erase("anyOf");
+    schema["type"] = "array";
+    schema["items"] = std::move(call);
+    schema["minItems"] = 1;
+    schema["maxItems"] = kMostCalls;
+  }
   return {AnswerForm::Kind::kJsonSchema, to_text(schema), "tools"};
 }
 

@@ -28,7 +28,8 @@ OrderedJson template_tools(const Toolbox& toolbox);
 // Hermes' way.
 OrderedJson messages_with_tools(const OrderedJson& messages, const Toolbox& toolbox);
 
-// {"name": …, "arguments": {…}} with the arguments' own schema. REQUIRES: toolbox.must == kCall.
-AnswerForm call_form(const Toolbox& toolbox);
+// {"name": …, "arguments": {…}} with the arguments' own schema; a list of up to 16 of them where the model was taught
+// to write its calls as one, any tool may be called and several calls are welcome. REQUIRES: toolbox.must == kCall.
+AnswerForm call_form(const Toolbox& toolbox, ToolFormat format);
 
 }  // namespace kvasir

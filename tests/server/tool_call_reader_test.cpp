@@ -82,6 +82,29 @@ TEST(ToolCallReader, Mistral) {
   EXPECT_EQ(std::get<ToolCallHead>(parts.at(0)).id.size(), 9U);
 }
 
+TEST(ToolCallReader, MistralsNewerWay) {
+  const ToolReading mistral = reading(ToolFormat::kMistral);
+  expect_read(mistral, R"([TOOL_CALLS]f[ARGS]{"a": "}\"{", "b": [{}]})", R"(f({"a": "}\"{", "b": [{}]}))");
+  expect_read(mistral, R"(Hm. [TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]get_weather[ARGS] {"x": {}} Done.)",
+              R"(Hm.|f({"a": 1})|get_weather({"x": {}})|Done.)");
+  expect_read(mistral, R"([TOOL_CALLS]f[CALL_ID]aB3[ARGS]{} [TOOL_CALLS][{"name": "f", "arguments": {}}])",
+              "f({})|f({})");
+  // No calls: unknown, damaged, cut short.
+  for (const char* text : {"[TOOL_CALLS]g[ARGS]{}", "[TOOL_CALLS]f(1)", "[TOOL_CALLS]f[ARGS]7", "[TOOL_CALLS]f[AR",
+                           "[TOOL_CALLS]f", "[TOOL_CALLS][ARGS]{}x", "[TOOL_CALLS]f[CALL_ID]"})
+    expect_read(mistral, text, text);
+  ToolReading one = mistral;
+  one.parallel = false;
+  expect_read(one, "[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]f[ARGS]{}", "f({})");
+}
+
+TEST(ToolCallReader, AListOfCallsThatMustCome) {
+  const ToolReading json = reading(ToolFormat::kJson);
+  expect_read(json, R"([{"name":"f","arguments":{"a":1}}, {"name":"get_weather","arguments":{}}])",
+              R"(f({"a":1})|get_weather({}))");
+  expect_read(reading(ToolFormat::kLlama), R"([{"name":"f","parameters":{}}])", R"([{"name":"f","parameters":{}}])");
+}
+
 TEST(ToolCallReader, ArgumentsComeAsTheyAreWritten) {
   ToolCallReader reader(reading(ToolFormat::kJson));
   EXPECT_TRUE(reader.push(R"({"name": "f", "argum)").empty());

@@ -200,6 +200,45 @@ TEST_F(ToolsTest, ATemplateThatKnowsToolsTellsThem) {
   EXPECT_NE(prompt.find("#" + id + "<|end|><|user|>noon=" + id), std::string::npos) << prompt;
 }
 
+TEST_F(ToolsTest, SeveralAreCalledWhereCallsAreWrittenAsAList) {
+  const OtherTemplate other(
+      "{{ bos_token }}{% if tools %}[TOOL_CALLS]{% endif %}"
+      "{% for m in messages %}<|user|>{{ m.content }}<|end|>{% endfor %}<|assistant|>");
+  LlmOptions options = draft_options();
+  options.model = other.folder();
+  LoadedModel model(options);
+  Service service(model, {.model_name = "other"});
+  const auto calls_of = [&](const Json& body) {
+    Response response = service.handle({"POST", "/v1/chat/completions", body.dump(), "id"});
+    const Json choice = finish(response).json()["choices"][0];
+    EXPECT_EQ(choice["finish_reason"], "tool_calls") << choice;
+    for (const Json& call : choice["message"]["tool_calls"]) {
+      const Json arguments = Json::parse(call["function"]["arguments"].get<std::string>());
+      if (call["function"]["name"] == "get_weather") {
+        expect_weather(arguments);
+      } else {
+        EXPECT_TRUE(arguments["zone"] == "UTC" || arguments["zone"] == "CET") << arguments;
+      }
+    }
+    return choice["message"]["tool_calls"].size();
+  };
+  Json body = asked("required");
+  body["max_tokens"] = 1800;
+  size_t most = 0;
+  for (int seed = 0; seed < 8; ++seed) {
+    body["seed"] = seed;
+    body["parallel_tool_calls"] = true;
+    most = std::max(most, calls_of(body));
+    body["parallel_tool_calls"] = false;
+    EXPECT_EQ(calls_of(body), 1U);
+  }
+  EXPECT_GT(most, 1U);
+  EXPECT_LE(most, 16U);
+  body["tool_choice"] = kNamed;
+  body["parallel_tool_calls"] = true;
+  EXPECT_EQ(calls_of(body), 1U);
+}
+
 TEST_F(ToolsTest, AnthropicsToolsAreCalled) {
   Json body = story(300);
   body["tools"] = {{{"name", "get_weather"}, {"input_schema", Json::parse(kWeather)}}};
