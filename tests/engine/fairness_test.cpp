@@ -105,6 +105,35 @@ TEST_F(FairnessTest, AbsenceEarnsNoCredit) {
   EXPECT_NEAR(static_cast<double>(computed_[2]), static_cast<double>(computed_[1] - before), 24);
 }
 
+TEST_F(FairnessTest, AbsenceEarnsNoCreditAfterAnEarlierVisitEither) {
+  add({.tenant = 2});
+  while (!scheduler_.idle()) step();
+  for (int i = 0; i < 60; ++i) add({.tenant = 1});
+  for (int i = 0; i < 60; ++i) step();
+  const std::int64_t earlier = computed_[2];
+  for (int i = 0; i < 60; ++i) add({.tenant = 2});
+  const std::int64_t before = computed_[1];
+  for (int i = 0; i < 40; ++i) step();
+  EXPECT_NEAR(static_cast<double>(computed_[2] - earlier), static_cast<double>(computed_[1] - before), 24);
+}
+
+// Waiting for another tenant's prompt would tell that it has the same.
+TEST_F(FairnessTest, OnlyAPromptOfOnesOwnIsWaitedFor) {
+  scheduler_ = Scheduler({100, 8, 6});
+  const auto same = [&](std::uint32_t tenant) {
+    Sequence* out = add({.tenant = tenant, .prompt = 24});
+    for (size_t i = 0; i < out->tokens.size(); ++i) out->tokens[i] = out->request.prompt[i] = static_cast<TokenId>(i);
+    return out;
+  };
+  same(1);
+  const Sequence* theirs = same(2);
+  const Sequence* own = same(1);
+  step();
+  EXPECT_TRUE(theirs->lease.valid());
+  EXPECT_FALSE(own->lease.valid());
+  EXPECT_EQ(scheduler_.counts().held_back, 1);
+}
+
 TEST_F(FairnessTest, WithinATenantPriorityThenArrivalDecides) {
   add({.tenant = 1, .priority = 5});
   add({.tenant = 1, .priority = 0});
@@ -168,7 +197,57 @@ TEST_F(PressureTest, WhoeverIsAboutToEndIsWorthWaitingFor) {
   int ended = 0;
   for (int i = 0; i < 200 && !scheduler_.idle(); ++i) ended += static_cast<int>(step().size());
   EXPECT_EQ(ended, 2);
-  EXPECT_EQ(scheduler_.counts().waits, 1);  // told once, however many steps it stood still
+}
+
+TEST_F(PressureTest, StandingStillIsToldOnceHoweverLong) {
+  scheduler_.set_pace({1, 1e-3, 1});
+  add({.prompt = 8, .max_tokens = 17});  // six blocks at its end, when the other wants a seventh
+  const Sequence* other = add({.prompt = 12, .max_tokens = 30});
+  EXPECT_EQ(first_pause().pause.how, Pause::How::kWait);
+  for (int i = 0; i < 2; ++i) {
+    step();
+    ASSERT_TRUE(other->standing_still);
+    EXPECT_TRUE(scheduler_.take_pauses().empty()) << i;
+  }
+  EXPECT_EQ(scheduler_.counts().waits, 1);
+}
+
+TEST_F(PressureTest, OfEqualsTheYoungestPauses) {
+  scheduler_.set_pace({1, 1e6, 1});
+  for (int i = 0; i < 3; ++i) add({.prompt = 12, .max_tokens = 30});
+  EXPECT_EQ(first_pause().id, 3U);
+}
+
+TEST_F(PressureTest, ATenantAtItsLimitDoesNotPauseTheYoungerOfAnother) {
+  scheduler_.set_pace({1, 1e6, 1});
+  cache_.set_share(2, {0, 0.5, 1});
+  add({.tenant = 2, .prompt = 9, .max_tokens = 14});
+  const Sequence* second = add({.tenant = 2, .prompt = 9, .max_tokens = 14});
+  add({.tenant = 1, .prompt = 5, .max_tokens = 14});  // cheaper to pause, and younger
+  EXPECT_EQ(first_pause().id, second->id);
+}
+
+TEST_F(PressureTest, WhoIsOverItsQuotaStopsNobodyElse) {
+  cache_.set_share(1, {0, 0.5, 1});
+  scheduler_.set_weight(1, 1000);  // it is always its turn
+  add({.tenant = 1, .prompt = 16, .max_tokens = 9});
+  add({.tenant = 2, .prompt = 4, .max_tokens = 9});
+  step();
+  add({.tenant = 1, .prompt = 9, .max_tokens = 3});  // its six blocks are nearly used up
+  const Sequence* other = add({.tenant = 2, .prompt = 4, .max_tokens = 3});
+  step();
+  EXPECT_TRUE(other->lease.valid());
+  EXPECT_EQ(scheduler_.waiting(), 1);
+}
+
+TEST_F(PressureTest, NoSmallOnePassesOneThatWaitsForRoom) {
+  add({.tenant = 1, .prompt = 24, .max_tokens = 6});
+  step();
+  add({.tenant = 2, .prompt = 30, .max_tokens = 3});
+  const Sequence* small = add({.tenant = 3, .prompt = 3, .max_tokens = 3});
+  step();
+  EXPECT_FALSE(small->lease.valid());
+  EXPECT_EQ(scheduler_.waiting(), 2);
 }
 
 TEST_F(PressureTest, ATenantAtItsLimitPausesItsOwn) {
