@@ -161,7 +161,7 @@ Header read_header(Cursor& in) {
   if (magic != kGgufMagic) in.fail("the file does not begin with GGUF");
   const auto version = in.number<std::uint32_t>("the header");
   if (version != 2 && version != 3) {
-    const bool swapped = (version & 0xffffU) == 0;
+    const bool swapped = version != 0 && (version & 0xffffU) == 0;
     in.fail(swapped ? "the file is big endian, and only little endian files are read"
                     : fmt::format("the file is GGUF version {}, and 2 and 3 are known", version));
   }
