@@ -11,6 +11,12 @@ constexpr std::int64_t kTileRows = 16;  // kernels work on so many rows at once:
 
 bool same_space(const Tenant& a, const Tenant& b) { return a.id == b.id && a.secret == b.secret; }
 
+// Whether someone waits whose tenant was served no more than this one.
+bool someone_less_served_waits(const TenantQueues& waiting, std::uint32_t tenant) {
+  const std::vector<std::uint32_t> order = waiting.order();
+  return !order.empty() && order.front() != tenant && waiting.served(order.front()) <= waiting.served(tenant);
+}
+
 }  // namespace
 
 void Scheduler::add(std::unique_ptr<Sequence> sequence) {
@@ -75,7 +81,10 @@ void Scheduler::plan_running(KvCache& cache, std::int64_t& budget, std::vector<P
     for (Sequence* sequence : *pass) {
       if (budget == 0) break;
       if (!sequence->lease.valid() || sequence->finish != FinishReason::kNone) continue;  // paused for another
-      std::int64_t rows = rows_for(cache, *sequence, budget);
+      // A long prompt may not keep the door shut to a tenant that was served less: half a step is left for it.
+      const std::int64_t most =
+          someone_less_served_waits(waiting_, sequence->request.tenant.id) ? (budget + 1) / 2 : budget;
+      std::int64_t rows = rows_for(cache, *sequence, most);
       if (!make_room(cache, *sequence, rows)) continue;
       sequence->standing_still = false;
       schedule(*sequence, rows, budget, plan);

@@ -96,6 +96,20 @@ TEST_F(FairnessTest, ThePromptOfTheLeastServedIsReadFirst) {
   EXPECT_EQ(computed_[2], 8);
 }
 
+TEST_F(FairnessTest, ALongPromptLeavesRoomForATenantThatWaits) {
+  add({.tenant = 1, .prompt = 400});
+  step();
+  step();
+  EXPECT_EQ(computed_[1], 16);  // nobody waits: it has the whole budget
+  add({.tenant = 2});
+  step();
+  EXPECT_EQ(computed_[1], 20);
+  EXPECT_EQ(computed_[2], 4);
+  for (int i = 0; i < 6; ++i) step();
+  EXPECT_EQ(computed_[2], 8 + 3);  // all of its prompt, and its answer: the long one is still being read
+  EXPECT_LT(computed_[1], 400);
+}
+
 TEST_F(FairnessTest, AbsenceEarnsNoCredit) {
   for (int i = 0; i < 60; ++i) add({.tenant = 1});
   for (int i = 0; i < 60; ++i) step();
