@@ -2,6 +2,7 @@
 #include "model/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -106,7 +107,7 @@ TEST(Weights, ALayerThatIsMissingIsNamed) {
 }
 
 TEST(Weights, AShardThatLeadsElsewhereIsRefused) {
-  const auto folder = std::filesystem::temp_directory_path() / "kvasir_shard_test";
+  const auto folder = std::filesystem::temp_directory_path() / ("kvasir_shard_test_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "model.safetensors.index.json") << R"({"weight_map":{"a":"../../etc/passwd"}})";
   EXPECT_THROW(Weights{folder}, Error);

@@ -1,4 +1,6 @@
 // Tools in the three APIs. The small shipped model has never seen one: what it must call, the grammar makes it call.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <tuple>
@@ -135,7 +137,8 @@ TEST_F(ToolsTest, CallsAndResultsBecomeText) {
 // The shipped model with a chat template of its own.
 class OtherTemplate {
  public:
-  explicit OtherTemplate(const std::string& source) : folder_(::testing::TempDir() + "kvasir_tools_template") {
+  explicit OtherTemplate(const std::string& source)
+      : folder_(::testing::TempDir() + "kvasir_tools_template_" + std::to_string(::getpid())) {
     std::filesystem::remove_all(folder_);
     std::filesystem::copy(draft_options().model, folder_);
     std::ofstream(folder_ / "chat_template.jinja", std::ios::trunc) << source;
