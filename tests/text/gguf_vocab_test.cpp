@@ -185,7 +185,8 @@ TEST(GgufVocab, LlamaBpeBeginsDocumentsAndGpt2DoesNot) {
 TEST(GgufVocab, EveryKnownPretokenizerKeepsEveryByte) {
   GgufVocab vocab = small_bpe_vocab();
   const std::string text =
-      "I'LL don't  have 12345 ½ Ⅷ\r\n\n  naïve ÀÉ中文，测试。한국어 שלום 😀👍🏽 e\u0301\u00A0x "
+      "I'LL don't  have 12345 ½ Ⅷ\r\n\n  naïve ÀÉ中文，测试。한국어 שלום 😀👍🏽 "
+      "e\u0301\u00A0x "
       "_a_(b) "
       "==> "
       "$5`~|^ "
