@@ -39,8 +39,8 @@ struct Metadata {
   std::vector<GgufOutKey> entries;
 
   void add(std::string key, GgufOutValue value) { entries.push_back({std::move(key), std::move(value)}); }
-  void size(std::string key, std::int64_t value) { add("llama." + key, static_cast<std::uint32_t>(value)); }
-  void number(std::string key, double value) { add("llama." + key, static_cast<float>(value)); }
+  void size(const std::string& key, std::int64_t value) { add("llama." + key, static_cast<std::uint32_t>(value)); }
+  void number(const std::string& key, double value) { add("llama." + key, static_cast<float>(value)); }
 };
 
 std::vector<GgufOutKey> metadata_of(const ModelConfig& config, const std::filesystem::path& folder, DType type) {

@@ -235,6 +235,7 @@ Listed read_listed(Cursor& in) {
 
 void check_no_overlap(const std::vector<Listed>& listed, const Cursor& in) {
   std::vector<const Listed*> order;
+  order.reserve(listed.size());
   for (const Listed& one : listed) order.push_back(&one);
   std::ranges::sort(order, {}, [](const Listed* one) { return one->offset; });
   for (std::size_t i = 1; i < order.size(); ++i) {

@@ -162,6 +162,7 @@ constexpr std::array kKnown = std::to_array<Known>({
 
 std::vector<std::string_view> known_gguf_pretokenizers() {
   std::vector<std::string_view> names;
+  names.reserve(std::size(kKnown));
   for (const Known& known : kKnown) names.push_back(known.name);
   return names;
 }

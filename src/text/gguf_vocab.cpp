@@ -199,8 +199,7 @@ class Reader {
     std::vector<float> scores = vocab_.scores;
     if (std::ranges::any_of(scores, [](float score) { return std::isnan(score); })) fail("a score is not a number");
     std::ranges::sort(scores, std::greater<>());
-    const auto [first, last] = std::ranges::unique(scores);
-    scores.erase(first, last);
+    scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
     return scores;
   }
 

@@ -110,7 +110,8 @@ void decode(const Q6_K& block, float* out) {
     const int within = i % 128;
     const int low = block.low[side * 64 + within % 64] >> (within / 64 * 4) & 15;
     const int high = block.high[side * 32 + within % 32] >> (within / 32 * 2) & 3;
-    const float scale = d * static_cast<float>(block.scales[i / 16]);
+    const int integer = block.scales[i / 16];
+    const float scale = d * static_cast<float>(integer);
     out[i] = scale * static_cast<float>((low | high << 4) - 32);
   }
 }
