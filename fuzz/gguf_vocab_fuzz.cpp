@@ -3,16 +3,15 @@
 // The input is six fields parted by NULs: model, pre-tokenizer, numbers (a digit each, from '0' on: flags, bos, eos,
 // unknown), tokens, merges and the text. Tokens and merges are parted by newlines; a token's first two bytes are its
 // type and its score.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "base/check.h"
 #include "base/error.h"
-#include "text/detokenizer.h"
 #include "text/gguf_vocab.h"
-#include "text/utf8.h"
+#include "use_tokenizer.h"
 
 namespace kvasir {
 namespace {
@@ -50,20 +49,7 @@ GgufVocab vocab_of(std::string_view& input) {
 void run(std::string_view input) {
   const GgufVocab vocab = vocab_of(input);
   try {
-    const Tokenizer tokenizer = make_tokenizer(vocab);
-    for (const auto specials : {Tokenizer::Specials::kParse, Tokenizer::Specials::kPlain}) {
-      Detokenizer detokenizer(tokenizer, Tokenizer::SkipSpecials::kKeep, Detokenizer::Place::kBeginning);
-      std::string streamed;
-      const std::vector<TokenId> ids = tokenizer.encode(input, specials);
-      for (const TokenId id : ids) {
-        CHECK(id >= 0 && id < tokenizer.vocab_size());
-        const std::string chunk = detokenizer.push(id);
-        CHECK(valid_run(chunk, 0) == chunk.size());
-        streamed += chunk;
-      }
-      streamed += detokenizer.finish();
-      CHECK(streamed == detokenize(tokenizer, ids, Tokenizer::SkipSpecials::kKeep));
-    }
+    use_tokenizer(make_tokenizer(vocab), input);
   } catch (const Error&) {
     // The right answer to a damaged vocabulary.
   }

@@ -8,11 +8,10 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "text/byte_level.h"
-#include "text/detokenizer.h"
 #include "text/gguf_vocab.h"
 #include "text/pieces.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "use_tokenizer.h"
 
 namespace kvasir {
 namespace {
@@ -48,25 +47,9 @@ std::string plain_tokenizer_json() {
          vocab + R"("th":256,"he":257,"Ġt":258,"Ġthe":259},"merges":["t h","h e","Ġ t","Ġt he"]}})";
 }
 
-void use(const Tokenizer& tokenizer, std::string_view text) {
-  for (const auto specials : {Tokenizer::Specials::kParse, Tokenizer::Specials::kPlain}) {
-    Detokenizer detokenizer(tokenizer, Tokenizer::SkipSpecials::kKeep, Detokenizer::Place::kBeginning);
-    std::string streamed;
-    const std::vector<TokenId> ids = tokenizer.encode(text, specials);
-    for (const TokenId id : ids) {
-      CHECK(id >= 0 && id < tokenizer.vocab_size());
-      const std::string chunk = detokenizer.push(id);
-      CHECK(valid_run(chunk, 0) == chunk.size());
-      streamed += chunk;
-    }
-    streamed += detokenizer.finish();
-    CHECK(streamed == detokenize(tokenizer, ids, Tokenizer::SkipSpecials::kKeep));
-  }
-}
-
 void run(std::string_view json, std::string_view text) {
   try {
-    use(Tokenizer::from_json(json, "fuzz"), text);
+    use_tokenizer(Tokenizer::from_json(json, "fuzz"), text);
   } catch (const Error&) {
     // The right answer to a damaged file.
   }
@@ -74,7 +57,7 @@ void run(std::string_view json, std::string_view text) {
 
 void run_plain(std::string_view text) {
   static const Tokenizer tokenizer = Tokenizer::from_json(plain_tokenizer_json(), "plain");
-  use(tokenizer, text);
+  use_tokenizer(tokenizer, text);
   const std::vector<TokenId> ids = tokenizer.encode(text, Tokenizer::Specials::kPlain);
   if (text.find("<b> ") == std::string_view::npos) {
     CHECK(tokenizer.decode(ids, Tokenizer::SkipSpecials::kKeep) == text);
@@ -84,7 +67,7 @@ void run_plain(std::string_view text) {
 
 void run_pieces(std::string_view text) {
   static const Tokenizer tokenizer = make_tokenizer(plain_pieces());
-  use(tokenizer, text);
+  use_tokenizer(tokenizer, text);
   const std::vector<TokenId> ids = tokenizer.encode(text, Tokenizer::Specials::kPlain);
   if (text.find(kSpaceMark) == std::string_view::npos) {
     CHECK(tokenizer.decode(ids, Tokenizer::SkipSpecials::kKeep) == text);

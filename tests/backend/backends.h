@@ -31,7 +31,7 @@ inline std::string form_name(const ::testing::TestParamInfo<Form>& form) {
 }
 
 // Ops over all of a machine's forms, which must agree to the bit.
-inline std::vector<std::unique_ptr<Backend>> all_backends(Activations activations = Activations::kAsWeights) {
+inline std::vector<std::unique_ptr<Backend>> all_backends(Activations activations) {
   std::vector<std::unique_ptr<Backend>> out;
   for (const Form& form : all_forms()) out.push_back(make_cpu_backend(form.threads, form.isa, activations));
   return out;

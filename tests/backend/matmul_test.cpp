@@ -156,13 +156,15 @@ TEST(MatmulBitsTest, EveryFormGivesTheSameBitsForEveryType) {
         for (size_t i = 0; i < weight.bytes.size(); i += 10)
           weight.bytes[i + 1] &= std::byte{0x80};  // tiny, any sign
       }
-      std::vector<float> expected;
-      for (const auto& backend : all_backends()) {
-        OwnedMatrix got(9, 40);
-        backend->matmul(*backend->load(std::vector{weight.view}), x.view, nullptr, got.view);
-        if (expected.empty()) expected = got.values;
-        EXPECT_EQ(std::memcmp(expected.data(), got.values.data(), expected.size() * sizeof(float)), 0)
-            << backend->description() << " " << name_of(dtype) << " " << scale;
+      for (const Activations activations : {Activations::kAsWeights, Activations::kF32}) {
+        std::vector<float> expected;
+        for (const auto& backend : all_backends(activations)) {
+          OwnedMatrix got(9, 40);
+          backend->matmul(*backend->load(std::vector{weight.view}), x.view, nullptr, got.view);
+          if (expected.empty()) expected = got.values;
+          EXPECT_EQ(std::memcmp(expected.data(), got.values.data(), expected.size() * sizeof(float)), 0)
+              << backend->description() << " " << name_of(dtype) << " " << scale << " " << name_of(activations);
+        }
       }
     }
   }

@@ -29,6 +29,7 @@ struct Cell {
   KvFormat format = KvFormat::kF32;
   std::string model;
   std::vector<std::int64_t> windows;
+  Activations activations = Activations::kAsWeights;
 
   std::string name() const {
     std::string out = device == "ref" ? "ref" : isa + "_t" + std::to_string(threads);
@@ -38,6 +39,7 @@ struct Cell {
                                                   : "bf16") +
            "_" + model;
     for (const std::int64_t window : windows) out += "_w" + std::to_string(window);
+    if (activations == Activations::kF32) out += "_f32_rows";
     return out;
   }
 };
@@ -73,6 +75,9 @@ inline std::vector<Cell> all_cells() {
       cells.push_back({"cpu", std::string(name_of(isa)), 2, KvFormat::kF16, type, {}});
     }
   }
+  // bf16 weights whose rows are not rounded.
+  cells.push_back({"ref", "auto", 1, KvFormat::kF16, "bf16", {}, Activations::kF32});
+  cells.push_back({"cpu", "auto", 2, KvFormat::kF16, "bf16", {}, Activations::kF32});
   return cells;
 }
 
@@ -106,7 +111,7 @@ class World {
  public:
   explicit World(const Cell& cell)
       : cell_(cell),
-        backend_(make_backend({cell.device, cell.threads, cell.isa})),
+        backend_(make_backend({cell.device, cell.threads, cell.isa, cell.activations})),
         model_(load_cell(cell, *backend_)) {}
 
   EngineConfig config() const {

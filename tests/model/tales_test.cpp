@@ -1,13 +1,16 @@
 // The shipped model against Hugging Face transformers, end to end through the engine.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "backend/make_backend.h"
 #include "engine/engine.h"
 #include "support/fixtures.h"
+#include "support/forward.h"
 
 namespace kvasir::testing {
 namespace {
@@ -57,29 +60,17 @@ TEST_F(TalesTest, LogitsAreThoseOfTransformers) {
 
 TEST_F(TalesTest, LossOnHeldOutTextIsThatOfTransformers) {
   const auto tokens = golden_["held_out"].get<std::vector<TokenId>>();
-  const auto length = static_cast<Position>(tokens.size());
-  std::vector<KvStorage::GroupSpec> specs;
-  for (const KvGroup& group : kv_groups(model_->config(), KvFormat::kF32, KvFormat::kF32))
-    specs.push_back({group, blocks_for(length, 16)});
-  KvStorage storage(*backend_, specs, 16);
-  const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));
-  Batch batch;
-  batch.tokens = tokens;
-  for (int i = 0; i < length; ++i) {
-    batch.positions.push_back(i);
-    batch.logit_rows.push_back(i);
-  }
-  batch.sequences = {{{table.data(), 0, 0, static_cast<int>(length)}}};
-  const Matrix logits = model_->forward(batch, storage);
+  const std::vector<float> logits = forward(*model_, *backend_, tokens);
+  const auto vocab = static_cast<size_t>(model_->config().vocab);
   double loss = 0;
-  for (int row = 0; row + 1 < logits.rows; ++row) {
-    const float* values = logits.row(row);
-    const float top = *std::max_element(values, values + logits.cols);
+  for (size_t row = 0; row + 1 < tokens.size(); ++row) {
+    const std::span<const float> values(logits.data() + row * vocab, vocab);
+    const float top = std::ranges::max(values);
     double sum = 0;
-    for (int i = 0; i < logits.cols; ++i) sum += std::exp(static_cast<double>(values[i]) - top);
-    loss += std::log(sum) + top - values[tokens[static_cast<size_t>(row) + 1]];
+    for (const float value : values) sum += std::exp(static_cast<double>(value) - top);
+    loss += std::log(sum) + top - values[static_cast<size_t>(tokens[row + 1])];
   }
-  EXPECT_NEAR(loss / static_cast<double>(length - 1), golden_["held_out_loss"].get<double>(), 1e-4);
+  EXPECT_NEAR(loss / static_cast<double>(tokens.size() - 1), golden_["held_out_loss"].get<double>(), 1e-4);
 }
 
 }  // namespace
