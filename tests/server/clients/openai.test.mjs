@@ -126,12 +126,14 @@ test('openai: leaving a stream ends the request', async () => {
   for await (const chunk of stream) {
     if (chunk.choices[0]?.delta.content) break;
   }
-  assert.ok(await server.becomesIdle());
+  assert.ok(await server.becomes(server.cancelled, 1));
   const leave = new AbortController();
   const whole = openai.chat.completions.create({ model: 'any', messages, max_tokens: 2000, n: 8, ignore_eos: true }, { signal: leave.signal });
-  setTimeout(() => leave.abort(), 20);
-  await assert.rejects(whole, OpenAI.APIUserAbortError);
-  assert.ok(await server.becomesIdle());
+  const left = assert.rejects(whole, OpenAI.APIUserAbortError);
+  assert.ok(await server.becomes(() => server.metric('num_requests_running'), 8));
+  leave.abort();
+  await left;
+  assert.ok(await server.becomes(server.cancelled, 2));
 });
 
 test('openai: an answer that keeps to a schema', async () => {

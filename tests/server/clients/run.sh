@@ -12,7 +12,13 @@ mkdir -p "$folder" && rm -f "$folder"/*.mjs && cp "$here"/package.json "$here"/p
 cd "$folder" || exit 1
 if ! cmp -s package-lock.json installed-lock.json; then
   rm -f installed-lock.json schemas.json
-  npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1 || { tail -n 5 npm.log >&2; fail "the clients cannot be had from npm"; }
+  # A registry may stumble: three tries, a pause between them.
+  for pause in 5 20 none; do
+    npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1 && break
+    tail -n 5 npm.log >&2
+    [ "$pause" = none ] && fail "the clients cannot be had from npm"
+    sleep "$pause"
+  done
   cp package-lock.json installed-lock.json
 fi
 node --input-type=module -e "import { writeSchemas } from './schemas.mjs'; writeSchemas();" || exit 1

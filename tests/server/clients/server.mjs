@@ -105,15 +105,20 @@ export class TestServer {
     });
   }
 
-  async inFlight() {
+  // A sample of the metrics page, by its name and something in its labels.
+  async metric(name, label = '') {
     const page = await (await fetch(`${this.url}/metrics`)).text();
-    return Number(page.match(/num_requests_running\{[^}]*\} (\d+)/)[1]) + Number(page.match(/num_requests_waiting\{[^}]*\} (\d+)/)[1]);
+    const sample = page.split('\n').find((line) => line.startsWith(`vllm:${name}{`) && line.includes(label));
+    return Number(sample.split(' ').at(-1));
   }
 
-  async becomesIdle() {
-    for (let i = 0; i < 200; ++i) {
-      if ((await this.inFlight()) === 0) return true;
-      await new Promise((resolve) => setTimeout(resolve, 10));
+  cancelled = () => this.metric('request_success_total', 'abort');
+
+  // Waits until a reading is `wanted`. The bound is there for a test that fails; a busy machine may need seconds.
+  async becomes(read, wanted) {
+    for (let i = 0; i < 1000; ++i) {
+      if ((await read()) === wanted) return true;
+      await new Promise((resolve) => setTimeout(resolve, 20));
     }
     return false;
   }
