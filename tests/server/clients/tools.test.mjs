@@ -42,7 +42,7 @@ test('openai: a call, its result, and the answer after it', async () => {
   assert.equal(streamed.finish_reason, 'tool_calls');
   assert.deepEqual({ ...streamed.message.tool_calls[0].function, parsed_arguments: undefined }, { ...call.function, parsed_arguments: undefined });
   const after = [...messages, whole.message, { role: 'tool', tool_call_id: call.id, content: 'Sun, 20 degrees' }];
-  const answer = await openai.chat.completions.create({ model: 'any', messages: after, max_tokens: 8, tools });
+  const answer = await openai.chat.completions.create({ model: 'any', messages: after, max_tokens: 8, ignore_eos: true, tools });
   assert.equal(answer.choices[0].finish_reason, 'length');
 });
 
@@ -70,7 +70,7 @@ test('anthropic: a call, its result, and the answer after it', async () => {
   const streamed = await anthropic.messages.stream(body).finalMessage();
   assert.deepEqual(streamed.content[0].input, block.input);
   const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: block.id, content: 'Sun' }] };
-  const answer = await anthropic.messages.create({ ...body, max_tokens: 8, tool_choice: { type: 'auto' }, messages: [...messages, whole, result] });
+  const answer = await anthropic.messages.create({ ...body, max_tokens: 8, ignore_eos: true, tool_choice: { type: 'auto' }, messages: [...messages, whole, result] });
   assert.equal(answer.stop_reason, 'max_tokens');
 });
 
@@ -82,5 +82,5 @@ test('ollama: a call and its result', async () => {
   for await (const part of await ollama.chat({ ...body, stream: true })) call ??= part.message.tool_calls?.[0];
   assert.deepEqual(call, whole.message.tool_calls[0]);
   const after = [...messages, whole.message, { role: 'tool', tool_name: 'get_weather', content: 'Sun' }];
-  assert.equal((await ollama.chat({ model: 'any', messages: after, tools, options: { num_predict: 5 } })).done_reason, 'length');
+  assert.equal((await ollama.chat({ model: 'any', messages: after, tools, options: { num_predict: 5, temperature: 0 } })).done_reason, 'length');
 });
