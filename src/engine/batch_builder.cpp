@@ -1,6 +1,17 @@
 #include "engine/batch_builder.h"
 
+#include <algorithm>
+
 namespace kvasir {
+
+int logit_rows_of(const PlannedRows& planned) {
+  const Sequence& sequence = *planned.sequence;
+  if (sequence.request.score_from) {
+    const Position end = sequence.lease.length() + planned.rows;
+    return static_cast<int>(std::clamp<Position>(end - *sequence.request.score_from, 0, planned.rows));
+  }
+  return planned.rows == sequence.pending() ? 1 : 0;
+}
 
 void build_batch(std::span<const PlannedRows> plan, size_t groups, Batch& batch) {
   batch.tokens.clear();
@@ -19,7 +30,7 @@ void build_batch(std::span<const PlannedRows> plan, size_t groups, Batch& batch)
     for (size_t g = 0; g < groups; ++g) {
       batch.sequences[g].push_back({sequence.lease.table(g).data(), start, first_row, planned.rows});
     }
-    if (planned.rows == sequence.pending()) batch.logit_rows.push_back(batch.rows() - 1);
+    for (int row = batch.rows() - logit_rows_of(planned); row < batch.rows(); ++row) batch.logit_rows.push_back(row);
   }
 }
 

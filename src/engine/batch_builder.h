@@ -8,7 +8,10 @@
 
 namespace kvasir {
 
-// Fills `batch` in place, reusing its memory. A sequence whose last token is among its rows gets logits.
+// How many of the planned rows, the last ones, get logits: the sequence's newest token, and those that are scored.
+int logit_rows_of(const PlannedRows& planned);
+
+// Fills `batch` in place, reusing its memory.
 void build_batch(std::span<const PlannedRows> plan, size_t groups, Batch& batch);
 
 }  // namespace kvasir

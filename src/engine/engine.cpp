@@ -60,6 +60,9 @@ void Engine::check(const Request& request) const {
   }
   if (request.max_tokens < 1)
     fail_input(fmt::format("{} tokens were asked for", request.max_tokens), "request", "ask for at least one");
+  if (request.score_from && (*request.score_from < 0 || *request.score_from >= prompt)) {
+    fail_input(fmt::format("scoring was asked for from token {} of {}", *request.score_from, prompt), "request");
+  }
   check_sampling(request.sampling, "request");
   if (request.logprobs && (*request.logprobs < 0 || *request.logprobs > model_.config().vocab)) {
     fail_input(fmt::format("{} likeliest tokens were asked for", *request.logprobs), "request",
@@ -222,13 +225,28 @@ void Engine::step() {
   size_t row = 0;
   for (const PlannedRows& planned : plan) {
     const bool caught_up = planned.rows == planned.sequence->pending();
+    const auto rows = static_cast<size_t>(logit_rows_of(planned));
     advance(*planned.sequence, planned.rows);
+    const std::span<float> logits = std::span(logits_).subspan(vocab * row, vocab * rows);
+    row += rows;
+    show_scored(*planned.sequence, caught_up ? logits.first(logits.size() - vocab) : logits);
     if (!caught_up) continue;
-    const std::span<float> logits = std::span(logits_).subspan(vocab * row++, vocab);
-    branch_off(*planned.sequence, logits);
-    choose_or_fail(*planned.sequence, logits);
+    branch_off(*planned.sequence, logits.last(vocab));
+    choose_or_fail(*planned.sequence, logits.last(vocab));
   }
   finish_done();
+}
+
+// Rows of a prompt that is scored, but for the last: that one is shown when its token is chosen.
+void Engine::show_scored(const Sequence& sequence, std::span<const float> logits) const {
+  if (!observer_ || sequence.finish != FinishReason::kNone) return;
+  const auto vocab = static_cast<size_t>(model_.config().vocab);
+  const auto rows = static_cast<Position>(logits.size() / vocab);
+  const bool caught_up = sequence.pending() == 0;
+  const Position first = sequence.lease.length() - rows + (caught_up ? 0 : 1);
+  for (Position i = 0; i < rows; ++i) {
+    observer_(sequence.id, first + i, logits.subspan(vocab * static_cast<size_t>(i), vocab));
+  }
 }
 
 void Engine::forward(const std::vector<PlannedRows>& plan) {

@@ -82,7 +82,8 @@ class Engine {
   // A running request continued a second time from where it is: shares all its blocks, draws with its own seed.
   RequestId fork(RequestId id, std::uint64_t seed, OnUpdate on_update);
 
-  // Sees every row of logits before it is sampled from: for evaluation, and for the tests of the laws.
+  // Sees every row of logits before it is sampled from, and those of prompts that are scored: for evaluation, and for
+  // the tests of the laws. `position` is that of the token they foretell.
   using OnLogits = std::function<void(RequestId id, Position position, std::span<const float> logits)>;
   void observe(OnLogits observer) { observer_ = std::move(observer); }
 
@@ -104,6 +105,7 @@ class Engine {
   TenantShare share_of(std::uint32_t tenant) const;
   std::int64_t most_pinned(std::uint32_t tenant) const;
   void forward(const std::vector<PlannedRows>& plan);
+  void show_scored(const Sequence& sequence, std::span<const float> logits) const;
   void measure(int rows, double seconds);
   void advance(Sequence& sequence, int rows);
   enum class PinMoment : std::uint8_t { kRunning, kEnded };

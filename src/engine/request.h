@@ -34,7 +34,10 @@ struct Request {
   std::optional<int> logprobs;                        // tell each token's, and so many of the likeliest
   std::shared_ptr<const TokenConstraint> constraint;  // null: any text. Forked for each answer.
   std::vector<Breakpoint> breakpoints;                // ascending
-  int priority = 0;                                   // within the tenant: the smaller goes first
+  // Scoring: of the prompt's tokens from here on the engine's observer sees the logits, and they are computed even
+  // where the cache has them. Whoever pauses may show some of them twice.
+  std::optional<Position> score_from;
+  int priority = 0;  // within the tenant: the smaller goes first
   Tenant tenant;
   std::string label;  // what logs call it; empty: its id
 };

@@ -1,6 +1,7 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/check.h"
 
@@ -15,6 +16,12 @@ bool same_space(const Tenant& a, const Tenant& b) { return a.id == b.id && a.sec
 bool someone_less_served_waits(const TenantQueues& waiting, std::uint32_t tenant) {
   const std::vector<std::uint32_t> order = waiting.order();
   return !order.empty() && order.front() != tenant && waiting.served(order.front()) <= waiting.served(tenant);
+}
+
+// What may be looked up: open() leaves the last of these tokens to be computed, and a scored one must be.
+std::span<const TokenId> findable(const Sequence& sequence) {
+  const std::span<const TokenId> tokens(sequence.tokens);
+  return sequence.request.score_from ? tokens.first(static_cast<size_t>(*sequence.request.score_from) + 1) : tokens;
 }
 
 }  // namespace
@@ -220,7 +227,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
     }
     if (room != Admitted::kYes) return room;
   }
-  KvCache::Opened opened = cache.open(sequence.tokens, sequence.request.tenant, sequence.id);
+  KvCache::Opened opened = cache.open(findable(sequence), sequence.request.tenant, sequence.id);
   sequence.lease = std::move(opened.lease);
   if (sequence.saved) swap_->restore(cache, sequence.lease, sequence.tokens, *sequence.saved);
   std::int64_t rows = rows_for(cache, sequence, budget);
