@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const kvasir::ModelConfig config = kvasir::parse_config(json, "fuzz");
     if (kvasir::parameter_count(config) == 0) std::abort();
     std::size_t layers = 0;
-    for (const kvasir::KvGroup& group : kvasir::kv_groups(config, kvasir::KvFormat::kF32, kvasir::KvFormat::kF16)) {
+    for (const kvasir::KvGroup& group :
+         kvasir::kv_groups(config, {kvasir::KvFormat::kF32, kvasir::KvFormat::kF16, {}})) {
       if (kvasir::bytes_per_token(group) <= 0) std::abort();
       layers += group.layers.size();
     }

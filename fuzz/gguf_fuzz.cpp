@@ -42,7 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, size_t size) {
     for (const auto& [key, value] : content.metadata) sum = sum + sum_of(value);
     const kvasir::ModelConfig config = kvasir::gguf_config({kvasir::GgufFile(content), "fuzz"});
     if (kvasir::parameter_count(config) == 0) std::abort();
-    for (const kvasir::KvGroup& group : kvasir::kv_groups(config, kvasir::KvFormat::kF32, kvasir::KvFormat::kF16)) {
+    for (const kvasir::KvGroup& group :
+         kvasir::kv_groups(config, {kvasir::KvFormat::kF32, kvasir::KvFormat::kF16, {}})) {
       if (kvasir::bytes_per_token(group) <= 0) std::abort();
     }
     kvasir::check_runnable(config, "fuzz");

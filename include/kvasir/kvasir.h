@@ -28,7 +28,7 @@ struct LlmOptions {
   std::string activations = "auto";  // auto: rows are rounded to bf16 where the weights are; f32: never
   int threads = 0;                   // 0: as many as cores
   std::int64_t context = 0;          // longest sequence, in tokens; 0: what the model was trained for
-  std::string kv_format = "f16";     // of cached keys and values: f32, f16, bf16
+  std::string kv = "f16";            // the KV policy: "bf16", "k=f16, v=bf16", "f16, window=1024, sinks=4"
   std::uint64_t kv_bytes = 0;    // memory for the cache; 0: four of the longest sequences, at most half the memory
   int block_tokens = 16;         // tokens in a block of the cache
   int max_batch_tokens = 512;    // tokens in a step, over all sequences

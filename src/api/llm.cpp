@@ -166,8 +166,7 @@ ModelInfo Llm::model() const {
   info.parameters = parameter_count(config);
   info.weight_bytes = impl_->model->weight_bytes();
   info.context = impl_->engine.context();
-  const EngineConfig& engine = impl_->engine.config();
-  for (const KvGroup& group : kv_groups(config, engine.k_format, engine.v_format))
+  for (const KvGroup& group : kv_groups(config, impl_->engine.config().kv))
     info.kv_bytes_per_token += bytes_per_token(group);
   return info;
 }

@@ -6,7 +6,7 @@
 #include "api/public_text.h"
 #include "backend/make_backend.h"
 #include "base/error.h"
-#include "layout/codec.h"
+#include "layout/kv_policy.h"
 
 namespace kvasir {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<TokenId>> public_texts) {
   EngineConfig config;
   config.public_texts = std::move(public_texts);
-  config.k_format = config.v_format = parse_kv_format(options.kv_format);
+  config.kv = parse_kv_policy(options.kv, "--kv");
   config.block_tokens = options.block_tokens;
   config.context = options.context;
   config.kv_bytes = options.kv_bytes;
@@ -30,7 +30,7 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
 std::filesystem::path checked_model(const LlmOptions& options) {
   const ModelConfig config = load_config(options.model);
   check_runnable(config, options.model);
-  parse_kv_format(options.kv_format);
+  parse_kv_policy(options.kv, "--kv");
   if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
     fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens",
                "use 1 to 65536");

@@ -38,7 +38,7 @@ struct BenchReport {
   std::string model;
   std::string backend;
   bool cached = true;
-  std::string kv_format;
+  std::string kv;  // the policy
   std::vector<BenchResult> results;
 };
 
@@ -70,7 +70,7 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
 
 EngineConfig config_of(const ModelOptions& options) {
   EngineConfig config;
-  config.k_format = config.v_format = parse_kv_format(options.kv_dtype);
+  config.kv = parse_kv_policy(options.kv, "--kv");
   config.block_tokens = options.block_size;
   if (!options.kv_memory.empty()) config.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   config.eviction = options.eviction;
@@ -120,7 +120,7 @@ BenchReport measure(const BenchOptions& options) {
   report.model = folder.filename().string();
   report.backend = backend->description();
   report.cached = !options.model.no_cache;
-  report.kv_format = options.model.kv_dtype;
+  report.kv = to_text(config.kv);
   MachineLimits limits = limits_of(options.model, *model);
 
   Progress progress("measuring");
@@ -162,8 +162,7 @@ void print_machine(const BenchReport& report) {
 }
 
 void print_table(const BenchReport& report) {
-  fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv_format,
-             report.cached ? "" : ", no cache");
+  fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv, report.cached ? "" : ", no cache");
   print_machine(report);
   fmt::print("\n{:<22} {:>12} {:>12} {:>10} {:>10} {:>8} {:>12}\n", "test", "tokens/s", "ms/token", "GB/s", "GFLOP/s",
              "of best", "spread");
@@ -211,7 +210,7 @@ nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) 
 void print_json(const BenchReport& report) {
   nlohmann::ordered_json out{{"model", report.model},
                              {"backend", report.backend},
-                             {"kv_format", report.kv_format},
+                             {"kv", report.kv},
                              {"cache", report.cached},
                              {"results", nlohmann::ordered_json::array()}};
   for (const BenchResult& r : report.results) out["results"].push_back(to_json(report, r));

@@ -84,7 +84,7 @@ EngineConfig Bench::config_for(const BenchTest& test) const {
   EngineConfig config = config_;
   config.context = test.depth + test.tokens + 3;
   if (test.batch > 1 && config.kv_bytes == 0) {
-    for (const KvGroup& group : kv_groups(model_.config(), config.k_format, config.v_format)) {
+    for (const KvGroup& group : kv_groups(model_.config(), config.kv)) {
       const std::int64_t blocks = blocks_for(config.context, config.block_tokens) * (test.batch + 1);
       config.kv_bytes += static_cast<std::uint64_t>(blocks * make_layout(group, config.block_tokens).block_bytes());
     }
@@ -135,8 +135,7 @@ void Bench::count_work(BenchResult& result) const {
   const double attention = 2.0 * context * c.layers * c.heads * c.head_dim;
   result.flops_per_token = 2 * (layers + head + attention);
   double kv = 0;
-  for (const KvGroup& group : kv_groups(c, config_.k_format, config_.v_format))
-    kv += static_cast<double>(bytes_per_token(group));
+  for (const KvGroup& group : kv_groups(c, config_.kv)) kv += static_cast<double>(bytes_per_token(group));
   double weights = 0;  // as they lie in memory: a file may mix types
   for (const auto memory : model_.weight_memory()) weights += static_cast<double>(memory.size());
   // A step reads the weights once for all its sequences, and a depth they share as well.

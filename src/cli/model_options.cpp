@@ -63,7 +63,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_option("-c,--ctx-size", options.context, "Longest sequence in tokens; 0: as the model was trained")
       ->capture_default_str()
       ->group(cache);
-  command.add_option("--kv-dtype", options.kv_dtype, "Format of cached keys and values: f32, f16, bf16")
+  command
+      .add_option("--kv,--kv-dtype", options.kv,
+                  "KV policy: formats and what is kept, like \"bf16\" or \"k=f16, v=bf16, window=1024, sinks=4\"")
       ->capture_default_str()
       ->group(cache);
   command
@@ -103,7 +105,7 @@ LlmOptions llm_options(const ModelOptions& options) {
   out.activations = options.activations;
   out.threads = options.threads;
   out.context = options.context;
-  out.kv_format = options.kv_dtype;
+  out.kv = options.kv;
   if (!options.kv_memory.empty()) out.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   out.block_tokens = options.block_size;
   out.max_batch_tokens = options.max_batch_tokens;

@@ -20,7 +20,7 @@ struct ModelOptions {
   std::string activations = "auto";
   int threads = 0;
   std::int64_t context = 0;
-  std::string kv_dtype = "f16";
+  std::string kv = "f16";
   std::string kv_memory;
   int block_size = 16;
   int max_batch_tokens = 512;

@@ -138,13 +138,13 @@ PlanReport make_plan_report(const PlanOptions& options) {
   PlanReport report;
   report.model = resolve_shape(options.model);
   const ModelConfig& config = report.model.config;
-  report.kv_format = parse_kv_format(options.kv_dtype);
+  report.kv = parse_kv_policy(options.kv, "--kv");
   report.weights_dtype = options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);
   report.input.weights_bytes =
       report.model.weight_bytes && options.weights_dtype.empty()
           ? *report.model.weight_bytes
           : row_bytes(report.weights_dtype, static_cast<std::int64_t>(parameter_count(config)));
-  report.input.groups = kv_groups(config, report.kv_format, report.kv_format);
+  report.input.groups = kv_groups(config, report.kv);
   report.input.context = options.context > 0 ? options.context : config.context;
   report.input.users = options.users;
   report.input.block_tokens = options.block_tokens;
@@ -163,7 +163,7 @@ std::string plan_as_text(const PlanReport& report) {
   add_row(out, "weights", size(input.weights_bytes),
           fmt::format("{} parameters, {}", format_count(parameter_count(report.model.config)),
                       name_of(report.weights_dtype)));
-  add_row(out, "KV per token", format_count(plan.bytes_per_token) + " B", format_name(report.kv_format));
+  add_row(out, "KV per token", format_count(plan.bytes_per_token) + " B", to_text(report.kv));
   add_row(out, "KV per block", format_count(plan.bytes_per_block) + " B",
           fmt::format("{} tokens", input.block_tokens));
   add_row(out, "KV per request", size(plan.bytes_per_request), fmt::format("{} tokens", count(input.context)));
@@ -188,8 +188,9 @@ std::string plan_as_json(const PlanReport& report) {
   out["context"] = report.input.context;
   out["users"] = report.input.users;
   out["block_tokens"] = report.input.block_tokens;
-  out["kv"] = {{"k_format", format_name(report.kv_format)},
-               {"v_format", format_name(report.kv_format)},
+  out["kv"] = {{"policy", to_text(report.kv)},
+               {"k_format", format_name(report.kv.k_format)},
+               {"v_format", format_name(report.kv.v_format)},
                {"bytes_per_token", plan.bytes_per_token},
                {"bytes_per_block", plan.bytes_per_block},
                {"bytes_per_request", plan.bytes_per_request},
@@ -225,7 +226,8 @@ void add_plan_command(CLI::App& app) {
   command->add_option("-u,--users", options->users, "Sequences at a time")
       ->check(CLI::Range(std::int64_t{1}, kMostUsers))
       ->capture_default_str();
-  command->add_option("--kv-dtype", options->kv_dtype, "Format of cached K and V")->capture_default_str();
+  command->add_option("--kv,--kv-dtype", options->kv, "KV policy, like \"bf16\" or \"f16, window=1024, sinks=4\"")
+      ->capture_default_str();
   command->add_option("--weights-dtype", options->weights_dtype,
                       "f32, f16, bf16, q8_0, q4_k, …; default: as the model has them");
   auto* memory = command->add_option("--memory", options->memory, "Memory to fit into, such as 24GB or 80GiB");

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "layout/kv_format.h"
+#include "layout/kv_policy.h"
 #include "model/shapes.h"
 #include "plan/plan.h"
 
@@ -20,7 +20,7 @@ struct PlanOptions {
   std::string model;
   std::int64_t context = 0;  // default: the model's own
   std::int64_t users = 1;
-  std::string kv_dtype = "f16";
+  std::string kv = "f16";
   std::string weights_dtype;  // default: as the config says
   std::string memory;
   std::string gpu;
@@ -31,7 +31,7 @@ struct PlanOptions {
 struct PlanReport {
   NamedShape model;
   DType weights_dtype = DType::kBF16;
-  KvFormat kv_format = KvFormat::kF16;
+  KvPolicy kv;
   PlanInput input;
   MemoryPlan plan;
   std::vector<std::string> notes;  // what a reader should know before believing the numbers

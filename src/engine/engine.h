@@ -19,6 +19,7 @@
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "kv/cache.h"
+#include "layout/kv_policy.h"
 #include "model/model.h"
 
 namespace kvasir {
@@ -29,8 +30,7 @@ struct EngineConfig {
     kRecompute,  // the whole sequence again for every token: the baseline that the cache is measured against
   };
 
-  KvFormat k_format = KvFormat::kF16;
-  KvFormat v_format = KvFormat::kF16;
+  KvPolicy kv;
   int block_tokens = kDefaultBlockTokens;
   std::int64_t context = 0;    // the longest sequence; 0: what the model was trained for
   std::uint64_t kv_bytes = 0;  // for all blocks; 0: four of the longest sequences, at most half the memory

@@ -23,7 +23,7 @@ std::vector<BlockId> shuffled(std::vector<BlockId> order, std::uint64_t seed) {
 }  // namespace
 
 std::vector<KvGroup> groups_of(const Model& model, const EngineConfig& config) {
-  return kv_groups(model.config(), config.k_format, config.v_format);
+  return kv_groups(model.config(), config.kv);
 }
 
 EngineConfig completed(EngineConfig config, const Model& model) {

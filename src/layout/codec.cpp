@@ -22,7 +22,7 @@ KvFormat parse_kv_format(std::string_view name) {
     if (format_name(format) == name) return format;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", format_name(format));
   }
-  fail_usage(fmt::format("'{}' is not a KV format", name), "--kv-dtype", "use one of " + known);
+  fail_usage(fmt::format("'{}' is not a KV format", name), "--kv", "use one of " + known);
 }
 
 }  // namespace kvasir

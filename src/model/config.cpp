@@ -389,14 +389,16 @@ std::uint64_t parameter_count(const ModelConfig& config) {
          positions + hidden * (gpt2 ? 2 : 1);
 }
 
-std::vector<KvGroup> kv_groups(const ModelConfig& config, KvFormat k_format, KvFormat v_format) {
+std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy) {
   const KvShape shape{config.kv_heads, config.head_dim, config.head_dim};
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.layers; ++layer) {
-    const std::int64_t window = config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)];
-    const auto same = [&](const KvGroup& group) { return group.retention.window == window; };
-    auto group = std::ranges::find_if(groups, same);
-    if (group == groups.end()) group = groups.insert(groups.end(), {{}, shape, k_format, v_format, {window, 0}});
+    const Retention own{config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)], 0};
+    const Retention kept = narrowed(own, policy.retention);
+    auto group = std::ranges::find(groups, kept, &KvGroup::retention);
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), {{}, shape, policy.k_format, policy.v_format, kept});
+    }
     group->layers.push_back(layer);
   }
   return groups;

@@ -10,6 +10,7 @@
 #include "backend/tensor.h"
 #include "base/ids.h"
 #include "layout/kv_layout.h"
+#include "layout/kv_policy.h"
 
 namespace kvasir {
 
@@ -87,7 +88,7 @@ void check_runnable(const ModelConfig& config, const std::string& where);
 // All weights, in numbers of parameters; tied embeddings counted once.
 std::uint64_t parameter_count(const ModelConfig& config);
 
-// The groups of layers that are cached alike, with K and V in the given formats.
-std::vector<KvGroup> kv_groups(const ModelConfig& config, KvFormat k_format, KvFormat v_format);
+// The groups of layers that are cached alike under a policy.
+std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy);
 
 }  // namespace kvasir

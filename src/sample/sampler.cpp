@@ -48,7 +48,7 @@ void check_logits(std::span<const float> logits) {
   const auto impossible = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
   if (std::ranges::any_of(logits, wrong) || std::ranges::all_of(logits, impossible)) {
     fail_input("the model's logits are not numbers", "sampling",
-               "its weights, or a cache format too narrow for it, overflow: try --kv-dtype f32");
+               "its weights, or a cache format too narrow for it, overflow: try --kv f32");
   }
 }
 

@@ -123,7 +123,7 @@ TEST(Llm, BadOptionsAreErrors) {
     return options;
   };
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.model = "/nowhere"; })), Error);
-  EXPECT_THROW(Llm(with([](LlmOptions& o) { o.kv_format = "f12"; })), Error);
+  EXPECT_THROW(Llm(with([](LlmOptions& o) { o.kv = "f12"; })), Error);
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.isa = "mmx"; })), Error);
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.device = "tpu"; })), Error);
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.threads = -1; })), Error);

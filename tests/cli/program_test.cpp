@@ -58,7 +58,8 @@ TEST_F(ProgramTest, UsageErrorsExitWith2) {
   expect_refused("run -p ''", 2, "the prompt is empty");
   expect_refused("run", 2, "the prompt is empty");  // an empty pipe
   expect_refused("run -p x -m no-such-model", 2, "tales");
-  expect_refused("run -p x --kv-dtype f12", 2, "use one of f32, f16, bf16");
+  expect_refused("run -p x --kv f12", 2, "use one of f32, f16, bf16");
+  expect_refused("run -p x --kv f16,sinks=4", 2, "add window=");
   expect_refused("run -p x --isa mmx", 2, "use auto, scalar");
   expect_refused("run -p x --kv-memory lots", 2, "write it like 512MiB");
   expect_refused("run -p x --kv-memory 10", 2, "do not hold one block");
@@ -137,7 +138,7 @@ TEST_F(ProgramTest, PlanKnowsTheEightBillionModel) {
 
 TEST_F(ProgramTest, HelpAndVersionGoToStdout) {
   EXPECT_EQ(run("--help").code, 0);
-  EXPECT_NE(run("run --help").out.find("--kv-dtype"), std::string::npos);
+  EXPECT_NE(run("run --help").out.find("--kv"), std::string::npos);
   EXPECT_EQ(run("--version").out.substr(0, 7), "kvasir ");
 }
 

@@ -27,7 +27,7 @@ class BranchesTest : public ::testing::Test {
   }
 
   std::uint64_t block_bytes(const EngineConfig& config) const {
-    const KvGroup group = kv_groups(model_->config(), config.k_format, config.v_format).front();
+    const KvGroup group = kv_groups(model_->config(), config.kv).front();
     return static_cast<std::uint64_t>(make_layout(group, config.block_tokens).block_bytes());
   }
 

@@ -130,7 +130,7 @@ TEST_F(EngineTest, WhatCanNeverRunIsRefusedWithItsNumbers) {
 
 TEST_F(EngineTest, ARequestLargerThanThePoolIsRefusedAndTheNextOneRuns) {
   EngineConfig config;
-  const auto group = kv_groups(model_->config(), KvFormat::kF16, KvFormat::kF16)[0];
+  const auto group = kv_groups(model_->config(), uniform_policy(KvFormat::kF16))[0];
   config.kv_bytes = static_cast<std::uint64_t>(3 * make_layout(group, 16).block_bytes());
   Engine engine(*backend_, *model_, config);
   EXPECT_NE(refusal(engine, request({1, 2, 3}, 60)).find("need more than the cache's 3 blocks of 16 tokens"),
@@ -167,7 +167,7 @@ TEST_F(EngineTest, BadConfigurationsAreRefused) {
 TEST_F(EngineTest, APromptLongerThanAWindowedPoolIsReadInSmallerChunks) {
   const auto windowed = load_golden("gqa", *backend_, 64, {24, 24});
   EngineConfig config;
-  const auto group = kv_groups(windowed->config(), KvFormat::kF16, KvFormat::kF16)[0];
+  const auto group = kv_groups(windowed->config(), uniform_policy(KvFormat::kF16))[0];
   config.kv_bytes = static_cast<std::uint64_t>(4 * make_layout(group, 16).block_bytes());
   Engine engine(*backend_, *windowed, config);
   Heard heard;

@@ -36,7 +36,7 @@ TEST_P(PlanMatchesAllocation, ToTheByteForAnyUsersContextAndBlockSize) {
       for (const std::int64_t users : {1, 3}) {
         PlanInput input;
         input.weights_bytes = parameter_count(model_->config()) * block_bytes(model_->config().dtype);
-        input.groups = kv_groups(model_->config(), GetParam(), GetParam());
+        input.groups = kv_groups(model_->config(), uniform_policy(GetParam()));
         // The last token of an answer is never fed back: a context of n tokens caches n - 1.
         input.context = context - 1;
         input.users = users;
@@ -45,7 +45,7 @@ TEST_P(PlanMatchesAllocation, ToTheByteForAnyUsersContextAndBlockSize) {
         EXPECT_EQ(input.weights_bytes, model_->weight_bytes());
 
         EngineConfig config;
-        config.k_format = config.v_format = GetParam();
+        config.kv = uniform_policy(GetParam());
         config.block_tokens = block_tokens;
         config.context = context;
         config.kv_bytes = plan.kv_bytes;
@@ -60,12 +60,12 @@ TEST_P(PlanMatchesAllocation, ToTheByteForAnyUsersContextAndBlockSize) {
 
 TEST_P(PlanMatchesAllocation, OneBlockLessIsOneTooFew) {
   PlanInput input;
-  input.groups = kv_groups(model_->config(), GetParam(), GetParam());
+  input.groups = kv_groups(model_->config(), uniform_policy(GetParam()));
   input.context = 63;
   input.users = 3;
   const MemoryPlan plan = plan_memory(input);
   EngineConfig config;
-  config.k_format = config.v_format = GetParam();
+  config.kv = uniform_policy(GetParam());
   config.context = 64;
   config.kv_bytes = plan.kv_bytes - plan.bytes_per_block;
   Engine engine(*backend_, *model_, config);

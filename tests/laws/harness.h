@@ -116,14 +116,14 @@ class World {
 
   EngineConfig config() const {
     EngineConfig config;
-    config.k_format = config.v_format = cell_.format;
+    config.kv = uniform_policy(cell_.format);
     return config;
   }
 
   // Memory for so many blocks of every group.
   std::uint64_t bytes_for(std::int64_t blocks, int block_tokens = 16) const {
     std::uint64_t bytes = 0;
-    for (const KvGroup& group : kv_groups(model_->config(), cell_.format, cell_.format)) {
+    for (const KvGroup& group : kv_groups(model_->config(), uniform_policy(cell_.format))) {
       bytes += static_cast<std::uint64_t>(blocks * make_layout(group, block_tokens).block_bytes());
     }
     return bytes;

@@ -177,7 +177,7 @@ TEST(Config, Gemma2AlternatesAndStartsLocal) {
   const ModelConfig config = parsed("", kGemma2);
   EXPECT_EQ(config.windows, (Windows{4096, 0, 4096, 0}));
   EXPECT_TRUE(config.tied_embeddings);
-  const std::vector<KvGroup> groups = kv_groups(config, KvFormat::kF16, KvFormat::kBF16);
+  const std::vector<KvGroup> groups = kv_groups(config, {KvFormat::kF16, KvFormat::kBF16, {}});
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[0].layers, (std::vector<int>{0, 2}));
   EXPECT_EQ(groups[0].retention, (Retention{4096, 0}));
@@ -186,6 +186,18 @@ TEST(Config, Gemma2AlternatesAndStartsLocal) {
   EXPECT_EQ(groups[1].shape, (KvShape{4, 256, 256}));
   EXPECT_EQ(groups[1].k_format, KvFormat::kF16);
   EXPECT_EQ(groups[1].v_format, KvFormat::kBF16);
+}
+
+TEST(Config, APolicysWindowNarrowsLayersAndMayMakeThemAlike) {
+  const ModelConfig config = parsed("", kGemma2);
+  const auto wide = kv_groups(config, {KvFormat::kF16, KvFormat::kF16, {8192, 4}});
+  ASSERT_EQ(wide.size(), 2U);
+  EXPECT_EQ(wide[0].retention, (Retention{4096, 0}));
+  EXPECT_EQ(wide[1].retention, (Retention{8192, 4}));
+  const auto narrow = kv_groups(config, {KvFormat::kF16, KvFormat::kF16, {100, 0}});
+  ASSERT_EQ(narrow.size(), 1U);
+  EXPECT_EQ(narrow[0].layers, (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(narrow[0].retention, (Retention{100, 0}));
 }
 
 TEST(Config, LayerTypesDecide) {
@@ -231,7 +243,7 @@ TEST(Config, Gpt2Keys) {
 }
 
 TEST(Config, OneGroupWithoutWindows) {
-  const std::vector<KvGroup> groups = kv_groups(parsed(""), KvFormat::kF32, KvFormat::kF32);
+  const std::vector<KvGroup> groups = kv_groups(parsed(""), uniform_policy(KvFormat::kF32));
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_EQ(groups[0].layers.size(), 16U);
   EXPECT_EQ(bytes_per_token(groups[0]), 16 * 8 * 64 * 2 * 4);

@@ -19,7 +19,7 @@ class TalesTest : public ::testing::Test {
  protected:
   TalesTest() {
     std::ifstream(golden_dir("tales.json")) >> golden_;
-    config_.k_format = config_.v_format = KvFormat::kF32;
+    config_.kv = uniform_policy(KvFormat::kF32);
   }
 
   std::unique_ptr<Backend> backend_ = make_backend({"cpu", 0, "auto", Activations::kF32});

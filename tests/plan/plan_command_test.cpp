@@ -91,10 +91,22 @@ TEST(PlanCommand, NotesWhatAReaderShouldKnow) {
   EXPECT_NE(report.notes[1].find("--reserve"), std::string::npos);
 }
 
+TEST(PlanCommand, APolicyDecidesBytesAndIsNamed) {
+  PlanOptions options = options_of("llama-3.1-8b", 65536, "24GB");
+  options.kv = "v=f32, k=bf16, sinks=4, window=4096";
+  const nlohmann::json plan = json_of(options);
+  EXPECT_EQ(plan["kv"]["policy"], "k=bf16, v=f32, window=4096, sinks=4");
+  EXPECT_EQ(plan["kv"]["bytes_per_token"], 131072 / 2 * 3);
+  EXPECT_EQ(plan["kv"]["groups"][0]["window"], 4096);
+  EXPECT_EQ(plan["kv"]["groups"][0]["blocks_per_request"],
+            258);  // the window's, one that it only touches, the sinks'
+  EXPECT_NE(plan_as_text(make_plan_report(options)).find("k=bf16, v=f32, window=4096"), std::string::npos);
+}
+
 TEST(PlanCommand, BadInputIsAnError) {
   for (const auto& [field, value] : std::initializer_list<std::pair<std::string PlanOptions::*, const char*>>{
            {&PlanOptions::model, "no-such-model"},
-           {&PlanOptions::kv_dtype, "f17"},
+           {&PlanOptions::kv, "f17"},
            {&PlanOptions::weights_dtype, "int3"},
            {&PlanOptions::memory, "much"},
            {&PlanOptions::gpu, "voodoo"},

@@ -16,7 +16,7 @@ PlanInput input_of(const char* model, std::int64_t context, KvFormat format, std
   const ModelConfig config = shape_named(model);
   PlanInput input;
   input.weights_bytes = parameter_count(config) * block_bytes(config.dtype);
-  input.groups = kv_groups(config, format, format);
+  input.groups = kv_groups(config, uniform_policy(format));
   input.context = context;
   input.memory_bytes = memory;
   return input;

@@ -21,7 +21,7 @@ class HttpLaw : public ::testing::TestWithParam<HttpCell> {
   static LlmOptions options() {
     LlmOptions out = draft_options();
     out.device = GetParam().device;
-    out.kv_format = GetParam().format;
+    out.kv = GetParam().format;
     return out;
   }
 

@@ -13,7 +13,7 @@ namespace kvasir::testing {
 inline std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens) {
   const auto length = static_cast<Position>(tokens.size());
   std::vector<KvStorage::GroupSpec> specs;
-  for (const KvGroup& group : kv_groups(model.config(), KvFormat::kF32, KvFormat::kF32))
+  for (const KvGroup& group : kv_groups(model.config(), uniform_policy(KvFormat::kF32)))
     specs.push_back({group, blocks_for(length, 16)});
   KvStorage storage(backend, specs, 16);
   const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));

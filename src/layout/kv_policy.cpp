@@ -1,0 +1,136 @@
+#include "layout/kv_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "base/error.h"
+#include "layout/codec.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::string_view kHow = "write it like \"int8\", \"k=f16, v=bf16\" or \"f16, window=1024, sinks=4\"";
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+// One setting after the other, then the whole.
+class Reader {
+ public:
+  explicit Reader(std::string_view where) : where_(where) {}
+
+  void read(std::string_view setting);
+  KvPolicy policy() const;
+
+ private:
+  [[noreturn]] void fail(const std::string& what, std::string_view fix = kHow) const {
+    fail_usage(what, where_, std::string(fix));
+  }
+  void set(std::string_view name, std::string_view value);
+  KvFormat format(std::string_view name) const;
+  std::int64_t tokens(std::string_view name, std::string_view value) const;
+
+  template <class T>
+  void once(std::optional<T>& field, std::string_view name, T value) const {
+    if (field) fail(fmt::format("{} is given twice", name), "give it once");
+    field = value;
+  }
+
+  std::string where_;
+  std::optional<KvFormat> k_;
+  std::optional<KvFormat> v_;
+  std::optional<std::int64_t> window_;
+  std::optional<std::int64_t> sinks_;
+};
+
+void Reader::read(std::string_view setting) {
+  const size_t equals = setting.find('=');
+  if (equals != std::string_view::npos) {
+    return set(trimmed(setting.substr(0, equals)), trimmed(setting.substr(equals + 1)));
+  }
+  const KvFormat both = format(setting);
+  once(k_, "the format of K", both);
+  once(v_, "the format of V", both);
+}
+
+void Reader::set(std::string_view name, std::string_view value) {
+  if (name == "k") return once(k_, "the format of K", format(value));
+  if (name == "v") return once(v_, "the format of V", format(value));
+  if (name == "window") return once(window_, name, tokens(name, value));
+  if (name == "sinks") return once(sinks_, name, tokens(name, value));
+  fail(fmt::format("there is no setting '{}' in a KV policy", name));
+}
+
+KvFormat Reader::format(std::string_view name) const {
+  if (name.empty()) fail("a setting of the KV policy is empty");
+  try {
+    return parse_kv_format(name);
+  } catch (const Error& error) {  // what it says is right; where it was said is not
+    fail(error.parts().what, error.parts().fix);
+  }
+}
+
+std::int64_t Reader::tokens(std::string_view name, std::string_view value) const {
+  std::int64_t number = 0;
+  const auto [end, wrong] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (wrong != std::errc{} || end != value.data() + value.size() || number < 1 || number > kMostTokens) {
+    fail(fmt::format("'{}' is not a number of tokens for {}=", value, name),
+         fmt::format("use 1 to {}, or leave {} out", kMostTokens, name));
+  }
+  return number;
+}
+
+KvPolicy Reader::policy() const {
+  KvPolicy out;
+  out.k_format = k_.value_or(out.k_format);
+  out.v_format = v_.value_or(out.v_format);
+  if (sinks_ && !window_) {
+    fail(fmt::format("sinks={} says nothing without a window: all tokens are kept", *sinks_),
+         "add window=, or leave sinks out");
+  }
+  out.retention = {window_.value_or(0), sinks_.value_or(0)};
+  return out;
+}
+
+}  // namespace
+
+KvPolicy uniform_policy(KvFormat format) {
+  KvPolicy policy;
+  policy.k_format = policy.v_format = format;
+  return policy;
+}
+
+KvPolicy parse_kv_policy(std::string_view text, std::string_view where) {
+  Reader reader(where);
+  for (std::string_view rest = text;;) {
+    const size_t comma = rest.find(',');
+    reader.read(trimmed(rest.substr(0, comma)));
+    if (comma == std::string_view::npos) return reader.policy();
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::string to_text(const KvPolicy& policy) {
+  std::string out = policy.k_format == policy.v_format
+                        ? std::string(format_name(policy.k_format))
+                        : fmt::format("k={}, v={}", format_name(policy.k_format), format_name(policy.v_format));
+  if (policy.retention.window > 0) out += fmt::format(", window={}", policy.retention.window);
+  if (policy.retention.sinks > 0) out += fmt::format(", sinks={}", policy.retention.sinks);
+  return out;
+}
+
+Retention narrowed(const Retention& own, const Retention& by) {
+  if (by.full()) return own;
+  if (own.full()) return by;
+  return {std::min(own.window, by.window), 0};
+}
+
+}  // namespace kvasir

@@ -1,0 +1,84 @@
+#include "layout/kv_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "layout/codec.h"
+
+namespace kvasir {
+namespace {
+
+std::string canonical(std::string_view text) { return to_text(parse_kv_policy(text, "--kv")); }
+
+TEST(KvPolicy, OrderAndWhiteSpaceSayNothing) {
+  EXPECT_EQ(canonical("bf16"), "bf16");
+  EXPECT_EQ(canonical("  k = bf16 ,v= bf16\t"), "bf16");
+  EXPECT_EQ(canonical("v=f32"), "k=f16, v=f32");
+  EXPECT_EQ(canonical("k=f32"), "k=f32, v=f16");
+  EXPECT_EQ(canonical("sinks=4,window=1024,f32"), "f32, window=1024, sinks=4");
+  EXPECT_EQ(canonical("window=7"), "f16, window=7");
+}
+
+TEST(KvPolicy, ItsTextGivesItBack) {
+  for (const KvFormat k : kAllKvFormats) {
+    for (const KvFormat v : kAllKvFormats) {
+      for (const Retention kept : {Retention{}, Retention{1, 0}, Retention{1000, 4}}) {
+        const KvPolicy policy{k, v, kept};
+        EXPECT_EQ(parse_kv_policy(to_text(policy), "--kv"), policy) << to_text(policy);
+      }
+    }
+  }
+}
+
+TEST(KvPolicy, WhatIsWrongIsNamedWithItsPlaceAndAWayOut) {
+  struct Wrong {
+    const char* text;
+    const char* says;
+  };
+  for (const Wrong& wrong : std::vector<Wrong>{{"", "empty"},
+                                               {"f16,", "empty"},
+                                               {"f17", "'f17' is not a KV format"},
+                                               {"k=", "empty"},
+                                               {"bf16, f16", "the format of K is given twice"},
+                                               {"f16, v=f32", "the format of V is given twice"},
+                                               {"window=2, window=2", "window is given twice"},
+                                               {"window=0", "'0' is not a number of tokens for window="},
+                                               {"window=-3", "'-3'"},
+                                               {"window=12x", "'12x'"},
+                                               {"window=99999999999999999999", "not a number of tokens"},
+                                               {"sinks=4", "sinks=4 says nothing without a window"},
+                                               {"depth=3", "there is no setting 'depth'"}}) {
+    try {
+      parse_kv_policy(wrong.text, "here");
+      ADD_FAILURE() << wrong.text;
+    } catch (const Error& error) {
+      EXPECT_NE(error.parts().what.find(wrong.says), std::string::npos) << wrong.text << ": " << error.what();
+      EXPECT_EQ(error.parts().where, "here");
+      EXPECT_FALSE(error.parts().fix.empty());
+    }
+  }
+}
+
+TEST(KvPolicy, NarrowsAndNeverWidens) {
+  for (const Retention own : {Retention{}, Retention{3, 0}, Retention{9, 0}}) {
+    for (const Retention by : {Retention{}, Retention{1, 0}, Retention{5, 2}, Retention{30, 3}}) {
+      const Retention kept = narrowed(own, by);
+      for (std::int64_t query = 0; query < 40; ++query) {
+        for (std::int64_t key = 0; key <= query; ++key) {
+          if (!kept.visible(query, key)) continue;
+          EXPECT_TRUE(own.visible(query, key));
+          EXPECT_TRUE(by.visible(query, key));
+        }
+        EXPECT_TRUE(kept.visible(query, query));
+      }
+      EXPECT_TRUE(!own.full() || kept == by);
+      EXPECT_TRUE(!by.full() || kept == own);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvasir
