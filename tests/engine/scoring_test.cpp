@@ -19,7 +19,7 @@ using Rows = std::map<Position, std::vector<float>>;  // by the position of the 
 class ScoringTest : public ::testing::Test {
  protected:
   ScoringTest() {
-    config_.k_format = config_.v_format = KvFormat::kF32;
+    config_.kv = uniform_policy(KvFormat::kF32);
     for (int i = 0; i < 75; ++i) prompt_.push_back((i * 7 + 3) % 50);
   }
 
