@@ -11,6 +11,7 @@
 #include "cli/bench_command.h"
 #include "cli/convert_command.h"
 #include "cli/doctor_command.h"
+#include "cli/eval_command.h"
 #include "cli/keys_command.h"
 #include "cli/plan_command.h"
 #include "cli/run_command.h"
@@ -47,6 +48,7 @@ int main(int argc, char** argv) {
   kvasir::add_keys_command(app, default_keys_file());
   kvasir::add_run_command(app);
   kvasir::add_bench_command(app);
+  kvasir::add_eval_command(app);
   kvasir::add_plan_command(app);
   kvasir::add_convert_command(app);
   kvasir::add_synth_command(app);

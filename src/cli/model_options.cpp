@@ -37,7 +37,7 @@ std::string shipped_names() {
 
 }  // namespace
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
+void add_compute_options(CLI::App& command, ModelOptions& options) {
   const std::string model = "Model";
   command
       .add_option("-m,--model", options.model,
@@ -58,7 +58,10 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "auto: rows are rounded to bf16 where the weights are; f32: never, slower and closest to float32")
       ->capture_default_str()
       ->group(model);
+}
 
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  add_compute_options(command, options);
   const std::string cache = "Cache";
   command.add_option("-c,--ctx-size", options.context, "Longest sequence in tokens; 0: as the model was trained")
       ->capture_default_str()

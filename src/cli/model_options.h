@@ -29,6 +29,7 @@ struct ModelOptions {
   bool no_cache = false;
 };
 
+void add_compute_options(CLI::App& command, ModelOptions& options);  // the model, and what computes it
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // A folder that exists, else a shipped model by name ("tales"), else an Error that lists what there is.

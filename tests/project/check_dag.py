@@ -14,11 +14,12 @@ DAG = {
     "sample": ["base"],
     "text": ["base"],
     "engine": ["kv", "model", "sample"],
+    "eval": ["engine", "text"],
     "plan": ["layout"],
     "grammar": ["base"],
     "api": ["engine", "text"],
     "server": ["api", "grammar"],
-    "cli": ["plan", "server"],
+    "cli": ["eval", "plan", "server"],
 }
 # (folder, included folder) -> the only headers allowed
 EXCEPTIONS = {("kv", "layout"): {"layout/retention.h"}}

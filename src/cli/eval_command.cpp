@@ -1,0 +1,190 @@
+#include "cli/eval_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "api/gguf_tokenizer.h"
+#include "backend/make_backend.h"
+#include "base/error.h"
+#include "base/mmap_file.h"
+#include "cli/bench_runs.h"
+#include "cli/eval_report.h"
+#include "cli/model_options.h"
+#include "cli/progress.h"
+#include "eval/policy_engine.h"
+
+namespace kvasir {
+namespace {
+
+constexpr std::int64_t kLongestDefaultWindow = 2048;
+constexpr std::int64_t kSpeedTokens = 32;
+
+struct EvalOptions {
+  ModelOptions model;
+  std::string text;
+  std::vector<std::string> policies;
+  std::int64_t context = 0;
+  std::int64_t stride = 0;
+  std::int64_t tokens = 0;
+  int needles = 8;
+  int needle_candidates = 10;
+  std::vector<std::int64_t> speed;
+  std::string svg;
+  std::string resume;
+  bool json = false;
+};
+
+// What the model's texts begin with: its tokenizer's own beginning of a document.
+std::vector<TokenId> opening_of(const Tokenizer& tokenizer) {
+  constexpr TokenId kText = -1;
+  std::vector<TokenId> document = tokenizer.as_document({kText});
+  document.erase(std::ranges::find(document, kText), document.end());
+  return document;
+}
+
+std::int64_t window_of(const EvalOptions& options, const ModelConfig& config) {
+  if (options.context == 0) return std::min<std::int64_t>(config.context, kLongestDefaultWindow);
+  if (options.context < 0 || options.context > config.context) {
+    fail_usage(fmt::format("windows of {} tokens, and the model was trained for {}", options.context, config.context),
+               "--ctx", fmt::format("use {} or less", config.context));
+  }
+  return options.context;
+}
+
+TextWindows windows_of(const EvalOptions& options, const Tokenizer& tokenizer, const ModelConfig& config) {
+  const MmapFile file(options.text);
+  std::vector<TokenId> tokens = tokenizer.encode(file.text(), Tokenizer::Specials::kParse);
+  if (options.tokens < 0) fail_usage("a count of tokens is not negative", "--tokens", "0 takes the whole text");
+  if (options.tokens > 0 && options.tokens < std::ssize(tokens)) tokens.resize(static_cast<size_t>(options.tokens));
+  return {std::move(tokens), {window_of(options, config), options.stride, opening_of(tokenizer)}};
+}
+
+std::optional<NeedlePlan> needles_of(const EvalOptions& options, const TextWindows& windows) {
+  if (options.needles < 0 || options.needles > 1000) {
+    fail_usage(fmt::format("{} needles at each depth make no sense", options.needles), "--needles", "use 0 to 1000");
+  }
+  if (options.needle_candidates < 2 || options.needle_candidates > 1000) {
+    fail_usage(fmt::format("{} candidates are no choice", options.needle_candidates), "--needle-candidates",
+               "use 2 to 1000");
+  }
+  if (options.needles == 0) return std::nullopt;
+  NeedlePlan plan;
+  plan.context = windows.cut().context;
+  plan.cases = options.needles;
+  plan.candidates = options.needle_candidates;
+  plan.opening = windows.cut().opening;
+  return plan;
+}
+
+// Wrong options are told of before anything is loaded or read.
+void check_options(const EvalOptions& options, const ModelConfig& config) {
+  for (const std::string& policy : options.policies) with_policy({}, policy);
+  for (const std::int64_t depth : options.speed) {
+    if (depth < 0 || depth > config.context - kSpeedTokens - 3) {
+      fail_usage(fmt::format("a depth of {} does not fit the model's context of {}", depth, config.context),
+                 "--speed", fmt::format("use 0 to {}", config.context - kSpeedTokens - 3));
+    }
+  }
+}
+
+// Policies in turn, several times over, so that a machine that slows down slows down for all of them.
+void measure_speed(const EvalOptions& options, Backend& backend, Model& model, const Evaluation& evaluation,
+                   EvalReport& report) {
+  constexpr int kRounds = 3;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  MachineLimits limits(parse_isa(options.model.isa), options.model.threads > 0 ? options.model.threads : cores,
+                       model.weight_memory());
+  std::vector<EngineConfig> configs{with_policy(evaluation.configs().front(), "f16")};
+  configs.insert(configs.end(), evaluation.configs().begin(), evaluation.configs().end());
+  Progress progress("speed");
+  std::uint64_t done = 0;
+  for (const std::int64_t depth : options.speed) {
+    const BenchTest test{BenchTest::Kind::kDecode, kSpeedTokens, depth};
+    std::vector<std::vector<double>> seconds(configs.size());
+    for (int round = 0; round < kRounds; ++round) {
+      for (size_t i = 0; i < configs.size(); ++i) {
+        seconds[i].push_back(Bench(backend, model, configs[i], limits).run(test, 1, {}).median_seconds);
+        progress.show(++done, options.speed.size() * kRounds * configs.size());
+      }
+    }
+    const double f16 = spread_of(seconds.front()).median;
+    for (size_t i = 0; i < report.policies.size(); ++i) {
+      const double median = spread_of(seconds[i + 1]).median;
+      report.policies[i].speed.push_back({depth, static_cast<double>(kSpeedTokens) / median, f16 / median});
+    }
+  }
+}
+
+void evaluate(const EvalOptions& options) {
+  const std::filesystem::path folder = find_model(options.model.model);
+  const ModelConfig config = load_config(folder);
+  check_options(options, config);
+  const Tokenizer tokenizer = load_tokenizer(folder);
+  TextWindows windows = windows_of(options, tokenizer, config);
+  const std::optional<NeedlePlan> needles = needles_of(options, windows);
+  if (needles) make_needle_case(tokenizer, *needles, 0);  // says what is wrong with the settings
+  const auto backend = make_backend(
+      {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
+  std::unique_ptr<Model> model;
+  {
+    Progress loading("loading");
+    model = load_model(folder, *backend, {options.model.max_batch_tokens, [&loading](int done, int all) {
+                                            loading.show(static_cast<std::uint64_t>(done),
+                                                         static_cast<std::uint64_t>(all));
+                                          }});
+  }
+  EvalPlan plan{std::move(windows), with_reference(options.policies.empty() ? every_format() : options.policies),
+                needles, std::nullopt};
+  if (!options.resume.empty()) plan.resume = options.resume;
+  Evaluation evaluation(*backend, *model, tokenizer, std::move(plan), {});
+  {
+    Progress progress("judging");
+    evaluation.run([&progress](std::int64_t done, std::int64_t all, const std::string& what) {
+      progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all), what);
+    });
+  }
+  EvalReport report = report_of(evaluation, *model);
+  report.model = folder.filename().string();
+  report.backend = backend->description();
+  report.text = std::filesystem::path(options.text).filename().string();
+  if (!options.speed.empty()) measure_speed(options, *backend, *model, evaluation, report);
+  if (!options.svg.empty()) write_svg(options.svg, report_charts(report));
+  if (options.json) {
+    fmt::print("{}\n", report_json(report));
+  } else {
+    print_table(report);
+  }
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = app.add_subcommand("eval", "What KV policies cost: perplexity, divergence, needles, bytes");
+  add_compute_options(*command, options->model);
+  command->add_option("--text", options->text, "A text file to read; special tokens in it count as such")->required();
+  command->add_option("--kv", options->policies, "A KV policy to judge; may be given again; default: every format")
+      ->take_all();
+  command->add_option("--ctx", options->context, "Tokens in a window; 0: the model's context, at most 2048")
+      ->capture_default_str();
+  command->add_option("--stride", options->stride, "Tokens from window to window; 0: windows do not overlap")
+      ->capture_default_str();
+  command->add_option("--tokens", options->tokens, "Of the text, at most; 0: all")->capture_default_str();
+  command->add_option("--needles", options->needles, "Numbers to find, at each of five depths; 0: none")
+      ->capture_default_str();
+  command->add_option("--needle-candidates", options->needle_candidates, "Numbers to choose among")
+      ->capture_default_str();
+  command->add_option("--speed", options->speed, "Measure decode behind so many cached tokens, like 512,1024")
+      ->delimiter(',');
+  command->add_option("--svg", options->svg, "Write a plot of quality against bytes to this file");
+  command->add_option("--resume", options->resume, "Keep what is done in this file, and go on from it");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options] { evaluate(*options); });
+}
+
+}  // namespace kvasir

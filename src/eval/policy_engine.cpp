@@ -1,0 +1,51 @@
+#include "eval/policy_engine.h"
+
+#include <algorithm>
+
+#include "engine/engine_setup.h"
+#include "layout/codec.h"
+
+namespace kvasir {
+
+EngineConfig with_policy(EngineConfig base, std::string_view policy) {
+  base.kv = parse_kv_policy(policy, "--kv");
+  return base;
+}
+
+std::vector<std::string> with_reference(const std::vector<std::string>& policies) {
+  std::vector<std::string> out{kReferencePolicy};
+  for (const std::string& policy : policies) {
+    const std::string name = to_text(parse_kv_policy(policy, "--kv"));
+    if (std::ranges::find(out, name) == out.end()) out.push_back(name);
+  }
+  return out;
+}
+
+std::vector<std::string> every_format() {
+  std::vector<std::string> names;
+  for (const KvFormat format : kAllKvFormats) names.emplace_back(format_name(format));
+  return names;
+}
+
+std::int64_t cache_bytes(const Model& model, const EngineConfig& config, std::int64_t tokens) {
+  std::int64_t bytes = 0;
+  const std::int64_t size = config.block_tokens;
+  for (const KvGroup& group : groups_of(model, config)) {
+    const std::int64_t block = make_layout(group, config.block_tokens).block_bytes();
+    for (std::int64_t first = 0; first < tokens; first += size) {
+      if (group.retention.needed(first, first + size - 1, tokens)) bytes += block;
+    }
+  }
+  return bytes;
+}
+
+std::uint64_t roomy_bytes(const Model& model, const EngineConfig& config, std::int64_t tokens) {
+  const std::int64_t blocks = blocks_for(tokens, config.block_tokens);
+  std::int64_t bytes = 0;
+  for (const KvGroup& group : groups_of(model, config)) {
+    bytes += (blocks + blocks / 4 + 8) * make_layout(group, config.block_tokens).block_bytes();
+  }
+  return static_cast<std::uint64_t>(bytes);
+}
+
+}  // namespace kvasir
