@@ -14,6 +14,7 @@
 #include "base/mmap_file.h"
 #include "cli/bench_runs.h"
 #include "cli/eval_report.h"
+#include "cli/eval_stream_report.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
 #include "eval/policy_engine.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::int64_t kLongestDefaultWindow = 2048;
 constexpr std::int64_t kSpeedTokens = 32;
+constexpr const char* kStreamPolicy = "f16, window=1020, sinks=4";
 
 struct EvalOptions {
   ModelOptions model;
@@ -36,6 +38,7 @@ struct EvalOptions {
   std::vector<std::int64_t> speed;
   std::string svg;
   std::string resume;
+  std::optional<std::int64_t> stream;
   bool json = false;
 };
 
@@ -56,12 +59,16 @@ std::int64_t window_of(const EvalOptions& options, const ModelConfig& config) {
   return options.context;
 }
 
-TextWindows windows_of(const EvalOptions& options, const Tokenizer& tokenizer, const ModelConfig& config) {
+std::vector<TokenId> text_of(const EvalOptions& options, const Tokenizer& tokenizer) {
   const MmapFile file(options.text);
   std::vector<TokenId> tokens = tokenizer.encode(file.text(), Tokenizer::Specials::kParse);
   if (options.tokens < 0) fail_usage("a count of tokens is not negative", "--tokens", "0 takes the whole text");
   if (options.tokens > 0 && options.tokens < std::ssize(tokens)) tokens.resize(static_cast<size_t>(options.tokens));
-  return {std::move(tokens), {window_of(options, config), options.stride, opening_of(tokenizer)}};
+  return tokens;
+}
+
+TextWindows windows_of(const EvalOptions& options, const Tokenizer& tokenizer, const ModelConfig& config) {
+  return {text_of(options, tokenizer), {window_of(options, config), options.stride, opening_of(tokenizer)}};
 }
 
 std::optional<NeedlePlan> needles_of(const EvalOptions& options, const TextWindows& windows) {
@@ -79,6 +86,10 @@ std::optional<NeedlePlan> needles_of(const EvalOptions& options, const TextWindo
   plan.candidates = options.needle_candidates;
   plan.opening = windows.cut().opening;
   return plan;
+}
+
+std::unique_ptr<Backend> backend_of(const ModelOptions& options) {
+  return make_backend({options.device, options.threads, options.isa, parse_activations(options.activations)});
 }
 
 // Wrong options are told of before anything is loaded or read.
@@ -120,24 +131,54 @@ void measure_speed(const EvalOptions& options, Backend& backend, Model& model, c
   }
 }
 
+std::unique_ptr<Model> load_with_bar(const ModelOptions& options, const std::filesystem::path& folder,
+                                     Backend& backend) {
+  Progress loading("loading");
+  return load_model(folder, backend, {options.max_batch_tokens, [&loading](int done, int all) {
+                                        loading.show(static_cast<std::uint64_t>(done),
+                                                     static_cast<std::uint64_t>(all));
+                                      }});
+}
+
+// One endless sequence a policy, one after the other.
+void stream(const EvalOptions& options, const std::filesystem::path& folder, const Tokenizer& tokenizer) {
+  const std::vector<TokenId> text = text_of(options, tokenizer);
+  const auto backend = backend_of(options.model);
+  const auto model = load_with_bar(options.model, folder, *backend);
+  StreamReport report{folder.filename().string(), backend->description(), *options.stream, {}};
+  StreamPlan plan;
+  plan.tokens = *options.stream;
+  plan.opening = opening_of(tokenizer);
+  const std::vector<std::string> policies =
+      options.policies.empty() ? std::vector<std::string>{kStreamPolicy} : options.policies;
+  for (const std::string& policy : policies) {
+    const EngineConfig config = with_policy({}, policy);
+    const std::string name = to_text(config.kv);
+    Progress progress(name);
+    const auto show = [&](std::int64_t done) {
+      progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(plan.tokens));
+    };
+    report.policies.push_back({name, read_stream(*backend, *model, config, text, plan, show)});
+  }
+  if (!options.svg.empty()) write_svg(options.svg, stream_charts(report));
+  if (options.json) {
+    fmt::print("{}\n", stream_json(report));
+  } else {
+    print_stream(report);
+  }
+}
+
 void evaluate(const EvalOptions& options) {
   const std::filesystem::path folder = find_model(options.model.model);
   const ModelConfig config = load_config(folder);
   check_options(options, config);
   const Tokenizer tokenizer = load_tokenizer(folder);
+  if (options.stream) return stream(options, folder, tokenizer);
   TextWindows windows = windows_of(options, tokenizer, config);
   const std::optional<NeedlePlan> needles = needles_of(options, windows);
   if (needles) make_needle_case(tokenizer, *needles, 0);  // says what is wrong with the settings
-  const auto backend = make_backend(
-      {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
-  std::unique_ptr<Model> model;
-  {
-    Progress loading("loading");
-    model = load_model(folder, *backend, {options.model.max_batch_tokens, [&loading](int done, int all) {
-                                            loading.show(static_cast<std::uint64_t>(done),
-                                                         static_cast<std::uint64_t>(all));
-                                          }});
-  }
+  const auto backend = backend_of(options.model);
+  const auto model = load_with_bar(options.model, folder, *backend);
   EvalPlan plan{std::move(windows), with_reference(options.policies.empty() ? every_format() : options.policies),
                 needles, std::nullopt};
   if (!options.resume.empty()) plan.resume = options.resume;
@@ -183,6 +224,8 @@ void add_eval_command(CLI::App& app) {
       ->delimiter(',');
   command->add_option("--svg", options->svg, "Write a plot of quality against bytes to this file");
   command->add_option("--resume", options->resume, "Keep what is done in this file, and go on from it");
+  command->add_option("--stream", options->stream,
+                      "Instead: read so many tokens as one endless sequence, under policies with a window");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] { evaluate(*options); });
 }

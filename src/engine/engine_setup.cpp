@@ -22,6 +22,12 @@ std::vector<BlockId> shuffled(std::vector<BlockId> order, std::uint64_t seed) {
 
 }  // namespace
 
+bool streams(std::span<const KvGroup> groups, std::int64_t trained) {
+  return std::ranges::all_of(groups, [trained](const KvGroup& group) {
+    return !group.retention.full() && group.retention.window + group.retention.sinks <= trained;
+  });
+}
+
 std::vector<KvGroup> groups_of(const Model& model, const EngineConfig& config) {
   return kv_groups(model.config(), config.kv);
 }
@@ -33,11 +39,11 @@ EngineConfig completed(EngineConfig config, const Model& model) {
                "use 1 to 65536");
   }
   if (config.context <= 0) config.context = trained;
-  if (config.context > trained) {
-    fail_usage(fmt::format("{} tokens are more than the {} the model was trained for", config.context, trained),
-               "--ctx-size", fmt::format("use {} or less", trained));
-  }
   const std::vector<KvGroup> groups = groups_of(model, config);
+  if (config.context > trained && !streams(groups, trained)) {
+    fail_usage(fmt::format("{} tokens are more than the {} the model was trained for", config.context, trained),
+               "--ctx-size", fmt::format("use {} or less, or a window in --kv", trained));
+  }
   if (config.kv_bytes == 0) {
     for (const KvGroup& group : groups) {
       const KvLayout layout = make_layout(group, config.block_tokens);

@@ -1,6 +1,7 @@
 // From what a caller configures to what the engine's parts need.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "engine/engine.h"
@@ -8,6 +9,9 @@
 namespace kvasir {
 
 std::vector<KvGroup> groups_of(const Model& model, const EngineConfig& config);
+
+// Whether a sequence may go on without end: no query ever sees further than the model was trained for.
+bool streams(std::span<const KvGroup> groups, std::int64_t trained);
 
 // What was left open is filled in. Throws Error for what makes no sense, or for memory that cannot hold one block.
 EngineConfig completed(EngineConfig config, const Model& model);

@@ -19,8 +19,8 @@ EngineConfig config_for(const Model& model, EngineConfig config, std::int64_t co
 
 }  // namespace
 
-Reader::Reader(Backend& backend, Model& model, EngineConfig config, std::int64_t context)
-    : engine_(backend, model, config_for(model, std::move(config), context)) {}
+Reader::Reader(Backend& backend, Model& model, const EngineConfig& config, std::int64_t context)
+    : Reader(backend, model, config_for(model, config, context)) {}
 
 // The last token is foretold, and foretells nothing: it is not read.
 void Reader::open(std::span<const TokenId> tokens, Position first_judged) {

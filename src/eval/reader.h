@@ -19,7 +19,10 @@ class Reader {
   using OnRow = std::function<void(Position position, std::span<const float> logits)>;
 
   // Backend and model outlive the reader. `context`: of the longest text.
-  Reader(Backend& backend, Model& model, EngineConfig config, std::int64_t context);
+  Reader(Backend& backend, Model& model, const EngineConfig& config, std::int64_t context);
+
+  // With a cache as it is configured, for texts longer than it holds: the policy must have a window.
+  Reader(Backend& backend, Model& model, const EngineConfig& config) : engine_(backend, model, config) {}
 
   // From now on this text; the one before must have been read to its end. on_row is told of every token from
   // `first_judged` on, in order. REQUIRES: 1 <= first_judged < tokens.size().

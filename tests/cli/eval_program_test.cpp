@@ -68,6 +68,18 @@ TEST_F(EvalProgramTest, ARunThatWasKilledGoesOnAndPrintsTheSame) {
   EXPECT_EQ(resumed.out, run(asked).out);
 }
 
+TEST_F(EvalProgramTest, AStreamGoesOnBeyondTheModelsContext) {
+  const std::string svg = (folder_ / "plot.svg").string();
+  const Ran ran = run("eval -m tales-draft -t 1 --text " KVASIR_SOURCE_DIR
+                      "/models/held-out.txt --stream 3000 --json --kv 'f16, window=64' --svg " +
+                      svg);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json["policies"][0]["policy"], "f16, window=64");
+  EXPECT_EQ(json["policies"][0]["segments"][0]["end"], 3000);
+  EXPECT_EQ(read(svg).substr(0, 5), "<svg ");
+}
+
 TEST_F(EvalProgramTest, WhatIsWrongIsSaidInOneLine) {
   const std::string text = "--text " KVASIR_SOURCE_DIR "/models/held-out.txt ";
   expect_refused("eval", 2, "--text");
@@ -81,6 +93,9 @@ TEST_F(EvalProgramTest, WhatIsWrongIsSaidInOneLine) {
   expect_refused("eval " + text + "--tokens -1", 2, "--tokens");
   expect_refused("eval " + text + "--speed -5", 2, "--speed");
   expect_refused("eval " + text + "--speed 4000", 2, "--speed");
+  expect_refused("eval " + text + "--stream 3000 --kv f16", 2, "give it a window");
+  expect_refused("eval " + text + "--stream 3000 --kv 'f16, window=2046, sinks=4'", 2, "at most 2048");
+  expect_refused("eval " + text + "--stream 1", 2, "no stream");
   std::ofstream(folder_ / "kept.json") << "{}";
   expect_refused(small_ + "--resume " + (folder_ / "kept.json").string(), 1, "not what an evaluation wrote");
   expect_refused(small_ + "--tokens 100 --needles 0 --kv f16 --svg " + (folder_ / "none/x.svg").string(), 1,

@@ -1,0 +1,33 @@
+// A text without end read as one sequence, under a policy with a window: whether quality, time and memory stay as
+// they are.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace kvasir {
+
+struct StreamPlan {
+  std::int64_t tokens = 0;       // to read; a text that is shorter begins again
+  std::int64_t segment = 10000;  // tokens that are reported together
+  std::vector<TokenId> opening;
+};
+
+struct StreamSegment {
+  std::int64_t end = 0;   // tokens read when it ended
+  double perplexity = 0;  // of its tokens
+  double seconds_per_token = 0;
+  std::int64_t cache_bytes = 0;    // that the sequence holds at its end
+  std::int64_t process_bytes = 0;  // of memory that the whole process has then
+};
+
+// Throws Error when the policy would have to keep everything, or sees further than the model was trained for.
+std::vector<StreamSegment> read_stream(Backend& backend, Model& model, const EngineConfig& config,
+                                       std::span<const TokenId> text, const StreamPlan& plan,
+                                       const std::function<void(std::int64_t done)>& on_progress);
+
+}  // namespace kvasir
