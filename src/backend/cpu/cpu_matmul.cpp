@@ -11,9 +11,9 @@
 namespace kvasir::cpu {
 namespace {
 
-// Inputs that a pass over the rows covers: two panels of weights and a tile of rows then stay in the L1 cache, and
-// all rows of a batch of 512 in the L2.
-constexpr int kInputBlock = 256;
+// Inputs that a pass over the rows covers. What a tile pays for coming and going shrinks with it; the rows of a batch
+// of 512 still lie in the caches.
+constexpr int kInputBlock = 2048;
 // Panels that one thread takes at a time when there are many rows: the rows are read from the L2 that many times
 // less.
 constexpr int kPanelsPerItem = 8;
@@ -41,7 +41,7 @@ void Matmul::run(const PanelWeight& weight, Matrix x, Matrix out) {
   const MatmulKernel& kernel = kernel_for(weight);
   if (x.rows == 1 && kernel.form == RowForm::kF32)
     return run_thin(weight, reinterpret_cast<const std::byte*>(x.data), out);
-  x_.pack(x, kernel.form, kernel.row_tile, pool_);
+  x_.pack(x, kernel, pool_);
   if (x.rows == x_.rows()) return run_thin(weight, x_.at(0, 0), out);
   run_blocked(weight, out);
 }

@@ -32,13 +32,22 @@ struct Groups {
   int groups_of(int count) const { return (count + inputs - 1) / inputs; }
 };
 
+// 32 inputs of a row as a tile of quantized weights takes them: what can be computed once for all outputs is.
+struct Int8Part {
+  std::int32_t quads[kInt8Block / 4];  // four q each
+  float scale;
+  float scaled_sum;          // scale times the sum of q: what an offset of the weights is multiplied with
+  std::int32_t start;        // what a sum of products starts from: the kernel's `zero` taken off each code
+  std::int32_t first_start;  // likewise for the first half alone
+};
+
 // How the rows of a tile are stored.
 enum class RowForm : std::uint8_t {
   kF32,         // as they are
   kEvenF32,     // and one zero more where the inputs are odd
   kRoundedF32,  // rounded to bf16, likewise even
   kBf16Pairs,   // rounded to bf16, two inputs in 32 bits, the first below
-  kInt8,        // Int8Blocks: [8 quads of q][rows], then [rows] each of the scale and the two sums
+  kInt8,        // Int8Parts
 };
 
 constexpr Groups row_groups(RowForm form) {
@@ -51,7 +60,7 @@ constexpr Groups row_groups(RowForm form) {
     case RowForm::kBf16Pairs:
       return {2, 4};
     case RowForm::kInt8:
-      return {kInt8Block, sizeof(Int8Block)};
+      return {kInt8Block, sizeof(Int8Part)};
   }
   return {};
 }
@@ -79,6 +88,7 @@ struct MatmulKernel {
   RowForm form = RowForm::kF32;               // of the rows it takes
   int row_tile = 1;                           // rows that one call can take
   int panels_at_once[kMaxRowTile + 1] = {};   // by rows
+  int zero = 0;                               // of quantized weights: what a code is above its value
 };
 
 using MatmulKernels = std::array<MatmulKernel, kWeightTypes.size()>;  // by DType

@@ -211,39 +211,20 @@ HWY_INLINE Lanes load_halves(const std::byte* from) { return load(reinterpret_ca
 
 // --- tiles -------------------------------------------------------------------------------------------------------
 
-// Rows of a tile in one part of 32 inputs.
-struct RowPart {
-  const std::byte* at;
-  int stride;  // rows that the tile is stored with
-
-  HWY_INLINE std::int32_t quad(int q, int row) const { return integer(q * stride + row); }
-  HWY_INLINE float scale(int row) const {
-    float value;
-    std::memcpy(&value, at + (8 * stride + row) * 4, sizeof value);
-    return value;
-  }
-  HWY_INLINE std::int32_t half_sum(int half, int row) const { return integer((9 + half) * stride + row); }
-  HWY_INLINE std::int32_t sum(int row) const { return half_sum(0, row) + half_sum(1, row); }
-
- private:
-  HWY_INLINE std::int32_t integer(int index) const {
-    std::int32_t value;
-    std::memcpy(&value, at + index * 4, sizeof value);
-    return value;
-  }
-};
-
 template <DType T, int R, int P>
 struct QuantTile {
   static constexpr QuantPanel kPanel = quant_panel(T);
   static constexpr bool kBytes = kPanel.bits == 8;
-  // What an integer sum starts from, for each unit of the row's sum: signed products need no correction.
-  static constexpr int kStart = kBytes && !kHasDots ? 0 : -kPanel.zero;
-  // Sums of integers that run side by side: of two halves with their own scales; or, with few rows, of two chains, so
-  // that one does not wait for the other.
-  static constexpr int kSums = kPanel.halves || R <= 2 ? 2 : 1;
+  static constexpr int kHalves = kPanel.halves ? 2 : 1;  // sums of integers with their own scales
 
-  Lanes sums[R][P];
+  struct Sums {
+    Lanes of[R][P];
+  };
+  struct IntSums {
+    Ints of[R][P][kHalves];
+  };
+
+  Sums sums;
   Lanes d[P];  // of large types
   Lanes m[P];
 
@@ -270,53 +251,71 @@ struct QuantTile {
     return sub(broadcast(0.0F), mul(m[p], load_bytes<std::uint8_t>(part + kLanes)));
   }
 
-  // One vector of codes, quads `quad` and, of nibbles, quad + 4, for all rows.
-  HWY_INLINE void multiply_codes(const std::byte* part, int quad, const RowPart& x, Ints (&ints)[R][kSums]) {
-    const std::byte* planes = part + kPanel.scale_bytes();
-    const Codes raw = load_codes(planes + kPanel.plane_bytes() + quad * kLanes * kQuad);
-    if constexpr (kBytes) {
-      Ints* chain = nullptr;
-      for (int r = 0; r < R; ++r) {
-        chain = &ints[r][quad % kSums];
-        *chain = product(*chain, raw, x.quad(quad, r));
-      }
-    } else {
-      Codes low = low_nibbles(raw);
-      Codes high = high_nibbles(raw);
+  // Bytes: one vector of codes of each panel, for all rows.
+  static HWY_INLINE void multiply_bytes(const std::byte* codes, std::int64_t panel_bytes, int quad, const Int8Part* x,
+                                        IntSums& ints) {
+    Codes w[P];
+    for (int p = 0; p < P; ++p) w[p] = load_codes(codes + p * panel_bytes + quad * kLanes * kQuad);
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < P; ++p) ints.of[r][p][0] = product(ints.of[r][p][0], w[p], x[r].quads[quad]);
+    }
+  }
+
+  // Nibbles, and the planes above them: quads `quad` and quad + 4.
+  static HWY_INLINE void multiply_nibbles(const std::byte* part, std::int64_t panel_bytes, int quad,
+                                          const Int8Part* x, IntSums& ints) {
+    Codes low[P];
+    Codes high[P];
+    for (int p = 0; p < P; ++p) {
+      const std::byte* planes = part + p * panel_bytes + kPanel.scale_bytes();
+      const Codes raw = load_codes(planes + kPanel.plane_bytes() + quad * kLanes * kQuad);
+      low[p] = low_nibbles(raw);
+      high[p] = high_nibbles(raw);
       for (int plane = 0; plane < kPanel.planes(); ++plane) {
-        low = with_plane(low, planes + plane * 64 + quad * 8, 16 << plane);
-        high = with_plane(high, planes + plane * 64 + (quad + 4) * 8, 16 << plane);
+        low[p] = with_plane(low[p], planes + plane * 64 + quad * 8, 16 << plane);
+        high[p] = with_plane(high[p], planes + plane * 64 + (quad + 4) * 8, 16 << plane);
       }
-      for (int r = 0; r < R; ++r) {
-        ints[r][0] = product(ints[r][0], low, x.quad(quad, r));
-        ints[r][kSums - 1] = product(ints[r][kSums - 1], high, x.quad(quad + 4, r));
+    }
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < P; ++p) {
+        ints.of[r][p][0] = product(ints.of[r][p][0], low[p], x[r].quads[quad]);
+        ints.of[r][p][kHalves - 1] = product(ints.of[r][p][kHalves - 1], high[p], x[r].quads[quad + 4]);
       }
     }
   }
 
-  HWY_INLINE void add_part(const std::byte* part, int p, const RowPart& x) {
-    Ints ints[R][kSums];
+  HWY_INLINE void add_part(const std::byte* part, std::int64_t panel_bytes, const Int8Part* x) {
+    IntSums ints;
     for (int r = 0; r < R; ++r) {
-      if constexpr (kPanel.halves) {
-        for (int half = 0; half < 2; ++half) ints[r][half] = all(kStart * x.half_sum(half, r));
-      } else {
-        ints[r][0] = all(kStart == 0 ? 0 : kStart * x.sum(r));
-        if (kSums == 2) ints[r][1] = all(0);
+      for (int p = 0; p < P; ++p) {
+        if constexpr (kPanel.halves) {
+          ints.of[r][p][0] = all(x[r].first_start);
+          ints.of[r][p][1] = all(x[r].start - x[r].first_start);
+        } else {
+          ints.of[r][p][0] = all(x[r].start);
+        }
       }
     }
-    for (int quad = 0; quad < (kBytes ? 8 : 4); ++quad) multiply_codes(part, quad, x, ints);
-    for (int half = 0; half < (kPanel.halves ? 2 : 1); ++half) {
+    if constexpr (kBytes) {
+      const std::byte* codes = part + kPanel.scale_bytes();
+      HWY_UNROLL(8) for (int quad = 0; quad < 8; ++quad) multiply_bytes(codes, panel_bytes, quad, x, ints);
+    } else {
+      HWY_UNROLL(4) for (int quad = 0; quad < 4; ++quad) multiply_nibbles(part, panel_bytes, quad, x, ints);
+    }
+    for (int p = 0; p < P; ++p) scale_panel(part + p * panel_bytes, p, x, ints);
+  }
+
+  HWY_INLINE void scale_panel(const std::byte* part, int p, const Int8Part* x, const IntSums& ints) {
+    for (int half = 0; half < kHalves; ++half) {
       const Lanes scale = scale_of(part, p, half);
       for (int r = 0; r < R; ++r) {
-        if (kSums == 2 && !kPanel.halves) ints[r][0] = add(ints[r][0], ints[r][1]);
-        sums[r][p] = fma(to_floats(ints[r][half]), mul(scale, broadcast(x.scale(r))), sums[r][p]);
+        const Lanes both = mul(scale, broadcast(x[r].scale));
+        sums.of[r][p] = fma(to_floats(ints.of[r][p][half]), both, sums.of[r][p]);
       }
     }
     if constexpr (kPanel.has_min) {
       const Lanes offset = offset_of(part, p);
-      for (int r = 0; r < R; ++r) {
-        sums[r][p] = fma(offset, broadcast(x.scale(r) * static_cast<float>(x.sum(r))), sums[r][p]);
-      }
+      for (int r = 0; r < R; ++r) sums.of[r][p] = fma(offset, broadcast(x[r].scaled_sum), sums.of[r][p]);
     }
   }
 
@@ -325,33 +324,32 @@ struct QuantTile {
     for (int r = 0; r < R; ++r) {
       for (int p = 0; p < P; ++p) {
         const float* out = t.out + r * t.out_stride + p * kLanes;
-        tile.sums[r][p] = t.resume ? load_some(out, t.columns - p * kLanes) : broadcast(0.0F);
+        tile.sums.of[r][p] = t.resume ? load_some(out, t.columns - p * kLanes) : broadcast(0.0F);
       }
     }
     const std::byte* group = t.weights;
-    const std::byte* x = t.x;
-    const int x_step = row_groups(RowForm::kInt8).bytes * t.x_stride;
+    const auto* x = reinterpret_cast<const Int8Part*>(t.x);
     for (int k = 0; k < t.inputs; k += kPanel.group_inputs(), group += kPanel.group_bytes()) {
       if constexpr (kPanel.large) tile.read_header(group, t.panel_bytes);
       const std::byte* part = group + kPanel.header_bytes();
-      for (int i = 0; i < kPanel.group_inputs() / kPart32; ++i, part += kPanel.part_bytes(), x += x_step) {
-        for (int p = 0; p < P; ++p) tile.add_part(part + p * t.panel_bytes, p, {x, t.x_stride});
+      for (int i = 0; i < kPanel.group_inputs() / kPart32; ++i, part += kPanel.part_bytes(), x += t.x_stride) {
+        tile.add_part(part, t.panel_bytes, x);
       }
     }
     for (int r = 0; r < R; ++r) {
       for (int p = 0; p < P; ++p) {
-        store_some(tile.sums[r][p], t.out + r * t.out_stride + p * kLanes, t.columns - p * kLanes);
+        store_some(tile.sums.of[r][p], t.out + r * t.out_stride + p * kLanes, t.columns - p * kLanes);
       }
     }
   }
 };
 
-// Panels are streams: as many as registers hold sums for.
+// Panels are streams, and each number of a row is read once for all of them: as many as registers hold sums for.
 constexpr int quant_panels_for(int rows) {
-  if (kParts == 1) return rows == 1 ? 8 : rows <= 3 ? 4 : rows == 4 ? 3 : rows <= 6 ? 2 : 1;
+  if (kParts == 1) return rows == 1 ? 8 : rows <= 3 ? 4 : 2;
   return kParts == 2 && rows == 1 ? 4 : 1;
 }
-inline constexpr int kQuantRowTile = kParts == 1 ? 12 : kParts == 2 ? 4 : 2;
+inline constexpr int kQuantRowTile = kParts == 1 ? 6 : kParts == 2 ? 4 : 2;
 
 template <DType T, int... R>
 void run_quant_rows(const MatmulTile& t, std::integer_sequence<int, R...>) {
@@ -368,7 +366,10 @@ void quant_tile(const MatmulTile& t) {
 
 template <DType T>
 MatmulKernel quant_kernel() {
-  MatmulKernel kernel{&quant_tile<T>, RowForm::kInt8, kQuantRowTile, {}};
+  constexpr QuantPanel kPanel = quant_panel(T);
+  // Signed products need no correction.
+  MatmulKernel kernel{
+      &quant_tile<T>, RowForm::kInt8, kQuantRowTile, {}, kPanel.bits == 8 && !kHasDots ? 0 : kPanel.zero};
   for (int rows = 1; rows <= kQuantRowTile; ++rows) kernel.panels_at_once[rows] = quant_panels_for(rows);
   return kernel;
 }

@@ -1,8 +1,7 @@
 #include "backend/cpu/row_tiles.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
+#include <cstring>
 #include <span>
 
 #include "layout/codec.h"
@@ -32,25 +31,26 @@ void pack_pairs(const float* from, int count, int tile_rows, std::uint32_t* to) 
   if (count % 2 != 0) *to = pair_of(from[count - 1], 0.0F);
 }
 
-// A block is eleven words: eight quads, the scale, two sums.
-void pack_blocks(std::span<const Int8Block> blocks, int tile_rows, std::uint32_t* to) {
-  constexpr int kWords = sizeof(Int8Block) / sizeof(std::uint32_t);
+// Blocks into the parts of their row, which lie `tile_rows` apart.
+void pack_blocks(std::span<const Int8Block> blocks, int zero, int tile_rows, Int8Part* to) {
   for (const Int8Block& block : blocks) {
-    const auto words = std::bit_cast<std::array<std::uint32_t, kWords>>(block);
-    for (const std::uint32_t word : words) {
-      *to = word;
-      to += tile_rows;
-    }
+    std::memcpy(to->quads, block.q, sizeof to->quads);
+    to->scale = block.scale;
+    to->scaled_sum = block.scale * static_cast<float>(block.sums[0] + block.sums[1]);
+    to->start = -zero * (block.sums[0] + block.sums[1]);
+    to->first_start = -zero * block.sums[0];
+    to += tile_rows;
   }
 }
 
 }  // namespace
 
-void RowTiles::pack(Matrix x, RowForm form, int most, ThreadPool& pool) {
-  const int tiles = (x.rows + most - 1) / most;
-  form_ = form;
+void RowTiles::pack(Matrix x, const MatmulKernel& kernel, ThreadPool& pool) {
+  const int tiles = (x.rows + kernel.row_tile - 1) / kernel.row_tile;
+  form_ = kernel.form;
+  zero_ = kernel.zero;
   tile_rows_ = (x.rows + tiles - 1) / tiles;
-  row_bytes_ = row_groups(form).bytes_for(x.cols);
+  row_bytes_ = row_groups(form_).bytes_for(x.cols);
   const auto bytes = static_cast<size_t>(tiles) * static_cast<size_t>(tile_rows_) * static_cast<size_t>(row_bytes_);
   if (memory_.bytes() < bytes) memory_ = allocate_host(bytes);
   const int parts = (x.cols + kInputsPerItem - 1) / kInputsPerItem;
@@ -59,7 +59,7 @@ void RowTiles::pack(Matrix x, RowForm form, int most, ThreadPool& pool) {
     const int first = static_cast<int>(item % parts) * kInputsPerItem;
     const int count = std::min(kInputsPerItem, x.cols - first);
     std::byte* tile =
-        memory_.as<std::byte>() + first_row * row_bytes_ + tile_rows_ * row_groups(form).bytes_for(first);
+        memory_.as<std::byte>() + first_row * row_bytes_ + tile_rows_ * row_groups(form_).bytes_for(first);
     for (int r = 0; r < std::min(tile_rows_, x.rows - first_row); ++r) {
       pack_row(x.row(first_row + r) + first, count, r, tile);
     }
@@ -82,8 +82,8 @@ void RowTiles::pack_row(const float* from, int count, int row, std::byte* tile) 
     case RowForm::kInt8: {
       Int8Block blocks[kInputsPerItem / kInt8Block];
       quantize_(from, count, blocks);
-      return pack_blocks({blocks, static_cast<size_t>(count / kInt8Block)}, tile_rows_,
-                         reinterpret_cast<std::uint32_t*>(tile) + row);
+      return pack_blocks({blocks, static_cast<size_t>(count / kInt8Block)}, zero_, tile_rows_,
+                         reinterpret_cast<Int8Part*>(tile) + row);
     }
   }
 }

@@ -16,9 +16,9 @@ class RowTiles {
   using Quantize = decltype(RowKernels::quantize);
   explicit RowTiles(Quantize quantize) : quantize_(quantize) {}
 
-  // Takes x over in this form, as few tiles of at most `most` rows as can be, all of a size, the last aside. Valid
-  // until the next call.
-  void pack(Matrix x, RowForm form, int most, ThreadPool& pool);
+  // Takes x over in the kernel's form, as few tiles of rows as it can take at once, all of a size, the last aside.
+  // Valid until the next call.
+  void pack(Matrix x, const MatmulKernel& kernel, ThreadPool& pool);
 
   int rows() const { return tile_rows_; }  // of a tile
   // Tile of the row `row`, from input `input` on, which is the first of a group: [inputs / group][rows()][group].
@@ -31,6 +31,7 @@ class RowTiles {
 
   Quantize quantize_;
   RowForm form_ = RowForm::kF32;
+  int zero_ = 0;
   int tile_rows_ = 0;
   std::int64_t row_bytes_ = 0;
   Buffer memory_;  // [tiles][inputs / group][rows of a tile][group]; grows to the largest batch and stays
