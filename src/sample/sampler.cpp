@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -29,6 +30,31 @@ void check_range(float value, float least, float most, const char* name, const s
   fail_usage(fmt::format("{} is {}", name, value), where, fmt::format("use {} to {}", least, most));
 }
 
+// Several numbers side by side, as vectors take them: a vocabulary is a hundred thousand of them for each token.
+constexpr size_t kSide = 16;
+
+// NaN aside.
+float largest(std::span<const float> values) {
+  std::array<float, kSide> top;
+  top.fill(-std::numeric_limits<float>::infinity());
+  const size_t even = values.size() / kSide * kSide;
+  for (size_t i = 0; i < even; i += kSide) {
+    for (size_t k = 0; k < kSide; ++k) top[k] = values[i + k] > top[k] ? values[i + k] : top[k];
+  }
+  for (size_t i = even; i < values.size(); ++i) top[0] = values[i] > top[0] ? values[i] : top[0];
+  return *std::ranges::max_element(top);
+}
+
+bool has_nan(std::span<const float> values) {
+  std::array<int, kSide> wrong{};
+  const size_t even = values.size() / kSide * kSide;
+  for (size_t i = 0; i < even; i += kSide) {
+    for (size_t k = 0; k < kSide; ++k) wrong[k] |= static_cast<int>(values[i + k] != values[i + k]);
+  }
+  for (size_t i = even; i < values.size(); ++i) wrong[0] |= static_cast<int>(std::isnan(values[i]));
+  return std::ranges::any_of(wrong, [](int some) { return some != 0; });
+}
+
 }  // namespace
 
 void check_sampling(const SamplingParams& params, const std::string& where) {
@@ -44,9 +70,9 @@ void check_sampling(const SamplingParams& params, const std::string& where) {
 
 // Better an error than a token out of noise. -inf is a forbidden token.
 void check_logits(std::span<const float> logits) {
-  const auto wrong = [](float logit) { return !(logit < std::numeric_limits<float>::infinity()); };  // true for NaN
-  const auto impossible = [](float logit) { return logit == -std::numeric_limits<float>::infinity(); };
-  if (std::ranges::any_of(logits, wrong) || std::ranges::all_of(logits, impossible)) {
+  const float top = largest(logits);
+  const bool wrong = has_nan(logits) || top == std::numeric_limits<float>::infinity();
+  if (wrong || top == -std::numeric_limits<float>::infinity()) {
     fail_input("the model's logits are not numbers", "sampling",
                "its weights, or a cache format too narrow for it, overflow: try --kv f32");
   }
@@ -68,7 +94,7 @@ TokenId Sampler::sample(std::span<float> logits, Position position) {
   check_logits(logits);
   if (constraint_) constraint_->mask(logits);
   if (params_.temperature == 0.0F) {
-    return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());  // the first of equals
+    return static_cast<TokenId>(std::ranges::find(logits, largest(logits)) - logits.begin());  // the first of equals
   }
   keep_candidates(logits);
   keep_likeliest_mass();
@@ -89,7 +115,7 @@ void Sampler::penalize(std::span<float> logits) const {
 
 // Top-k and min-p need only each token's logit and the largest; ties go to the smaller id.
 void Sampler::keep_candidates(std::span<const float> logits) {
-  const float top = *std::ranges::max_element(logits);
+  const float top = largest(logits);
   const float least = params_.min_p > 0.0F ? top + params_.temperature * std::log(params_.min_p)
                                            : -std::numeric_limits<float>::infinity();
   candidates_.clear();

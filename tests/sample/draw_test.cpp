@@ -1,10 +1,13 @@
 // The draw itself: what it depends on, and how often each token comes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 
+#include "base/error.h"
 #include "sample/sampler.h"
 
 namespace kvasir {
@@ -47,6 +50,37 @@ TEST(Draw, OfOneTokenDoesNotDependOnTheOthers) {
       without[other] = -INFINITY;
       EXPECT_EQ(draw(sampler, position, without), token);
     }
+  }
+}
+
+// Vocabularies around a multiple of what is looked at side by side, the largest logit at every place.
+TEST(Draw, WithoutNoiseIsTheFirstOfTheLargest) {
+  for (const size_t vocabulary : {1, 15, 16, 17, 37}) {
+    for (size_t place = 0; place < vocabulary; ++place) {
+      Logits logits(vocabulary, -3.0F);
+      std::fill(logits.begin() + static_cast<std::ptrdiff_t>(place), logits.end(), -1.0F);
+      Sampler sampler({.temperature = 0.0F}, {});
+      EXPECT_EQ(draw(sampler, 0, logits), static_cast<TokenId>(place)) << vocabulary;
+    }
+  }
+}
+
+TEST(Draw, RefusesLogitsThatAreNoNumbersWhereverTheyAre) {
+  constexpr size_t kVocabulary = 37;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), infinity}) {
+    for (size_t place = 0; place < kVocabulary; ++place) {
+      Logits logits(kVocabulary, 1.0F);
+      logits[place] = bad;
+      Sampler sampler({.temperature = 0.0F}, {});
+      EXPECT_THROW(draw(sampler, 0, logits), Error) << place;
+    }
+  }
+  for (size_t place = 0; place < kVocabulary; ++place) {  // one that is allowed is enough
+    Logits logits(kVocabulary, -infinity);
+    EXPECT_THROW(check_logits(logits), Error);
+    logits[place] = -5.0F;
+    EXPECT_NO_THROW(check_logits(logits));
   }
 }
 
