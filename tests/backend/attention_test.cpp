@@ -197,6 +197,24 @@ TEST(AttentionPlanTest, SequencesWithTheSameBlocksReadASplitTogether) {
   EXPECT_EQ(plan.order().size(), 60U);
 }
 
+// Before its end a split holds tokens that some of them must not see, and blocks that not all of them have.
+TEST(AttentionPlanTest, ASplitIsSharedOnlyByThoseWhollyBehindIt) {
+  const KvGroup group{{0}, {2, 16, 16}, KvFormat::kF16, KvFormat::kF16, {}};
+  AttentionBatch batch;
+  batch.heads = 8;
+  batch.view.layout = make_layout(group, 16);
+  std::vector<BlockId> table(32);
+  std::iota(table.begin(), table.end(), 0);
+  for (const Position start : {200, 255, 256, 300}) {
+    const std::vector<SequenceView> sequences{{table.data(), start, 0, 1}, {table.data(), start, 1, 1}};
+    batch.sequences = sequences;
+    cpu::AttentionPlan plan;
+    plan.build(batch);
+    EXPECT_EQ(plan.units().front().count, start < 256 ? 1 : 2) << start;
+    EXPECT_EQ(plan.spread_tiles().size(), start < 256 ? 0U : 2U) << start;
+  }
+}
+
 TEST_P(AttentionTest, AnInfiniteValueStaysWithTheRowsThatSeeIt) {
   // A value too large for f16 becomes infinite; rows before it must not become NaN for having shared its tile.
   const std::vector<Span> spans{{0, 16}};

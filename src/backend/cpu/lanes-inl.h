@@ -131,6 +131,29 @@ HWY_INLINE float max_lanes(const Lanes& lanes) {
   return top;
 }
 
+// The sums of a tile of R rows by P panels, from and to where they are kept.
+template <int R, int P>
+struct TileSums {
+  Lanes at[R][P];
+
+  HWY_INLINE explicit TileSums(const MatmulTile& t) {
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < P; ++p) {
+        const float* out = t.out + r * t.out_stride + p * kLanes;
+        at[r][p] = t.resume ? load_some(out, t.columns - p * kLanes) : broadcast(0.0F);
+      }
+    }
+  }
+
+  HWY_INLINE void store(const MatmulTile& t) const {
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < P; ++p) {
+        store_some(at[r][p], t.out + r * t.out_stride + p * kLanes, t.columns - p * kLanes);
+      }
+    }
+  }
+};
+
 // e^x to within 2 ulp for x <= 0 … 88; below -87.3 exactly 0, so that a masked score of -inf has no weight at all.
 HWY_INLINE FloatVec exp_vec(FloatVec x) {
   const FloatTag f;

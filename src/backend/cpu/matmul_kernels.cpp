@@ -23,31 +23,9 @@ constexpr int panels_for(int rows) {
 }
 inline constexpr int kRowTile = kParts == 1 ? 12 : kParts == 2 ? 6 : 4;
 
-template <int R, int P>
-struct Sums {
-  Lanes at[R][P];
-
-  explicit Sums(const MatmulTile& t) {
-    for (int r = 0; r < R; ++r) {
-      for (int p = 0; p < P; ++p) {
-        const float* out = t.out + r * t.out_stride + p * kLanes;
-        at[r][p] = t.resume ? load_some(out, t.columns - p * kLanes) : broadcast(0.0F);
-      }
-    }
-  }
-
-  void store(const MatmulTile& t) const {
-    for (int r = 0; r < R; ++r) {
-      for (int p = 0; p < P; ++p) {
-        store_some(at[r][p], t.out + r * t.out_stride + p * kLanes, t.columns - p * kLanes);
-      }
-    }
-  }
-};
-
 // sums += x * w, for R rows that lie side by side and P panels.
 template <int R, int P>
-HWY_INLINE void multiply(const float* x, const Lanes (&w)[P], Sums<R, P>& sums) {
+HWY_INLINE void multiply(const float* x, const Lanes (&w)[P], TileSums<R, P>& sums) {
   for (int r = 0; r < R; ++r) {
     const Lanes value = broadcast(x[r]);
     for (int p = 0; p < P; ++p) sums.at[r][p] = fma(value, w[p], sums.at[r][p]);
@@ -59,7 +37,7 @@ template <class T>
 struct Singles {
   template <int R, int P>
   static void run(const MatmulTile& t) {
-    Sums<R, P> sums(t);
+    TileSums<R, P> sums(t);
     const std::byte* weights = t.weights;
     const auto* x = reinterpret_cast<const float*>(t.x);
     for (int k = 0; k < t.inputs; ++k, weights += kLanes * sizeof(T), x += t.x_stride) {
@@ -85,7 +63,7 @@ HWY_INLINE void load_pair(const std::byte* from, Lanes& even, Lanes& odd) {
 struct Pairs {
   template <int R, int P>
   static void run(const MatmulTile& t) {
-    Sums<R, P> sums(t);
+    TileSums<R, P> sums(t);
     const std::byte* weights = t.weights;
     const auto* x = reinterpret_cast<const float*>(t.x);
     for (int k = 0; k < t.inputs; k += 2, weights += kLanes * sizeof(std::uint32_t), x += 2 * t.x_stride) {

@@ -6,9 +6,9 @@
 // After foreach_target, which re-includes this file once per target.
 #include <hwy/highway.h>
 
-#include <cstring>
 #include <utility>
 
+#include "backend/cpu/codes-inl.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/lanes-inl.h"
 #include "backend/cpu/quant_panels.h"
@@ -21,210 +21,17 @@ HWY_BEFORE_NAMESPACE();
 #endif
 namespace kvasir::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET == HWY_AVX3_DL
-inline constexpr bool kHasDots = true;
-#else
-inline constexpr bool kHasDots = false;
-#endif
-
-// --- 16 outputs by 4 inputs of codes, and their products ---------------------------------------------------------
-
-#if HWY_TARGET == HWY_SCALAR
-struct Codes {
-  std::uint8_t at[kLanes * kQuad];
-};
-struct Ints {
-  std::int32_t at[kLanes];
-};
-
-HWY_INLINE Codes load_codes(const std::byte* from) {
-  Codes out;
-  std::memcpy(out.at, from, sizeof out.at);
-  return out;
-}
-HWY_INLINE Codes low_nibbles(Codes codes) {
-  for (std::uint8_t& code : codes.at) code &= 15;
-  return codes;
-}
-HWY_INLINE Codes high_nibbles(Codes codes) {
-  for (std::uint8_t& code : codes.at) code = static_cast<std::uint8_t>(code >> 4);
-  return codes;
-}
-HWY_INLINE Codes with_plane(Codes codes, const std::byte* bits, int value) {
-  for (int i = 0; i < kLanes * kQuad; ++i) {
-    if (std::to_integer<int>(bits[i / 8]) >> (i % 8) & 1)
-      codes.at[i] = static_cast<std::uint8_t>(codes.at[i] | value);
-  }
-  return codes;
-}
-HWY_INLINE Ints all(int value) {
-  Ints out;
-  for (std::int32_t& lane : out.at) lane = value;
-  return out;
-}
-HWY_INLINE Ints dot(Ints sums, const Codes& codes, std::int32_t quad) {
-  std::int8_t x[kQuad];
-  std::memcpy(x, &quad, sizeof x);
-  for (int i = 0; i < kLanes * kQuad; ++i) sums.at[i / kQuad] += codes.at[i] * x[i % kQuad];
-  return sums;
-}
-HWY_INLINE Ints dot_signed(Ints sums, const Codes& codes, std::int32_t quad) {
-  std::int8_t x[kQuad];
-  std::memcpy(x, &quad, sizeof x);
-  for (int i = 0; i < kLanes * kQuad; ++i) sums.at[i / kQuad] += (codes.at[i] - 128) * x[i % kQuad];
-  return sums;
-}
-HWY_INLINE Ints add(Ints a, const Ints& b) {
-  for (int i = 0; i < kLanes; ++i) a.at[i] += b.at[i];
-  return a;
-}
-template <class Byte>  // 16 small integers as floats
-HWY_INLINE Lanes load_bytes(const std::byte* from) {
-  Lanes out;
-  for (int i = 0; i < kLanes; ++i) {
-    out.part[i] = FloatVec(static_cast<float>(reinterpret_cast<const Byte*>(from)[i]));
-  }
-  return out;
-}
-HWY_INLINE Lanes to_floats(const Ints& ints) {
-  Lanes out;
-  for (int i = 0; i < kLanes; ++i) out.part[i] = FloatVec(static_cast<float>(ints.at[i]));
-  return out;
-}
-
-#else
-using ByteTag = hn::CappedTag<std::uint8_t, kLanes * kQuad>;
-using ByteVec = hn::Vec<ByteTag>;
-using IntTag = hn::RebindToSigned<FloatTag>;
-using IntVec = hn::Vec<IntTag>;
-
-struct Codes {
-  ByteVec part[kParts];
-};
-struct Ints {
-  IntVec part[kParts];
-};
-
-HWY_INLINE Codes load_codes(const std::byte* from) {
-  Codes out;
-  for (int i = 0; i < kParts; ++i) {
-    out.part[i] = hn::LoadU(ByteTag(), reinterpret_cast<const std::uint8_t*>(from) + i * kPart * kQuad);
-  }
-  return out;
-}
-HWY_INLINE Codes low_nibbles(const Codes& codes) {
-  Codes out;
-  for (int i = 0; i < kParts; ++i) out.part[i] = hn::And(codes.part[i], hn::Set(ByteTag(), 15));
-  return out;
-}
-HWY_INLINE Codes high_nibbles(const Codes& codes) {
-  const hn::Repartition<std::uint16_t, ByteTag> u16;
-  Codes out;
-  for (int i = 0; i < kParts; ++i) {
-    const auto shifted = hn::BitCast(ByteTag(), hn::ShiftRight<4>(hn::BitCast(u16, codes.part[i])));
-    out.part[i] = hn::And(shifted, hn::Set(ByteTag(), 15));
-  }
-  return out;
-}
-HWY_INLINE Codes with_plane(const Codes& codes, const std::byte* bits, int value) {
-  Codes out;
-  for (int i = 0; i < kParts; ++i) {
-    const auto* from = reinterpret_cast<const std::uint8_t*>(bits) + i * kPart * kQuad / 8;
-    const auto set = hn::LoadMaskBits(ByteTag(), from);
-    out.part[i] =
-        hn::Or(codes.part[i], hn::IfThenElseZero(set, hn::Set(ByteTag(), static_cast<std::uint8_t>(value))));
-  }
-  return out;
-}
-HWY_INLINE Ints all(int value) {
-  Ints out;
-  for (int i = 0; i < kParts; ++i) out.part[i] = hn::Set(IntTag(), value);
-  return out;
-}
-
-#if HWY_TARGET == HWY_AVX3_DL
-HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
-  return IntVec{_mm512_dpbusd_epi32(sums.raw, codes.raw, x.raw)};
-}
-HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) { return dot_part(sums, codes, x); }
-#elif HWY_TARGET == HWY_AVX3
-HWY_INLINE IntVec sum_pairs(IntVec sums, __m512i pairs) {
-  return hn::Add(sums, IntVec{_mm512_madd_epi16(pairs, _mm512_set1_epi16(1))});
-}
-// Codes of up to six bits: two products fit in 16 bits.
-HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
-  return sum_pairs(sums, _mm512_maddubs_epi16(codes.raw, x.raw));
-}
-HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) {
-  const __m512i value = _mm512_xor_si512(codes.raw, _mm512_set1_epi8(static_cast<char>(0x80)));
-  const __m512i turned = _mm512_mask_sub_epi8(x.raw, _mm512_movepi8_mask(value), _mm512_setzero_si512(), x.raw);
-  return sum_pairs(sums, _mm512_maddubs_epi16(_mm512_abs_epi8(value), turned));
-}
-#else
-HWY_INLINE IntVec sum_pairs(IntVec sums, __m256i pairs) {
-  return hn::Add(sums, IntVec{_mm256_madd_epi16(pairs, _mm256_set1_epi16(1))});
-}
-HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
-  return sum_pairs(sums, _mm256_maddubs_epi16(codes.raw, x.raw));
-}
-HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) {
-  const __m256i value = _mm256_xor_si256(codes.raw, _mm256_set1_epi8(static_cast<char>(0x80)));
-  return sum_pairs(sums, _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x.raw, value)));
-}
-#endif
-
-HWY_INLINE Ints dot(const Ints& sums, const Codes& codes, std::int32_t quad) {
-  Ints out;
-  const IntVec x = hn::Set(IntTag(), quad);
-  for (int i = 0; i < kParts; ++i) out.part[i] = dot_part(sums.part[i], codes.part[i], x);
-  return out;
-}
-HWY_INLINE Ints dot_signed(const Ints& sums, const Codes& codes, std::int32_t quad) {
-  Ints out;
-  const IntVec x = hn::Set(IntTag(), quad);
-  for (int i = 0; i < kParts; ++i) out.part[i] = dot_signed_part(sums.part[i], codes.part[i], x);
-  return out;
-}
-HWY_INLINE Ints add(const Ints& a, const Ints& b) {
-  Ints out;
-  for (int i = 0; i < kParts; ++i) out.part[i] = hn::Add(a.part[i], b.part[i]);
-  return out;
-}
-template <class Byte>  // 16 small integers as floats
-HWY_INLINE Lanes load_bytes(const std::byte* from) {
-  const hn::Rebind<Byte, IntTag> bytes;
-  Lanes out;
-  for (int i = 0; i < kParts; ++i) {
-    const auto raw = hn::LoadU(bytes, reinterpret_cast<const Byte*>(from) + i * kPart);
-    out.part[i] = hn::ConvertTo(FloatTag(), hn::PromoteTo(IntTag(), raw));
-  }
-  return out;
-}
-HWY_INLINE Lanes to_floats(const Ints& ints) {
-  Lanes out;
-  for (int i = 0; i < kParts; ++i) out.part[i] = hn::ConvertTo(FloatTag(), ints.part[i]);
-  return out;
-}
-#endif
-
-HWY_INLINE Lanes load_halves(const std::byte* from) { return load(reinterpret_cast<const hwy::float16_t*>(from)); }
-
-// --- tiles -------------------------------------------------------------------------------------------------------
-
 template <DType T, int R, int P>
 struct QuantTile {
   static constexpr QuantPanel kPanel = quant_panel(T);
   static constexpr bool kBytes = kPanel.bits == 8;
   static constexpr int kHalves = kPanel.halves ? 2 : 1;  // sums of integers with their own scales
 
-  struct Sums {
-    Lanes of[R][P];
-  };
   struct IntSums {
     Ints of[R][P][kHalves];
   };
 
-  Sums sums;
+  TileSums<R, P> sums;
   Lanes d[P];  // of large types
   Lanes m[P];
 
@@ -310,23 +117,19 @@ struct QuantTile {
       const Lanes scale = scale_of(part, p, half);
       for (int r = 0; r < R; ++r) {
         const Lanes both = mul(scale, broadcast(x[r].scale));
-        sums.of[r][p] = fma(to_floats(ints.of[r][p][half]), both, sums.of[r][p]);
+        sums.at[r][p] = fma(to_floats(ints.of[r][p][half]), both, sums.at[r][p]);
       }
     }
     if constexpr (kPanel.has_min) {
       const Lanes offset = offset_of(part, p);
-      for (int r = 0; r < R; ++r) sums.of[r][p] = fma(offset, broadcast(x[r].scaled_sum), sums.of[r][p]);
+      for (int r = 0; r < R; ++r) sums.at[r][p] = fma(offset, broadcast(x[r].scaled_sum), sums.at[r][p]);
     }
   }
 
+  HWY_INLINE explicit QuantTile(const MatmulTile& t) : sums(t) {}
+
   static void run(const MatmulTile& t) {
-    QuantTile tile;
-    for (int r = 0; r < R; ++r) {
-      for (int p = 0; p < P; ++p) {
-        const float* out = t.out + r * t.out_stride + p * kLanes;
-        tile.sums.of[r][p] = t.resume ? load_some(out, t.columns - p * kLanes) : broadcast(0.0F);
-      }
-    }
+    QuantTile tile(t);
     const std::byte* group = t.weights;
     const auto* x = reinterpret_cast<const Int8Part*>(t.x);
     for (int k = 0; k < t.inputs; k += kPanel.group_inputs(), group += kPanel.group_bytes()) {
@@ -336,11 +139,7 @@ struct QuantTile {
         tile.add_part(part, t.panel_bytes, x);
       }
     }
-    for (int r = 0; r < R; ++r) {
-      for (int p = 0; p < P; ++p) {
-        store_some(tile.sums.of[r][p], t.out + r * t.out_stride + p * kLanes, t.columns - p * kLanes);
-      }
-    }
+    tile.sums.store(t);
   }
 };
 
