@@ -7,9 +7,39 @@
 #include "base/error.h"
 
 namespace kvasir {
+bool is_packed(KvFormat format) {
+  return visit_codec(format, [](auto codec) { return kIsPacked<decltype(codec)>; });
+}
 
-size_t bytes_per_element(KvFormat format) {
-  return visit_codec(format, [](auto codec) { return sizeof(typename decltype(codec)::Stored); });
+bool has_scale(KvFormat format) {
+  return visit_codec(format, [](auto codec) { return kHasScale<decltype(codec)>; });
+}
+
+bool is_rotated(KvFormat format) {
+  return visit_codec(format, [](auto codec) {
+    if constexpr (requires { codec.kRotated; }) return codec.kRotated;
+    return false;
+  });
+}
+
+std::int64_t k_code_bytes(KvFormat format, int k_dim) {
+  return visit_codec(format, [k_dim](auto codec) -> std::int64_t {
+    using Codec = decltype(codec);
+    if constexpr (kIsPacked<Codec>)
+      return std::int64_t{kCodeQuad} * Codec::k_groups(k_dim);
+    else
+      return static_cast<std::int64_t>(sizeof(typename Codec::Stored)) * k_dim;
+  });
+}
+
+std::int64_t v_code_bytes(KvFormat format, int v_dim) {
+  return visit_codec(format, [v_dim](auto codec) -> std::int64_t {
+    using Codec = decltype(codec);
+    if constexpr (kIsPacked<Codec>)
+      return Codec::v_columns(v_dim);
+    else
+      return static_cast<std::int64_t>(sizeof(typename Codec::Stored)) * v_dim;
+  });
 }
 
 std::string_view format_name(KvFormat format) {
@@ -17,6 +47,7 @@ std::string_view format_name(KvFormat format) {
 }
 
 KvFormat parse_kv_format(std::string_view name) {
+  if (name == "fp8") return KvFormat::kE4M3;
   std::string known;
   for (const KvFormat format : kAllKvFormats) {
     if (format_name(format) == name) return format;

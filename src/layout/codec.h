@@ -1,7 +1,10 @@
 // Number formats of cached rows. One traits struct each, in codec_*.h, and one line here.
 //
-// A traits struct has: Stored (what lies in memory), kFormat, kBytes, decode(Stored) -> float, encode(float) ->
-// Stored. encode rounds to nearest even; decode is exact.
+// Every traits struct has kFormat and kName. Formats of single numbers have Stored (what lies in memory),
+// decode(Stored)
+// -> float, exact, and encode(float) -> Stored, which rounds to nearest even; with kLargest, a row's numbers are
+// divided by a scale of the row before. Integer formats (codec_int.h) pack several numbers in a byte and always have
+// a scale. row_codec.h writes and reads rows of any format.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +15,8 @@
 #include "layout/codec_bf16.h"
 #include "layout/codec_f16.h"
 #include "layout/codec_f32.h"
+#include "layout/codec_fp8.h"
+#include "layout/codec_int.h"
 #include "layout/kv_format.h"
 
 namespace kvasir {
@@ -24,14 +29,41 @@ decltype(auto) visit_codec(KvFormat format, Visitor&& visitor) {
       return visitor(CodecF16{});
     case KvFormat::kBF16:
       return visitor(CodecBF16{});
+    case KvFormat::kInt8:
+      return visitor(CodecInt8{});
+    case KvFormat::kInt4:
+      return visitor(CodecInt4{});
+    case KvFormat::kInt2:
+      return visitor(CodecInt2{});
+    case KvFormat::kE4M3:
+      return visitor(CodecE4M3{});
+    case KvFormat::kE5M2:
+      return visitor(CodecE5M2{});
     case KvFormat::kF32:
       break;
   }
   return visitor(CodecF32{});
 }
 
-size_t bytes_per_element(KvFormat format);
+template <class Codec>
+inline constexpr bool kIsPacked = requires {
+  Codec::kPerByte;
+};
+template <class Codec>
+inline constexpr bool kHasScale = kIsPacked<Codec> || requires {
+  Codec::kLargest;
+};
+
+bool is_packed(KvFormat format);  // integers
+bool has_scale(KvFormat format);  // one bf16 a row
+bool is_rotated(
+    KvFormat format);  // holds rows turned by hadamard(): so must the query be, and the output turned back
+
+// Bytes that the numbers of one token and head take, without the scale.
+std::int64_t k_code_bytes(KvFormat format, int k_dim);
+std::int64_t v_code_bytes(KvFormat format, int v_dim);
+
 std::string_view format_name(KvFormat format);    // "f16"
-KvFormat parse_kv_format(std::string_view name);  // throws Error listing the known names
+KvFormat parse_kv_format(std::string_view name);  // also fp8, which is fp8_e4m3; throws Error listing the known names
 
 }  // namespace kvasir

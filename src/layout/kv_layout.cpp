@@ -1,9 +1,22 @@
 #include "layout/kv_layout.h"
 
+#include <fmt/format.h>
+
 #include "base/check.h"
+#include "base/error.h"
 #include "layout/codec.h"
 
 namespace kvasir {
+namespace {
+
+void check_fits(KvFormat format, int dim) {
+  if (!is_packed(format) || dim <= kMaxPackedDim) return;
+  fail_usage(fmt::format("heads of {} numbers cannot be kept as {}: {} is the most", dim, format_name(format),
+                         kMaxPackedDim),
+             "--kv-dtype", "use f16, bf16 or f32");
+}
+
+}  // namespace
 
 KvLayout make_layout(const KvGroup& group, int block_tokens) {
   CHECK(block_tokens > 0 && !group.layers.empty());
@@ -14,10 +27,12 @@ KvLayout make_layout(const KvGroup& group, int block_tokens) {
   layout.shape = group.shape;
   layout.k_format = group.k_format;
   layout.v_format = group.v_format;
-  const auto k_bytes = static_cast<std::int64_t>(bytes_per_element(group.k_format));
-  const auto v_bytes = static_cast<std::int64_t>(bytes_per_element(group.v_format));
-  layout.k_head_bytes = k_bytes * group.shape.k_dim * block_tokens;
-  layout.v_head_bytes = v_bytes * group.shape.v_dim * block_tokens;
+  check_fits(group.k_format, group.shape.k_dim);
+  check_fits(group.v_format, group.shape.v_dim);
+  layout.k_head_bytes = k_code_bytes(group.k_format, group.shape.k_dim) * block_tokens;
+  layout.v_head_bytes = v_code_bytes(group.v_format, group.shape.v_dim) * block_tokens;
+  layout.k_scale_bytes = has_scale(group.k_format) ? kScaleBytes * block_tokens : 0;
+  layout.v_scale_bytes = has_scale(group.v_format) ? kScaleBytes * block_tokens : 0;
   return layout;
 }
 

@@ -9,7 +9,8 @@
 //
 // K is stored with the token as the fastest index: a query's dot products with 16 neighbouring keys are then 16
 // lanes of one vector, with no sum across lanes. V is stored row by row, so that a weighted sum of rows runs along
-// lanes as well. docs/block-format.md draws it.
+// lanes as well. Formats of a few bits pack K and V their own way (codec_int.h). Formats with scales have those of
+// the block's rows behind the codes of their head: K, V, scales of K, scales of V. docs/block-format.md draws it.
 #pragma once
 
 #include <cstddef>
@@ -23,6 +24,7 @@
 namespace kvasir {
 
 inline constexpr int kDefaultBlockTokens = 16;
+inline constexpr int kScaleBytes = 2;  // of a row, in formats that have one: a bf16
 
 // What one layer caches of one token. MHA, GQA and MQA differ only in `heads`.
 struct KvShape {
@@ -49,18 +51,25 @@ struct KvLayout {
   KvShape shape;
   KvFormat k_format = KvFormat::kF16;
   KvFormat v_format = KvFormat::kF16;
-  std::int64_t k_head_bytes = 0;  // K of one head, one layer, one block
-  std::int64_t v_head_bytes = 0;
+  std::int64_t k_head_bytes = 0;   // codes of K of one head, one layer, one block
+  std::int64_t v_head_bytes = 0;   // likewise of V
+  std::int64_t k_scale_bytes = 0;  // a bf16 a token, or nothing
+  std::int64_t v_scale_bytes = 0;
 
-  KVASIR_HD std::int64_t head_bytes() const { return k_head_bytes + v_head_bytes; }
+  KVASIR_HD std::int64_t head_bytes() const { return k_head_bytes + v_head_bytes + k_scale_bytes + v_scale_bytes; }
   KVASIR_HD std::int64_t layer_bytes() const { return head_bytes() * shape.heads; }
   KVASIR_HD std::int64_t block_bytes() const { return layer_bytes() * layers; }
 
   // Offsets from the block's first byte; `layer` counts inside the group.
   KVASIR_HD std::int64_t k_offset(int layer, int head) const { return layer * layer_bytes() + head * head_bytes(); }
   KVASIR_HD std::int64_t v_offset(int layer, int head) const { return k_offset(layer, head) + k_head_bytes; }
+  KVASIR_HD std::int64_t k_scale_offset(int layer, int head) const { return v_offset(layer, head) + v_head_bytes; }
+  KVASIR_HD std::int64_t v_scale_offset(int layer, int head) const {
+    return k_scale_offset(layer, head) + k_scale_bytes;
+  }
 };
 
+// Throws Error for heads that a format cannot hold.
 KvLayout make_layout(const KvGroup& group, int block_tokens);
 
 // The planner's number: what one token of one sequence costs in this group, and what `tokens` of them take in whole

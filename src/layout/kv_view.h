@@ -22,7 +22,15 @@ struct KvView {
   KVASIR_HD std::byte* v_head(BlockId block, int head) const {
     return arena + block * layout.block_bytes() + layout.v_offset(layer, head);
   }
-  // Index, in elements of the format, of dimension `dim` of the token in `slot` of its block.
+  // One bf16 a token, in formats that have them.
+  KVASIR_HD std::byte* k_scales(BlockId block, int head) const {
+    return arena + block * layout.block_bytes() + layout.k_scale_offset(layer, head);
+  }
+  KVASIR_HD std::byte* v_scales(BlockId block, int head) const {
+    return arena + block * layout.block_bytes() + layout.v_scale_offset(layer, head);
+  }
+  // Formats of single numbers: index of dimension `dim` of the token in `slot` of its block. Packed formats have
+  // their own places (codec_int.h).
   KVASIR_HD std::int64_t k_index(int slot, int dim) const {
     return static_cast<std::int64_t>(dim) * layout.block_tokens + slot;
   }

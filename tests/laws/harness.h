@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -16,28 +18,27 @@
 #include "backend/make_backend.h"
 #include "base/hash.h"
 #include "engine/engine.h"
+#include "layout/codec.h"
 #include "support/fixtures.h"
 #include "support/quantized_model.h"
 
 namespace kvasir::testing {
 
-// One cell of the matrix: backend x KV format x model (its retention included).
+// One cell of the matrix: backend x KV formats x model (its retention included).
 struct Cell {
   std::string device;
   std::string isa;
   int threads = 1;
-  KvFormat format = KvFormat::kF32;
+  KvPolicy policy;
   std::string model;
   std::vector<std::int64_t> windows;
   Activations activations = Activations::kAsWeights;
 
   std::string name() const {
     std::string out = device == "ref" ? "ref" : isa + "_t" + std::to_string(threads);
-    out += "_" +
-           std::string(format == KvFormat::kF32   ? "f32"
-                       : format == KvFormat::kF16 ? "f16"
-                                                  : "bf16") +
-           "_" + model;
+    out += "_" + std::string(format_name(policy.k_format));
+    if (policy.v_format != policy.k_format) out += "_" + std::string(format_name(policy.v_format));
+    out += "_" + model;
     for (const std::int64_t window : windows) out += "_w" + std::to_string(window);
     if (activations == Activations::kF32) out += "_f32_rows";
     return out;
@@ -46,8 +47,27 @@ struct Cell {
 
 inline std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.name(); }
 
-// Every backend of this machine x every KV format x full attention, odd head sizes, and a hybrid of window and full;
-// and bf16 weights, whose products round their rows. Dot products differ from plain AVX-512 in those alone.
+// Formats with scales differ from the others in how rows are encoded and attended to, not in what surrounds them. So
+// each of them meets every law on the plainest and the most different backends with one model, and once a window, odd
+// head sizes, and another format beside it.
+inline void add_formats_with_scales(std::vector<Cell>& cells) {
+  const std::string fastest(name_of(available_isas().back()));
+  const std::string middle(name_of(available_isas()[available_isas().size() / 2]));
+  std::vector<KvFormat> formats;
+  std::ranges::copy_if(kAllKvFormats, std::back_inserter(formats), &has_scale);
+  for (size_t i = 0; i < formats.size(); ++i) {
+    const KvPolicy both = uniform_policy(formats[i]);
+    cells.push_back({"ref", "auto", 1, both, "gqa", {}});
+    cells.push_back({"cpu", "scalar", 1, both, "gqa", {}});
+    cells.push_back({"cpu", fastest, 2, both, "gqa", {}});
+    cells.push_back({"cpu", middle, 2, both, "gqa", {24, 0}});
+    cells.push_back({"cpu", fastest, 2, {formats[i], formats[(i + 1) % formats.size()], {}}, "odd_head_dim", {}});
+  }
+}
+
+// Every backend of this machine x every KV format without scales x full attention, odd head sizes, and a hybrid of
+// window and full; and bf16 weights, whose products round their rows. Dot products differ from plain AVX-512 in those
+// alone.
 inline std::vector<Cell> all_cells() {
   std::vector<Cell> backends{{"ref", "auto", 1, {}, {}, {}}};
   for (const Isa isa : available_isas()) {
@@ -57,11 +77,11 @@ inline std::vector<Cell> all_cells() {
       {"gqa", {}}, {"odd_head_dim", {}}, {"gqa", {24, 0}}, {"bf16", {}}};
   std::vector<Cell> cells;
   for (Cell cell : backends) {
-    for (const KvFormat format : kAllKvFormats) {
+    for (const KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kBF16}) {
       for (const auto& [model, windows] : models) {
         const bool has_dots = cell.isa == name_of(Isa::kAvx512Dot);
         if (model == "bf16" ? !has_dots && format != KvFormat::kF16 : has_dots) continue;
-        cell.format = format;
+        cell.policy = uniform_policy(format);
         cell.model = model;
         cell.windows = windows;
         cells.push_back(cell);
@@ -72,12 +92,13 @@ inline std::vector<Cell> all_cells() {
   for (const char* type : {"q8_0", "q4_0", "q4_k"}) {
     for (const Isa isa : available_isas()) {
       if (isa == Isa::kScalar || isa == Isa::kAvx512) continue;
-      cells.push_back({"cpu", std::string(name_of(isa)), 2, KvFormat::kF16, type, {}});
+      cells.push_back({"cpu", std::string(name_of(isa)), 2, uniform_policy(KvFormat::kF16), type, {}});
     }
   }
   // bf16 weights whose rows are not rounded.
-  cells.push_back({"ref", "auto", 1, KvFormat::kF16, "bf16", {}, Activations::kF32});
-  cells.push_back({"cpu", "auto", 2, KvFormat::kF16, "bf16", {}, Activations::kF32});
+  cells.push_back({"ref", "auto", 1, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kF32});
+  cells.push_back({"cpu", "auto", 2, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kF32});
+  add_formats_with_scales(cells);
   return cells;
 }
 
@@ -116,14 +137,14 @@ class World {
 
   EngineConfig config() const {
     EngineConfig config;
-    config.kv = uniform_policy(cell_.format);
+    config.kv = cell_.policy;
     return config;
   }
 
   // Memory for so many blocks of every group.
   std::uint64_t bytes_for(std::int64_t blocks, int block_tokens = 16) const {
     std::uint64_t bytes = 0;
-    for (const KvGroup& group : kv_groups(model_->config(), uniform_policy(cell_.format))) {
+    for (const KvGroup& group : kv_groups(model_->config(), cell_.policy)) {
       bytes += static_cast<std::uint64_t>(blocks * make_layout(group, block_tokens).block_bytes());
     }
     return bytes;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -136,14 +137,53 @@ TEST(CodecF32, KeepsEveryBit) {
   }
 }
 
+// Every finite code of a format of eight bits, in order.
+template <class Codec>
+std::vector<float> finite_values(int largest_code) {
+  std::vector<float> out;
+  for (int code = largest_code; code > 0; --code)
+    out.push_back(Codec::decode(static_cast<std::uint8_t>(code | 0x80)));
+  for (int code = 0; code <= largest_code; ++code) out.push_back(Codec::decode(static_cast<std::uint8_t>(code)));
+  return out;
+}
+
+// The nearest of all values, by looking at all of them; of two equally near the one with an even code.
+template <class Codec>
+void check_fp8(int largest_code) {
+  const std::vector<float> values = finite_values<Codec>(largest_code);
+  ASSERT_TRUE(std::ranges::is_sorted(values));
+  EXPECT_EQ(values.back(), Codec::kLargest);
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_EQ(Codec::decode(Codec::encode(values[i])), values[i]);
+    if (i + 1 == values.size()) break;
+    const float middle = (values[i] + values[i + 1]) / 2;
+    EXPECT_EQ(Codec::decode(Codec::encode(std::nextafter(middle, -INFINITY))), values[i]) << values[i];
+    EXPECT_EQ(Codec::decode(Codec::encode(std::nextafter(middle, INFINITY))), values[i + 1]) << values[i];
+    EXPECT_EQ(Codec::encode(middle) & 1, 0) << middle;
+  }
+  EXPECT_EQ(Codec::decode(Codec::encode(1e9F)), Codec::kLargest);
+  EXPECT_EQ(Codec::decode(Codec::encode(-INFINITY)), -Codec::kLargest);
+}
+
+TEST(CodecFp8, E4M3RoundsToNearestEven) {
+  check_fp8<CodecE4M3>(0x7e);
+  EXPECT_EQ(CodecE4M3::decode(0x38), 1.0F);
+  EXPECT_EQ(CodecE4M3::decode(0x01), 0x1p-9F);
+}
+TEST(CodecFp8, E5M2RoundsToNearestEvenAndIsTheUpperHalfOfF16) {
+  check_fp8<CodecE5M2>(0x7b);
+  for (int code = 0; code < 0x7c; ++code) {
+    EXPECT_EQ(CodecE5M2::decode(static_cast<std::uint8_t>(code)),
+              CodecF16::decode(static_cast<std::uint16_t>(code << 8)));
+  }
+}
+
 TEST(Codec, EveryFormatIsVisitedAsItself) {
   for (const KvFormat format : kAllKvFormats) {
     EXPECT_EQ(visit_codec(format, [](auto codec) { return decltype(codec)::kFormat; }), format);
     EXPECT_EQ(parse_kv_format(format_name(format)), format);
   }
-  EXPECT_EQ(bytes_per_element(KvFormat::kF32), 4U);
-  EXPECT_EQ(bytes_per_element(KvFormat::kF16), 2U);
-  EXPECT_EQ(bytes_per_element(KvFormat::kBF16), 2U);
+  EXPECT_EQ(parse_kv_format("fp8"), KvFormat::kE4M3);
 }
 
 TEST(Codec, AnUnknownFormatIsAnErrorThatListsTheKnown) {

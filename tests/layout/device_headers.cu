@@ -2,6 +2,9 @@
 #include "layout/codec_bf16.h"
 #include "layout/codec_f16.h"
 #include "layout/codec_f32.h"
+#include "layout/codec_fp8.h"
+#include "layout/codec_int.h"
+#include "layout/hadamard.h"
 #include "layout/kv_view.h"
 #include "layout/retention.h"
 #include "layout/softmax_state.h"
@@ -14,6 +17,9 @@ __global__ void read_one(KvView view, SequenceView sequence, float* out) {
   const SoftmaxMerge merged = merge(SoftmaxState{1, 2}, SoftmaxState{3, 4});
   out[0] = CodecF16::decode(keys[view.k_index(0, 1)]) + merged.state.d;
   out[1] = CodecBF16::decode(CodecBF16::encode(out[2])) + CodecF32::decode(out[3]);
+  hadamard(out, 4);
+  const CodePlace place = CodecInt4::k_place(view.layout.block_tokens, 0, 1);
+  out[3] = CodecE4M3::decode(CodecE4M3::encode(out[2])) + static_cast<float>(place.byte);
   out[2] = view.retention.visible(3, 2) ? 1.0F : 0.0F;
 }
 

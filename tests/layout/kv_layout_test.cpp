@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "layout/codec.h"
@@ -26,47 +27,94 @@ std::vector<KvGroup> some_groups() {
       groups.push_back(group_of(1, {1, 1, 1}, k, v));
       groups.push_back(group_of(3, {2, 5, 3}, k, v));
       groups.push_back(group_of(2, {4, 8, 8}, k, v));
+      groups.push_back(group_of(1, {2, 64, 64}, k, v));
     }
   }
   return groups;
 }
 
-// Every number of a block, through the view that kernels use: no two share a byte, none is outside, none is
-// left over.
-TEST(KvLayout, EveryByteOfABlockBelongsToExactlyOneNumber) {
+// Every number of a block, through the view that kernels use: no two share a bit, none is outside, and of formats
+// without padding none is left over.
+class Owners {
+ public:
+  explicit Owners(const KvLayout& layout) : bits_(static_cast<size_t>(layout.block_bytes()) * 8, 0) {}
+
+  void own(std::int64_t first_bit, int count) {
+    for (int i = 0; i < count; ++i) ++bits_.at(static_cast<size_t>(first_bit + i));
+  }
+  void own_number(KvFormat format, std::int64_t head, std::int64_t index, const auto& place_of) {
+    visit_codec(format, [&](auto codec) {
+      using Codec = decltype(codec);
+      if constexpr (kIsPacked<Codec>) {
+        const CodePlace place = place_of(codec);
+        own((head + place.byte) * 8 + place.shift, Codec::kBits);
+      } else {
+        constexpr int kBits = 8 * sizeof(typename Codec::Stored);
+        own(head * 8 + index * kBits, kBits);
+      }
+    });
+  }
+  int most() const { return *std::ranges::max_element(bits_); }
+  std::int64_t unowned() const { return std::ranges::count(bits_, 0); }
+
+ private:
+  std::vector<int> bits_;
+};
+
+TEST(KvLayout, EveryBitOfABlockBelongsToOneNumber) {
   for (const KvGroup& group : some_groups()) {
     for (const int tokens : {1, 3, 16}) {
       const KvLayout layout = make_layout(group, tokens);
-      std::vector<int> owners(static_cast<size_t>(layout.block_bytes()), 0);
-      const auto own = [&](std::int64_t first, std::int64_t index, KvFormat format) {
-        const auto size = static_cast<std::int64_t>(bytes_per_element(format));
-        for (std::int64_t b = 0; b < size; ++b) ++owners.at(static_cast<size_t>(first + index * size + b));
-      };
+      const KvShape& shape = group.shape;
+      Owners owners(layout);
       for (int layer = 0; layer < layout.layers; ++layer) {
         const KvView view{nullptr, layout, {}, layer};
-        for (int head = 0; head < group.shape.heads; ++head) {
+        for (int head = 0; head < shape.heads; ++head) {
           for (int slot = 0; slot < tokens; ++slot) {
-            for (int d = 0; d < group.shape.k_dim; ++d)
-              own(layout.k_offset(layer, head), view.k_index(slot, d), group.k_format);
-            for (int d = 0; d < group.shape.v_dim; ++d)
-              own(layout.v_offset(layer, head), view.v_index(slot, d), group.v_format);
+            for (int d = 0; d < shape.k_dim; ++d) {
+              owners.own_number(group.k_format, layout.k_offset(layer, head), view.k_index(slot, d),
+                                [&](auto codec) { return codec.k_place(tokens, slot, d); });
+            }
+            for (int d = 0; d < shape.v_dim; ++d) {
+              owners.own_number(group.v_format, layout.v_offset(layer, head), view.v_index(slot, d),
+                                [&](auto codec) { return codec.v_place(tokens, shape.v_dim, slot, d); });
+            }
+            if (has_scale(group.k_format)) owners.own((layout.k_scale_offset(layer, head) + 2 * slot) * 8, 16);
+            if (has_scale(group.v_format)) owners.own((layout.v_scale_offset(layer, head) + 2 * slot) * 8, 16);
           }
         }
       }
-      EXPECT_EQ(owners, std::vector<int>(owners.size(), 1));
+      EXPECT_EQ(owners.most(), 1);
+      // 64 numbers fill the bytes of every format.
+      if ((!is_packed(group.k_format) && !is_packed(group.v_format)) || shape.k_dim == 64) {
+        EXPECT_EQ(owners.unowned(), 0);
+      }
     }
   }
 }
 
-TEST(KvLayout, BlockBytesAreTheSumOfItsNumbers) {
+TEST(KvLayout, BlockBytesAreTheSumOfItsRows) {
   for (const KvGroup& group : some_groups()) {
-    const KvShape& shape = group.shape;
-    const auto k = static_cast<std::int64_t>(bytes_per_element(group.k_format)) * shape.k_dim;
-    const auto v = static_cast<std::int64_t>(bytes_per_element(group.v_format)) * shape.v_dim;
-    const std::int64_t token = std::ssize(group.layers) * shape.heads * (k + v);
+    const auto row = [](KvFormat format, std::int64_t codes) { return codes + (has_scale(format) ? 2 : 0); };
+    const std::int64_t k = row(group.k_format, k_code_bytes(group.k_format, group.shape.k_dim));
+    const std::int64_t v = row(group.v_format, v_code_bytes(group.v_format, group.shape.v_dim));
+    const std::int64_t token = std::ssize(group.layers) * group.shape.heads * (k + v);
     EXPECT_EQ(bytes_per_token(group), token);
     for (const int tokens : {1, 3, 16}) EXPECT_EQ(make_layout(group, tokens).block_bytes(), tokens * token);
   }
+}
+
+// A row of 64 numbers: its codes and two bytes of scale.
+TEST(KvLayout, RowsTakeTheBytesTheirBitsNeed) {
+  const auto row = [](KvFormat format) { return bytes_per_token(group_of(1, {1, 64, 64}, format, format)) / 2; };
+  EXPECT_EQ(row(KvFormat::kF32), 256);
+  EXPECT_EQ(row(KvFormat::kF16), 128);
+  EXPECT_EQ(row(KvFormat::kBF16), 128);
+  EXPECT_EQ(row(KvFormat::kInt8), 66);
+  EXPECT_EQ(row(KvFormat::kE4M3), 66);
+  EXPECT_EQ(row(KvFormat::kE5M2), 66);
+  EXPECT_EQ(row(KvFormat::kInt4), 34);
+  EXPECT_EQ(row(KvFormat::kInt2), 18);
 }
 
 // The number everybody knows: 2 · layers · KV heads · head size · bytes.

@@ -55,9 +55,13 @@ TEST(WaysOut, FormatsAreThoseTheProjectHas) {
   ASSERT_NE(half, nullptr);
   EXPECT_EQ(half->saves_bytes, 8'589'934'592U);
   EXPECT_TRUE(half->fits);
-  // Nothing smaller than f16 exists yet.
+  // Smaller than f16: those of one size in one line, and nothing is smaller than the smallest.
   const MemoryPlan narrow = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF16, 24 * kGB));
-  EXPECT_EQ(way_with(narrow, "K and V in"), nullptr);
+  EXPECT_NE(way_with(narrow, "K and V in int8 or fp8_e4m3 or fp8_e5m2"), nullptr);
+  EXPECT_NE(way_with(narrow, "K and V in int4"), nullptr);
+  EXPECT_EQ(way_with(narrow, "f16"), nullptr);
+  const MemoryPlan least = plan_memory(input_of("llama-3.1-405b", 65536, KvFormat::kInt2, 24 * kGB));
+  EXPECT_EQ(way_with(least, "K and V in"), nullptr);
 }
 
 TEST(WaysOut, ContextIsTheLongestThatFits) {
@@ -107,7 +111,7 @@ TEST(WaysOut, MemoryIsNamedToTheByteWithTheSmallestCard) {
   ASSERT_NE(more, nullptr);
   EXPECT_NE(more->what.find("RTX 5090"), std::string::npos);
   EXPECT_EQ(more, &plan.ways_out.back());
-  const MemoryPlan huge = plan_memory(input_of("llama-3.1-405b", 8192, KvFormat::kF16, 24 * kGB));
+  const MemoryPlan huge = plan_memory(input_of("llama-3.1-405b", 8192, KvFormat::kInt2, 24 * kGB));
   ASSERT_EQ(huge.ways_out.size(), 1U);  // the weights alone do not fit
   EXPECT_NE(huge.ways_out[0].what.find("more than any one known GPU"), std::string::npos);
 }

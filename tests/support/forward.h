@@ -9,11 +9,12 @@
 
 namespace kvasir::testing {
 
-// All tokens in one batch, logits for every row: [tokens][vocab]. The cache is in f32.
-inline std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens) {
+// All tokens in one batch, logits for every row: [tokens][vocab].
+inline std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens,
+                                  const KvPolicy& policy = uniform_policy(KvFormat::kF32)) {
   const auto length = static_cast<Position>(tokens.size());
   std::vector<KvStorage::GroupSpec> specs;
-  for (const KvGroup& group : kv_groups(model.config(), uniform_policy(KvFormat::kF32)))
+  for (const KvGroup& group : kv_groups(model.config(), policy))
     specs.push_back({group, blocks_for(length, 16)});
   KvStorage storage(backend, specs, 16);
   const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));

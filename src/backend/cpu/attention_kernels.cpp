@@ -15,8 +15,10 @@
 #include <cstring>
 #include <limits>
 
+#include "backend/cpu/attention_split.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/lanes-inl.h"
+#include "base/check.h"
 #include "layout/codec.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -132,31 +134,11 @@ void score(const AttendTask& task, const KeyTiles<T>& tiles, float* scores) {
 // --- weights
 // --------------------------------------------------------------------------------------------------------
 
-// What a row sees of a split, as ranges of positions inside it: first sinks, then window.
-struct Sight {
-  int begin[2];
-  int end[2];
-};
-
-HWY_INLINE Sight sight_of(const AttendTask& task, int row, Position begin, Position end) {
-  const Position query = task.positions[row];
-  const Retention& retention = task.view.retention;
-  const Position last = std::min(end, query + 1);
-  const Position sinks = retention.full() ? 0 : std::min(retention.sinks, last);
-  const Position window = std::max(retention.window_begin(query), sinks);
-  Sight sight;
-  sight.begin[0] = 0;
-  sight.end[0] = static_cast<int>(std::max<Position>(sinks - begin, 0));
-  sight.begin[1] = static_cast<int>(std::clamp<Position>(window - begin, 0, end - begin));
-  sight.end[1] = std::max(static_cast<int>(last - begin), sight.begin[1]);
-  return sight;
-}
-
 // Scores become weights, in place; what the row does not see becomes 0. The state of an empty row stays empty.
 HWY_INLINE SoftmaxState weigh(float* scores, const Sight& sight) {
   SoftmaxState state;
-  const int tiles = (std::max(sight.end[0], sight.end[1]) + kLanes - 1) / kLanes;
-  if (sight.end[0] == 0 && sight.begin[1] == sight.end[1]) return state;
+  if (sight.empty()) return state;
+  const int tiles = sight.tiles();
   for (int i = sight.end[0]; i < sight.begin[1]; ++i) scores[i] = kMasked;
   for (int i = std::max(sight.end[0], sight.end[1]); i < tiles * kLanes; ++i) scores[i] = kMasked;
   Lanes top = broadcast(kMasked);
@@ -312,53 +294,103 @@ void pad_values(const AttendTask& task, Position begin, Position end, float* to,
 // ------------------------------------------------------------------------------------------------------
 
 template <class K>
-void score_split(const AttendTask& task, Position begin, Position end, const AttendScratch& scratch) {
-  score(task, key_tiles<K>(task, begin, end, scratch.keys), scratch.scores);
+void score_keys(const AttendTask& task, const SplitRange& range, const AttendScratch& scratch) {
+  score(task, key_tiles<K>(task, range.begin, range.end, scratch.keys), scratch.scores);
 }
 
 template <class V>
-void mix_split(const AttendTask& task, Position begin, Position end, const Sight* sights,
-               const AttendScratch& scratch, PartialRows out) {
+void mix_values(const AttendTask& task, const SplitRange& range, const Sight* sights, const AttendScratch& scratch,
+                PartialRows out) {
   const float* padded = nullptr;
   if (task.view.layout.shape.v_dim % kLanes != 0) {
-    pad_values<V>(task, begin, end, scratch.values, out.stride);
+    pad_values<V>(task, range.begin, range.end, scratch.values, out.stride);
     padded = scratch.values;
   }
-  mix(Values<V>{task, begin, padded}, sights, scratch.scores, out, task.rows);
+  mix(Values<V>{task, range.begin, padded}, sights, scratch.scores, out, task.rows);
 }
 
-void attend_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) {
-  const Position begin = split * kSplitTokens;
-  const Position end = std::min<Position>(begin + kSplitTokens, task.positions[task.rows - 1] + 1);
-  const int rows = task.rows;
-  std::memset(out.o, 0, sizeof(float) * static_cast<size_t>(rows * out.stride));
+// --- rows with scales
+
+// Scores are of unscaled keys: a key's scale comes after its dot product.
+void scale_scores(const AttendTask& task, const SplitRange& range, const AttendScratch& scratch) {
+  HWY_ALIGN float scales[kSplitTokens];
+  read_scales(task, range, Side::kKeys, scales);
+  const int tokens = (range.tokens() + kLanes - 1) / kLanes * kLanes;
+  for (int row = 0; row < task.rows; ++row) {
+    float* scores = scratch.scores + row * kSplitTokens;
+    for (int t = 0; t < tokens; t += kLanes) store(mul(load(scores + t), load(scales + t)), scores + t);
+  }
+}
+
+// A value's scale goes to its weight. What a row does not see is not read.
+void scale_weights(const AttendTask& task, const SplitRange& range, const Sight* sights,
+                   const AttendScratch& scratch) {
+  HWY_ALIGN float scales[kSplitTokens];
+  read_scales(task, range, Side::kValues, scales);
+  for (int row = 0; row < task.rows; ++row) {
+    float* weights = scratch.scores + row * kSplitTokens;
+    for (int t = 0; t < sights[row].tiles() * kLanes; t += kLanes) {
+      store(mul(load(weights + t), load(scales + t)), weights + t);
+    }
+  }
+}
+
+// --- the three steps
+
+void score_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows) {
+  const SplitRange range = range_of(task, split);
   switch (task.view.layout.k_format) {
     case KvFormat::kF32:
-      score_split<float>(task, begin, end, scratch);
-      break;
+      return score_keys<float>(task, range, scratch);
     case KvFormat::kF16:
-      score_split<hwy::float16_t>(task, begin, end, scratch);
-      break;
+      return score_keys<hwy::float16_t>(task, range, scratch);
     case KvFormat::kBF16:
-      score_split<hwy::bfloat16_t>(task, begin, end, scratch);
-      break;
+      return score_keys<hwy::bfloat16_t>(task, range, scratch);
+    case KvFormat::kE4M3:
+      score_keys<Fp8E4M3>(task, range, scratch);
+      return scale_scores(task, range, scratch);
+    case KvFormat::kE5M2:
+      score_keys<Fp8E5M2>(task, range, scratch);
+      return scale_scores(task, range, scratch);
+    case KvFormat::kInt8:
+    case KvFormat::kInt4:
+    case KvFormat::kInt2:
+      break;  // packed_attention_kernels.cpp
   }
+  CHECK(false);
+}
+
+void weigh_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) {
+  const SplitRange range = range_of(task, split);
+  for (int row = 0; row < task.rows; ++row) {
+    out.state[row] = weigh(scratch.scores + row * kSplitTokens, sight_of(task, row, range));
+  }
+}
+
+void mix_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) {
+  const SplitRange range = range_of(task, split);
+  std::memset(out.o, 0, sizeof(float) * static_cast<size_t>(task.rows * out.stride));
   Sight sights[kMaxQueryRows];
-  for (int row = 0; row < rows; ++row) {
-    sights[row] = sight_of(task, row, begin, end);
-    out.state[row] = weigh(scratch.scores + row * kSplitTokens, sights[row]);
-  }
-  switch (task.view.layout.v_format) {
+  for (int row = 0; row < task.rows; ++row) sights[row] = sight_of(task, row, range);
+  const KvFormat format = task.view.layout.v_format;
+  if (has_scale(format)) scale_weights(task, range, sights, scratch);
+  switch (format) {
     case KvFormat::kF32:
-      mix_split<float>(task, begin, end, sights, scratch, out);
-      break;
+      return mix_values<float>(task, range, sights, scratch, out);
     case KvFormat::kF16:
-      mix_split<hwy::float16_t>(task, begin, end, sights, scratch, out);
-      break;
+      return mix_values<hwy::float16_t>(task, range, sights, scratch, out);
     case KvFormat::kBF16:
-      mix_split<hwy::bfloat16_t>(task, begin, end, sights, scratch, out);
-      break;
+      return mix_values<hwy::bfloat16_t>(task, range, sights, scratch, out);
+    case KvFormat::kE4M3:
+      return mix_values<Fp8E4M3>(task, range, sights, scratch, out);
+    case KvFormat::kE5M2:
+      return mix_values<Fp8E5M2>(task, range, sights, scratch, out);
+    case KvFormat::kInt8:
+    case KvFormat::kInt4:
+    case KvFormat::kInt2:
+      break;  // packed_attention_kernels.cpp
   }
+  CHECK(false);
 }
 
 void merge_rows(PartialRows into, PartialRows from, int rows) {
@@ -381,7 +413,7 @@ void finish_row(PartialRows sums, int row, int v_dim, float* out) {
   for (int i = 0; i < v_dim; ++i) out[i] = o[i] / d;
 }
 
-AttentionKernels attention_table() { return {&attend_split, &merge_rows, &finish_row}; }
+AttentionKernels attention_table() { return {&score_split, &weigh_split, &mix_split, &merge_rows, &finish_row}; }
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

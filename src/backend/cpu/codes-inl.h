@@ -42,12 +42,10 @@ HWY_INLINE Codes load_codes(const std::byte* from) {
   std::memcpy(out.at, from, sizeof out.at);
   return out;
 }
-HWY_INLINE Codes low_nibbles(Codes codes) {
-  for (std::uint8_t& code : codes.at) code &= 15;
-  return codes;
-}
-HWY_INLINE Codes high_nibbles(Codes codes) {
-  for (std::uint8_t& code : codes.at) code = static_cast<std::uint8_t>(code >> 4);
+// The kIndex-th code of kBits of each byte.
+template <int kBits, int kIndex>
+HWY_INLINE Codes unpack(Codes codes) {
+  for (std::uint8_t& code : codes.at) code = static_cast<std::uint8_t>(code >> (kBits * kIndex) & ((1 << kBits) - 1));
   return codes;
 }
 HWY_INLINE Codes with_plane(Codes codes, const std::byte* bits, int value) {
@@ -68,11 +66,26 @@ HWY_INLINE Ints dot(Ints sums, const Codes& codes, std::int32_t quad) {
   for (int i = 0; i < kLanes * kQuad; ++i) sums.at[i / kQuad] += codes.at[i] * x[i % kQuad];
   return sums;
 }
+// Codes of eight bits less 128, with bytes above -128; with kHasDots the codes as they are.
 HWY_INLINE Ints dot_signed(Ints sums, const Codes& codes, std::int32_t quad) {
   std::int8_t x[kQuad];
   std::memcpy(x, &quad, sizeof x);
   for (int i = 0; i < kLanes * kQuad; ++i) sums.at[i / kQuad] += (codes.at[i] - 128) * x[i % kQuad];
   return sums;
+}
+// 128 high + low, and ints - value, as two's complement has them.
+HWY_INLINE Ints join(const Ints& high, Ints low) {
+  for (int i = 0; i < kLanes; ++i) {
+    low.at[i] = static_cast<std::int32_t>((static_cast<std::uint32_t>(high.at[i]) << 7) +
+                                          static_cast<std::uint32_t>(low.at[i]));
+  }
+  return low;
+}
+HWY_INLINE Ints less(Ints ints, std::int32_t value) {
+  for (std::int32_t& lane : ints.at) {
+    lane = static_cast<std::int32_t>(static_cast<std::uint32_t>(lane) - static_cast<std::uint32_t>(value));
+  }
+  return ints;
 }
 HWY_INLINE Ints add(Ints a, const Ints& b) {
   for (int i = 0; i < kLanes; ++i) a.at[i] += b.at[i];
@@ -112,17 +125,13 @@ HWY_INLINE Codes load_codes(const std::byte* from) {
   }
   return out;
 }
-HWY_INLINE Codes low_nibbles(const Codes& codes) {
-  Codes out;
-  for (int i = 0; i < kParts; ++i) out.part[i] = hn::And(codes.part[i], hn::Set(ByteTag(), 15));
-  return out;
-}
-HWY_INLINE Codes high_nibbles(const Codes& codes) {
+template <int kBits, int kIndex>
+HWY_INLINE Codes unpack(const Codes& codes) {
   const hn::Repartition<std::uint16_t, ByteTag> u16;
   Codes out;
   for (int i = 0; i < kParts; ++i) {
-    const auto shifted = hn::BitCast(ByteTag(), hn::ShiftRight<4>(hn::BitCast(u16, codes.part[i])));
-    out.part[i] = hn::And(shifted, hn::Set(ByteTag(), 15));
+    const auto shifted = hn::BitCast(ByteTag(), hn::ShiftRight<kBits * kIndex>(hn::BitCast(u16, codes.part[i])));
+    out.part[i] = hn::And(shifted, hn::Set(ByteTag(), (1 << kBits) - 1));
   }
   return out;
 }
@@ -183,6 +192,16 @@ HWY_INLINE Ints dot_signed(const Ints& sums, const Codes& codes, std::int32_t qu
   Ints out;
   const IntVec x = hn::Set(IntTag(), quad);
   for (int i = 0; i < kParts; ++i) out.part[i] = dot_signed_part(sums.part[i], codes.part[i], x);
+  return out;
+}
+HWY_INLINE Ints join(const Ints& high, const Ints& low) {
+  Ints out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::Add(hn::ShiftLeft<7>(high.part[i]), low.part[i]);
+  return out;
+}
+HWY_INLINE Ints less(const Ints& ints, std::int32_t value) {
+  Ints out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::Sub(ints.part[i], hn::Set(IntTag(), value));
   return out;
 }
 HWY_INLINE Ints add(const Ints& a, const Ints& b) {

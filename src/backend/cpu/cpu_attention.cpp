@@ -1,8 +1,11 @@
 #include "backend/cpu/cpu_attention.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
+#include "layout/codec.h"
+#include "layout/row_codec.h"
 
 namespace kvasir::cpu {
 namespace {
@@ -13,8 +16,19 @@ size_t padded(size_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 int rounded_to_lanes(int n) { return (n + kLanes - 1) / kLanes * kLanes; }
 
-AttendScratch scratch_at(std::byte* base, size_t scores, size_t keys, size_t values) {
-  return {reinterpret_cast<float*>(base + scores), base + keys, reinterpret_cast<float*>(base + values)};
+// The rows of q, [rows][k_dim], as they meet packed keys: turned, rounded, as bytes behind q's own room.
+void pack_queries(const AttentionBatch& batch, float* q, AttendTask& task) {
+  const int k_dim = batch.view.layout.shape.k_dim;
+  task.codes.stride = rounded_to_lanes(k_dim);
+  auto* to = reinterpret_cast<std::int8_t*>(q + static_cast<std::ptrdiff_t>(kMaxQueryRows) * k_dim);
+  task.codes.at = to;
+  for (int row = 0; row < task.rows; ++row, q += k_dim, to += task.codes.stride) {
+    turn(batch.view.layout.k_format, q, k_dim);
+    task.codes.scale[row] = round_query(q, k_dim) * batch.scale;
+    std::fill_n(to, task.codes.stride, std::int8_t{0});
+    for (int d = 0; d < k_dim; ++d) to[d] = static_cast<std::int8_t>(q[d]);
+    task.codes.sum[row] = std::accumulate(to, to + k_dim, 0);
+  }
 }
 
 }  // namespace
@@ -50,7 +64,8 @@ Attention::Room Attention::room_for(const AttentionBatch& batch) {
   room.scores = take(rows * kSplitTokens * sizeof(float));
   room.keys = take(kSplitTokens * k_dim * sizeof(float));
   room.values = take(kSplitTokens * stride * sizeof(float));
-  room.q = take(rows * k_dim * sizeof(float));
+  room.weights = take(rows * 2 * kSplitTokens);
+  room.q = take(rows * (k_dim * sizeof(float) + static_cast<size_t>(rounded_to_lanes(shape.k_dim))));
   room.part = take(rows * stride * sizeof(float));
   room.sums = take(rows * stride * sizeof(float));
   room.states = take(2 * rows * sizeof(SoftmaxState));
@@ -61,7 +76,21 @@ std::byte* Attention::base_of(int thread, const Room& room) const {
   return scratch_.as<std::byte>() + static_cast<size_t>(thread) * room.total;
 }
 
-// The rows of these tiles, which read the same blocks, one tile after the other; q is where their scaled queries go.
+AttendScratch Attention::scratch_of(std::byte* base, const Room& room) {
+  return {reinterpret_cast<float*>(base + room.scores), base + room.keys,
+          reinterpret_cast<float*>(base + room.values), reinterpret_cast<std::int8_t*>(base + room.weights)};
+}
+
+void Attention::split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch,
+                      PartialRows out) const {
+  const KvLayout& layout = task.view.layout;
+  (is_packed(layout.k_format) ? packed_ : kernels_).score(task, split, scratch, out);
+  kernels_.weigh(task, split, scratch, out);
+  (is_packed(layout.v_format) ? packed_ : kernels_).mix(task, split, scratch, out);
+}
+
+// The rows of these tiles, which read the same blocks, one tile after the other; q is where their scaled queries go,
+// and what packed keys need of them.
 AttendTask Attention::task_of(const AttentionBatch& batch, std::span<const int> tiles, int kv_head, float* q) const {
   AttendTask task;
   task.view = batch.view;
@@ -69,15 +98,19 @@ AttendTask Attention::task_of(const AttentionBatch& batch, std::span<const int> 
   task.q = q;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   const int width = heads_per_kv * batch.view.layout.shape.k_dim;
+  const bool packed = is_packed(batch.view.layout.k_format);
+  const float scale = packed ? 1.0F : batch.scale;
+  float* first = q;
   for (const int t : tiles) {
     const QueryTile& tile = plan_.tiles()[static_cast<size_t>(t)];
     task.sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
     for (int token = tile.first_token; token < tile.first_token + tile.tokens; ++token) {
       const float* from = batch.q.row(task.sequence.first_row + token) + static_cast<std::ptrdiff_t>(kv_head) * width;
-      for (int i = 0; i < width; ++i) *q++ = from[i] * batch.scale;
+      for (int i = 0; i < width; ++i) *q++ = from[i] * scale;
       for (int h = 0; h < heads_per_kv; ++h) task.positions[task.rows++] = task.sequence.start + token;
     }
   }
+  if (packed) pack_queries(batch, first, task);
   return task;
 }
 
@@ -90,14 +123,14 @@ void Attention::run_whole(const AttentionBatch& batch, const Room& room, Matrix 
     if (plan_.spread(t)) return;
     const QueryTile& tile = plan_.tiles()[static_cast<size_t>(t)];
     const AttendTask task = task_of(batch, {&t, 1}, kv_head, reinterpret_cast<float*>(base + room.q));
-    const AttendScratch scratch = scratch_at(base, room.scores, room.keys, room.values);
+    const AttendScratch scratch = scratch_of(base, room);
     auto* states = reinterpret_cast<SoftmaxState*>(base + room.states);
     const PartialRows part{reinterpret_cast<float*>(base + room.part), states, room.stride};
     const PartialRows sums{reinterpret_cast<float*>(base + room.sums), states + kMaxQueryRows, room.stride};
     bool first = true;
     for (std::int64_t split = 0; split < plan_.splits(); ++split) {
       if (!AttentionPlan::sees(batch, tile, split)) continue;
-      kernels_.split(task, split, scratch, first ? sums : part);
+      this->split(task, split, scratch, first ? sums : part);
       if (!first) kernels_.merge(sums, part, task.rows);
       first = false;
     }
@@ -140,13 +173,13 @@ void Attention::compute_unit(const AttentionBatch& batch, const SplitUnit& unit,
                              const Room& room) const {
   const std::span<const int> tiles{plan_.order().data() + unit.first, static_cast<size_t>(unit.count)};
   const AttendTask task = task_of(batch, tiles, kv_head, reinterpret_cast<float*>(base + room.q));
-  const AttendScratch scratch = scratch_at(base, room.scores, room.keys, room.values);
+  const AttendScratch scratch = scratch_of(base, room);
   if (unit.count == 1) {
-    return kernels_.split(task, unit.split, scratch, part_at(batch, tiles[0], kv_head, unit.split, room.stride));
+    return this->split(task, unit.split, scratch, part_at(batch, tiles[0], kv_head, unit.split, room.stride));
   }
   const PartialRows all{reinterpret_cast<float*>(base + room.part),
                         reinterpret_cast<SoftmaxState*>(base + room.states), room.stride};
-  kernels_.split(task, unit.split, scratch, all);
+  this->split(task, unit.split, scratch, all);
   int row = 0;
   for (const int t : tiles) {
     const int rows = plan_.tiles()[static_cast<size_t>(t)].tokens * batch.heads / batch.view.layout.shape.heads;
@@ -180,8 +213,9 @@ void Attention::finish(const AttentionBatch& batch, const QueryTile& tile, int k
   const int first_row = batch.sequences[static_cast<size_t>(tile.sequence)].first_row + tile.first_token;
   for (int row = 0; row < tile.tokens * heads_per_kv; ++row) {
     const int head = kv_head * heads_per_kv + row % heads_per_kv;
-    kernels_.finish(sums, row, v_dim,
-                    out.row(first_row + row / heads_per_kv) + static_cast<std::ptrdiff_t>(head) * v_dim);
+    float* to = out.row(first_row + row / heads_per_kv) + static_cast<std::ptrdiff_t>(head) * v_dim;
+    kernels_.finish(sums, row, v_dim, to);
+    turn(batch.view.layout.v_format, to, v_dim);
   }
 }
 

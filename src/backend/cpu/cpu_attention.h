@@ -13,20 +13,23 @@ namespace kvasir::cpu {
 
 class Attention {
  public:
-  Attention(Isa isa, ThreadPool& pool) : kernels_(attention_kernels(isa)), pool_(pool) {}
+  Attention(Isa isa, ThreadPool& pool)
+      : kernels_(attention_kernels(isa)), packed_(packed_attention_kernels(isa)), pool_(pool) {}
 
   void run(const AttentionBatch& batch, Matrix out);
 
  private:
   // Where things lie in a thread's scratch memory, in bytes.
   struct Room {
-    size_t scores, keys, values, q, part, sums, states, total;
+    size_t scores, keys, values, weights, q, part, sums, states, total;
     int stride;  // of output rows
   };
 
   static Room room_for(const AttentionBatch& batch);
   std::byte* base_of(int thread, const Room& room) const;
+  static AttendScratch scratch_of(std::byte* base, const Room& room);
   AttendTask task_of(const AttentionBatch& batch, std::span<const int> tiles, int kv_head, float* q) const;
+  void split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) const;
   void run_whole(const AttentionBatch& batch, const Room& room, Matrix out);
   void run_units(const AttentionBatch& batch, const Room& room, Matrix out);
   PartialRows part_at(const AttentionBatch& batch, int tile, int kv_head, std::int64_t split, int stride) const;
@@ -36,6 +39,7 @@ class Attention {
   void finish(const AttentionBatch& batch, const QueryTile& tile, int kv_head, PartialRows sums, Matrix out) const;
 
   AttentionKernels kernels_;
+  AttentionKernels packed_;  // score and mix of integer formats
   ThreadPool& pool_;
   AttentionPlan plan_;
   Buffer scratch_;     // [threads] of Room

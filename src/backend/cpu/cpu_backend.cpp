@@ -10,24 +10,12 @@
 #include "backend/cpu/kernels.h"
 #include "base/check.h"
 #include "base/thread_pool.h"
-#include "layout/codec.h"
+#include "layout/row_codec.h"
 
 namespace kvasir {
 namespace {
 
 using cpu::mine;
-
-// One token's K and V of one layer into its slot.
-template <class K, class V>
-void write_token(const float* k, const float* v, const KvView& view, BlockId block, int slot) {
-  const KvShape& shape = view.layout.shape;
-  for (int h = 0; h < shape.heads; ++h) {
-    auto* keys = reinterpret_cast<typename K::Stored*>(view.k_head(block, h));
-    auto* values = reinterpret_cast<typename V::Stored*>(view.v_head(block, h));
-    for (int d = 0; d < shape.k_dim; ++d) keys[view.k_index(slot, d)] = K::encode(*k++);
-    for (int d = 0; d < shape.v_dim; ++d) values[view.v_index(slot, d)] = V::encode(*v++);
-  }
-}
 
 class CpuBackend final : public Backend {
  public:
@@ -87,19 +75,21 @@ class CpuBackend final : public Backend {
   }
 
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
-    visit_codec(view.layout.k_format, [&](auto k_codec) {
-      visit_codec(view.layout.v_format, [&](auto v_codec) {
-        for (const SequenceView& sequence : sequences) {
-          each_row(sequence.rows, [&](int i) {
-            const Position position = sequence.start + i;
-            const BlockId block = sequence.block_of(position, view.layout.block_tokens);
-            const int row = sequence.first_row + i;
-            write_token<decltype(k_codec), decltype(v_codec)>(k.row(row), v.row(row), view, block,
-                                                              static_cast<int>(position % view.layout.block_tokens));
-          });
+    const KvLayout& layout = view.layout;
+    for (const SequenceView& sequence : sequences) {
+      each_row(sequence.rows, [&](int i) {
+        const Position position = sequence.start + i;
+        RowPlace place{sequence.block_of(position, layout.block_tokens), 0,
+                       static_cast<int>(position % layout.block_tokens)};
+        const float* k_row = k.row(sequence.first_row + i);
+        const float* v_row = v.row(sequence.first_row + i);
+        for (; place.head < layout.shape.heads;
+             ++place.head, k_row += layout.shape.k_dim, v_row += layout.shape.v_dim) {
+          encode_k(view, place, k_row);
+          encode_v(view, place, v_row);
         }
       });
-    });
+    }
   }
 
   void attention(const AttentionBatch& batch, Matrix out) override { attention_.run(batch, out); }

@@ -113,6 +113,14 @@ struct RowKernels {
 inline constexpr int kSplitTokens = 256;
 inline constexpr int kMaxQueryRows = 32;
 
+// Rows of queries as they meet packed keys: integers of a byte.
+struct QueryCodes {
+  const std::int8_t* at = nullptr;  // [rows][stride], zeros behind k_dim
+  int stride = 0;                   // k_dim rounded up to 16
+  float scale[kMaxQueryRows] = {};  // what a unit is worth
+  std::int32_t sum[kMaxQueryRows] = {};
+};
+
 // Rows of queries that read one KV head of the same blocks: consecutive tokens of one sequence, or, of a split that
 // lies behind all of them, tokens of several; all query heads that share the KV head.
 struct AttendTask {
@@ -121,10 +129,11 @@ struct AttendTask {
   int kv_head = 0;
   int rows = 0;                            // at most kMaxQueryRows
   Position positions[kMaxQueryRows] = {};  // by row; of one sequence they ascend
-  const float* q = nullptr;                // [rows][k_dim], already scaled
+  const float* q = nullptr;                // [rows][k_dim], already scaled; not for packed keys
+  QueryCodes codes;                        // for packed keys
 };
 
-// Partial sums of a tile: o is [rows][stride].
+// Partial sums of a tile: o is [rows][stride], in the space of V's format (turned, where that is rotated).
 struct PartialRows {
   float* o = nullptr;
   SoftmaxState* state = nullptr;
@@ -132,13 +141,19 @@ struct PartialRows {
 };
 
 struct AttendScratch {
-  float* scores = nullptr;    // [kMaxQueryRows][kSplitTokens]
-  std::byte* keys = nullptr;  // 16 gathered key tiles, for block sizes that 16 does not divide
-  float* values = nullptr;    // [kSplitTokens][stride], for value rows that 16 does not divide
+  float* scores = nullptr;         // [kMaxQueryRows][kSplitTokens]
+  std::byte* keys = nullptr;       // 16 gathered key tiles, for block sizes that 16 does not divide
+  float* values = nullptr;         // [kSplitTokens][stride], for value rows that 16 does not divide
+  std::int8_t* weights = nullptr;  // [kMaxQueryRows][2][kSplitTokens], for packed values
 };
 
+// A split of the context in three steps. score leaves a score for every key that some row may see; weigh makes
+// weights of them and fills the rows' states; mix fills o.
 struct AttentionKernels {
-  void (*split)(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) = nullptr;
+  using Step = void (*)(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out);
+  Step score = nullptr;
+  Step weigh = nullptr;
+  Step mix = nullptr;
   void (*merge)(PartialRows into, PartialRows from, int rows) = nullptr;
   void (*finish)(PartialRows sums, int row, int v_dim, float* out) = nullptr;
 };
@@ -155,6 +170,7 @@ MatmulKernels matmul_kernels(Isa isa, Activations activations);
 MatmulKernels quant_kernels(Isa isa);       // of the quantized types alone
 LimitKernels quant_limit_kernels(Isa isa);  // multiply: 16 x 16 products of four codes a round
 RowKernels row_kernels(Isa isa);
-AttentionKernels attention_kernels(Isa isa);
+AttentionKernels attention_kernels(Isa isa);         // of formats of single numbers
+AttentionKernels packed_attention_kernels(Isa isa);  // score and mix alone, of integer formats
 
 }  // namespace kvasir::cpu

@@ -60,6 +60,38 @@ HWY_INLINE FloatVec load_part(const Half* from) {
 }
 #endif
 
+// Numbers of eight bits, as binary16 has them: 1.5.2 is its upper half; 1.4.3 has its exponent 8 lower, and no codes
+// that would be infinite.
+struct Fp8E5M2 {
+  std::uint8_t bits;
+};
+struct Fp8E4M3 {
+  std::uint8_t bits;
+};
+
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE FloatVec load_part(const Fp8E5M2* from) { return FloatVec(CodecE5M2::decode(from->bits)); }
+HWY_INLINE FloatVec load_part(const Fp8E4M3* from) { return FloatVec(CodecE4M3::decode(from->bits)); }
+#else
+template <class Byte>
+HWY_INLINE hn::Vec<hn::Rebind<std::uint16_t, FloatTag>> load_bytes16(const Byte* from) {
+  const hn::Rebind<std::uint8_t, FloatTag> u8;
+  return hn::PromoteTo(hn::Rebind<std::uint16_t, FloatTag>(), hn::LoadU(u8, &from->bits));
+}
+HWY_INLINE FloatVec load_part(const Fp8E5M2* from) {
+  const hn::Rebind<hwy::float16_t, FloatTag> f16;
+  return hn::PromoteTo(FloatTag(), hn::BitCast(f16, hn::ShiftLeft<8>(load_bytes16(from))));
+}
+HWY_INLINE FloatVec load_part(const Fp8E4M3* from) {
+  const hn::Rebind<hwy::float16_t, FloatTag> f16;
+  const hn::Rebind<std::uint16_t, FloatTag> u16;
+  const auto bits = load_bytes16(from);
+  const auto magnitude = hn::ShiftLeft<7>(hn::And(bits, hn::Set(u16, 0x7f)));
+  const auto sign = hn::ShiftLeft<8>(hn::And(bits, hn::Set(u16, 0x80)));
+  return hn::Mul(hn::PromoteTo(FloatTag(), hn::BitCast(f16, hn::Or(magnitude, sign))), hn::Set(FloatTag(), 256.0F));
+}
+#endif
+
 template <class Half>
 HWY_INLINE Lanes load(const Half* from) {
   Lanes out;

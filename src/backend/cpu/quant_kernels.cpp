@@ -76,8 +76,8 @@ struct QuantTile {
     for (int p = 0; p < P; ++p) {
       const std::byte* planes = part + p * panel_bytes + kPanel.scale_bytes();
       const Codes raw = load_codes(planes + kPanel.plane_bytes() + quad * kLanes * kQuad);
-      low[p] = low_nibbles(raw);
-      high[p] = high_nibbles(raw);
+      low[p] = unpack<4, 0>(raw);
+      high[p] = unpack<4, 1>(raw);
       for (int plane = 0; plane < kPanel.planes(); ++plane) {
         low[p] = with_plane(low[p], planes + plane * 64 + quad * 8, 16 << plane);
         high[p] = with_plane(high[p], planes + plane * 64 + (quad + 4) * 8, 16 << plane);

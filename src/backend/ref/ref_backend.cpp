@@ -12,6 +12,7 @@
 #include "backend/weight_reader.h"
 #include "base/check.h"
 #include "layout/codec.h"
+#include "layout/row_codec.h"
 
 namespace kvasir {
 namespace {
@@ -27,22 +28,6 @@ struct RefWeight final : Weight {
 
 const RefWeight& mine(const Weight& weight) { return static_cast<const RefWeight&>(weight); }
 
-// One number of K or V in the cache, read and written in the cache's format.
-float load_element(KvFormat format, const std::byte* head, std::int64_t index) {
-  return visit_codec(format, [&](auto codec) {
-    typename decltype(codec)::Stored stored;
-    std::memcpy(&stored, head + index * static_cast<std::int64_t>(sizeof stored), sizeof stored);
-    return codec.decode(stored);
-  });
-}
-
-void store_element(KvFormat format, std::byte* head, std::int64_t index, float value) {
-  visit_codec(format, [&](auto codec) {
-    const auto stored = codec.encode(value);
-    std::memcpy(head + index * static_cast<std::int64_t>(sizeof stored), &stored, sizeof stored);
-  });
-}
-
 // A block of a row as it meets quantized weights: see Int8Block.
 void round_to_int8(std::span<float> block) {
   float largest = 0;
@@ -54,42 +39,55 @@ void round_to_int8(std::span<float> block) {
   for (float& value : block) value = largest / 127.0F * std::nearbyint(value * (127.0F / largest));
 }
 
+// A query as it meets the keys: in the space of their format, rounded if they are packed.
+std::vector<float> query_for(KvFormat keys, const float* q, int dim) {
+  std::vector<float> out(q, q + dim);
+  turn(keys, out.data(), dim);
+  if (is_packed(keys)) {
+    const float scale = round_query(out.data(), dim);
+    for (float& value : out) value *= scale;
+  }
+  return out;
+}
+
 // One query head at one position over all keys it may see, softmax in two passes.
 void attend(const AttentionBatch& batch, const SequenceView& sequence, int row, int head, float* out) {
   const KvView& view = batch.view;
   const KvLayout& layout = view.layout;
   const int kv_head = head / (batch.heads / layout.shape.heads);
-  const float* q = batch.q.row(sequence.first_row + row) + static_cast<std::ptrdiff_t>(head) * layout.shape.k_dim;
+  const int k_dim = layout.shape.k_dim;
+  const int v_dim = layout.shape.v_dim;
+  const std::vector<float> q = query_for(
+      layout.k_format, batch.q.row(sequence.first_row + row) + static_cast<std::ptrdiff_t>(head) * k_dim, k_dim);
   const Position query = sequence.start + row;
+  const auto place_of = [&](Position key) -> RowPlace {
+    return {sequence.block_of(key, layout.block_tokens), kv_head, static_cast<int>(key % layout.block_tokens)};
+  };
 
   std::vector<Position> keys;
   std::vector<double> scores;
+  std::vector<float> held(static_cast<size_t>(std::max(k_dim, v_dim)));
   double top = -std::numeric_limits<double>::infinity();
   for (Position key = 0; key <= query; ++key) {
     if (!view.retention.visible(query, key)) continue;
-    const std::byte* k = view.k_head(sequence.block_of(key, layout.block_tokens), kv_head);
-    const auto slot = static_cast<int>(key % layout.block_tokens);
+    decode_k(view, place_of(key), held.data());
     double dot = 0;
-    for (int d = 0; d < layout.shape.k_dim; ++d) {
-      dot += static_cast<double>(q[d]) * load_element(layout.k_format, k, view.k_index(slot, d));
-    }
+    for (size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * held[d];
     keys.push_back(key);
     scores.push_back(dot * batch.scale);
     top = std::max(top, scores.back());
   }
 
   double sum = 0;
-  std::vector<double> mixed(static_cast<size_t>(layout.shape.v_dim), 0.0);
+  std::vector<double> mixed(static_cast<size_t>(v_dim), 0.0);
   for (size_t i = 0; i < keys.size(); ++i) {
     const double weight = std::exp(scores[i] - top);
     sum += weight;
-    const std::byte* v = view.v_head(sequence.block_of(keys[i], layout.block_tokens), kv_head);
-    const auto slot = static_cast<int>(keys[i] % layout.block_tokens);
-    for (int d = 0; d < layout.shape.v_dim; ++d) {
-      mixed[static_cast<size_t>(d)] += weight * load_element(layout.v_format, v, view.v_index(slot, d));
-    }
+    decode_v(view, place_of(keys[i]), held.data());
+    for (size_t d = 0; d < mixed.size(); ++d) mixed[d] += weight * held[d];
   }
-  for (int d = 0; d < layout.shape.v_dim; ++d) out[d] = static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
+  for (int d = 0; d < v_dim; ++d) out[d] = static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
+  turn(layout.v_format, out, v_dim);
 }
 
 class RefBackend final : public Backend {
@@ -184,15 +182,10 @@ class RefBackend final : public Backend {
         const Position position = sequence.start + i;
         const BlockId block = sequence.block_of(position, layout.block_tokens);
         const auto slot = static_cast<int>(position % layout.block_tokens);
-        const float* k_row = k.row(sequence.first_row + i);
-        const float* v_row = v.row(sequence.first_row + i);
         for (int h = 0; h < layout.shape.heads; ++h) {
-          for (int d = 0; d < layout.shape.k_dim; ++d) {
-            store_element(layout.k_format, view.k_head(block, h), view.k_index(slot, d), *k_row++);
-          }
-          for (int d = 0; d < layout.shape.v_dim; ++d) {
-            store_element(layout.v_format, view.v_head(block, h), view.v_index(slot, d), *v_row++);
-          }
+          const RowPlace place{block, h, slot};
+          encode_k(view, place, k.row(sequence.first_row + i) + static_cast<std::ptrdiff_t>(h) * layout.shape.k_dim);
+          encode_v(view, place, v.row(sequence.first_row + i) + static_cast<std::ptrdiff_t>(h) * layout.shape.v_dim);
         }
       }
     }
