@@ -1,4 +1,4 @@
-"""A line chart as SVG text, with nothing but the standard library: axes, grid, labelled lines."""
+"""Charts as SVG text, with nothing but the standard library: labelled lines, and bars of ratios."""
 import math
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 420, 70, 150, 50, 55
@@ -42,4 +42,26 @@ def line_chart(title, x_label, y_label, series):
         out.append(f'<text x="{px + 10:.1f}" y="{py + 4:.1f}" style="fill:{colour}">{label}</text>')
     out.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}" text-anchor="middle">{x_label}</text>')
     out.append(f'<text x="16" y="{(TOP + HEIGHT - BOTTOM) / 2}" text-anchor="middle" transform="rotate(-90 16 {(TOP + HEIGHT - BOTTOM) / 2})">{y_label}</text>')
+    return "\n".join(out + ["</svg>", ""])
+
+
+def ratio_bars(title, rows):
+    """rows: [(label, ratio, note)], longest labels first in nobody's way; 1 is a line of its own."""
+    left, top, step = 250, 56, 24
+    height = top + step * len(rows) + 30
+    longest = max(1.0, *(ratio for _, ratio, _ in rows))
+    scale = (WIDTH - left - 150) / longest
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">',
+           "<style>text{fill:#333}.grid{stroke:#999;stroke-width:1;stroke-dasharray:4 3}</style>",
+           f'<rect width="{WIDTH}" height="{height}" rx="8" fill="#fff"/>',
+           f'<text x="16" y="26" font-size="16" font-weight="bold">{title}</text>']
+    for i, (label, ratio, note) in enumerate(rows):
+        y = top + step * i
+        colour = COLOURS[0] if ratio >= 1 else COLOURS[1]
+        out.append(f'<text x="{left - 10}" y="{y + 13}" text-anchor="end">{label}</text>')
+        out.append(f'<rect x="{left}" y="{y}" width="{ratio * scale:.1f}" height="{step - 7}" rx="2" fill="{colour}"/>')
+        out.append(f'<text x="{left + ratio * scale + 6:.1f}" y="{y + 13}">{ratio:.2f}x <tspan style="fill:#888">{note}</tspan></text>')
+    one = left + scale
+    out.append(f'<line class="grid" x1="{one:.1f}" x2="{one:.1f}" y1="{top - 8}" y2="{height - 24}"/>')
+    out.append(f'<text x="{one:.1f}" y="{height - 10}" text-anchor="middle">1x</text>')
     return "\n".join(out + ["</svg>", ""])

@@ -16,6 +16,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from svg_chart import ratio_bars  # noqa: E402
 
 
 def command(args, what):
@@ -107,9 +109,11 @@ def main():
     parser.add_argument("--batches", type=numbers, default=[1, 4, 16])
     parser.add_argument("--prefix", type=int, default=2048)
     parser.add_argument("--json", type=pathlib.Path, help="also write every measurement there")
+    parser.add_argument("--svg", type=pathlib.Path, help="also draw the ratios there")
     options = parser.parse_args()
     sides = [Kvasir(options.kvasir, options.threads), LlamaCpp(options.llama, options.threads)]
     everything = []
+    bars = []
     for file in options.files:
         print(f"\n{file.name}, {options.threads} threads, medians of {options.rounds}, tokens/s")
         print(f"{'test':<32} {'kvasir':>10} {'llama.cpp':>10} {'ratio':>7}")
@@ -120,9 +124,12 @@ def main():
                     found.append(run(side, file))
             a, b = statistics.median(ours), statistics.median(theirs)
             print(f"{name:<32} {a:>10.1f} {b:>10.1f} {a / b:>6.2f}x", flush=True)
+            bars.append((f"{file.stem.rsplit('-', 1)[-1]}: {name}", a / b, f"{a:.0f} / {b:.0f}"))
             everything.append({"file": file.name, "test": name, "kvasir": ours, "llama.cpp": theirs})
     if options.json:
         options.json.write_text(json.dumps(everything, indent=1) + "\n")
+    if options.svg:
+        options.svg.write_text(ratio_bars("Kvasir against llama.cpp: tokens/s, and their ratio", bars))
 
 
 if __name__ == "__main__":
