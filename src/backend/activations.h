@@ -2,8 +2,8 @@
 //
 // Everything between matrix products is float32 always. Inside a product, bf16 weights meet rows rounded to bf16, as
 // in every framework that runs a bf16 model: machines with bf16 dot products multiply those twice as fast. Quantized
-// weights always meet rows in 8 bits (quant/int8_rows.h). The rounding belongs to the arithmetic, not to the machine:
-// every instruction set does it, and all give the same bits.
+// weights meet rows in 8 bits (quant/int8_rows.h). The rounding belongs to the arithmetic, not to the machine: every
+// instruction set does it, and all give the same bits.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace kvasir {
 
 enum class Activations : std::uint8_t {
   kAsWeights,  // bf16 beside bf16 weights, 8 bits beside quantized ones, float32 beside f32 and f16
-  kF32,        // not rounded to bf16: slower, and closest to what a float32 reference gives
+  kF32,        // never rounded: slower, closest to a float32 reference; quantized weights take 4 bytes each in memory
 };
 
 std::string_view name_of(Activations activations);

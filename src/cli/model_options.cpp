@@ -55,7 +55,9 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
 
   command
       .add_option("--activations", options.activations,
-                  "auto: rows are rounded to bf16 where the weights are; f32: never, slower and closest to float32")
+                  "auto: rows are rounded to bf16 beside bf16 weights, to 8 bits beside quantized ones; f32: never, "
+                  "slower and "
+                  "closest to float32")
       ->capture_default_str()
       ->group(model);
 }

@@ -127,18 +127,21 @@ TEST_P(MatmulTest, QuantizedRowsAtTheirEdges) {
 }
 
 TEST_P(MatmulTest, RowsStayExactWhenAsked) {
-  const OwnedWeight weight(50, 301, DType::kBF16, 11);
-  const OwnedMatrix x(7, 301, 12);
-  OwnedMatrix expected(7, 50);
-  OwnedMatrix got(7, 50);
-  OwnedMatrix rounded(7, 50);
   const auto ref = make_ref_backend(Activations::kF32);
   const auto cpu = make_cpu_backend(GetParam().threads, GetParam().isa, Activations::kF32);
-  ref->matmul(*ref->load(std::vector{weight.view}), x.view, nullptr, expected.view);
-  cpu->matmul(*cpu->load(std::vector{weight.view}), x.view, nullptr, got.view);
-  cpu_->matmul(*cpu_->load(std::vector{weight.view}), x.view, nullptr, rounded.view);
-  EXPECT_LT(relative_error(got.values, expected.values), 2e-6);
-  EXPECT_GT(relative_error(rounded.values, expected.values), 1e-4) << "rows were not rounded by default";
+  for (const DType dtype : {DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kIQ4_NL}) {
+    const int inputs = is_quantized(dtype) ? 512 : 301;
+    const OwnedWeight weight(50, inputs, dtype, 11);
+    const OwnedMatrix x(7, inputs, 12);
+    OwnedMatrix expected(7, 50);
+    OwnedMatrix got(7, 50);
+    OwnedMatrix rounded(7, 50);
+    ref->matmul(*ref->load(std::vector{weight.view}), x.view, nullptr, expected.view);
+    cpu->matmul(*cpu->load(std::vector{weight.view}), x.view, nullptr, got.view);
+    ref_->matmul(*ref_->load(std::vector{weight.view}), x.view, nullptr, rounded.view);
+    EXPECT_LT(relative_error(got.values, expected.values), 2e-6) << name_of(dtype);
+    EXPECT_GT(relative_error(rounded.values, expected.values), 1e-4) << name_of(dtype) << ": not rounded by default";
+  }
 }
 
 // Numbers of every size, down to those that are not normal: hardware that flushes them and kernels that stand in for

@@ -39,7 +39,8 @@ class CpuBackend final : public Backend {
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
 
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {
-    return cpu::pack_weights(stacked, pool_);
+    const bool unrounded = activations_ == Activations::kF32 && is_quantized(stacked.front().dtype);
+    return unrounded ? cpu::pack_decoded(stacked, pool_) : cpu::pack_weights(stacked, pool_);
   }
 
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
+#include "backend/quant/decode.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "layout/codec.h"
@@ -59,20 +61,27 @@ void decode_output(const PanelWeight& weight, int output, float* out) {
   }
 }
 
-}  // namespace
-
-std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, ThreadPool& pool) {
+std::unique_ptr<PanelWeight> empty_panels(std::span<const HostWeight> stacked, DType type) {
   int outputs = 0;
   for (const HostWeight& weight : stacked) {
-    if (is_quantized(weight.dtype) && !quant_panel(weight.dtype).computed) {
-      fail_input(fmt::format("the cpu backend has no kernels for {} weights", name_of(weight.dtype)), "",
-                 "use weights of another type, like q4_k, or --device ref");
-    }
     CHECK(weight.cols == stacked.front().cols && weight.dtype == stacked.front().dtype);
     outputs += weight.rows;
   }
-  auto packed = std::make_unique<PanelWeight>(outputs, stacked.front().cols, stacked.front().dtype);
-  packed->panels_memory = allocate_host(static_cast<size_t>(packed->panels() * packed->panel_bytes()));
+  auto panels = std::make_unique<PanelWeight>(outputs, stacked.front().cols, type);
+  panels->panels_memory = allocate_host(static_cast<size_t>(panels->panels() * panels->panel_bytes()));
+  return panels;
+}
+
+}  // namespace
+
+std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, ThreadPool& pool) {
+  for (const HostWeight& weight : stacked) {
+    if (is_quantized(weight.dtype) && !quant_panel(weight.dtype).computed) {
+      fail_input(fmt::format("the cpu backend has no kernels for {} weights", name_of(weight.dtype)), "",
+                 "use weights of another type, like q4_k, or --activations f32, or --device ref");
+    }
+  }
+  auto packed = empty_panels(stacked, stacked.front().dtype);
   const size_t bytes = row_bytes(packed->dtype, packed->inputs());
   pool.parallel_for(packed->panels(), [&](std::int64_t panel, int) {
     const std::byte* rows[kLanes];
@@ -85,6 +94,24 @@ std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, T
     } else {
       pack_panel<std::uint32_t>(rows, bytes, to);  // of bf16 a pair
     }
+  });
+  return packed;
+}
+
+std::unique_ptr<PanelWeight> pack_decoded(std::span<const HostWeight> stacked, ThreadPool& pool) {
+  const DType type = stacked.front().dtype;
+  auto packed = empty_panels(stacked, DType::kF32);
+  const auto inputs = static_cast<size_t>(packed->inputs());
+  pool.parallel_for(packed->panels(), [&](std::int64_t panel, int) {
+    std::vector<float> decoded(kLanes * inputs);
+    const std::byte* rows[kLanes];
+    for (int r = 0; r < kLanes; ++r) {
+      const std::byte* from = row_of(stacked, static_cast<int>(panel) * kLanes + r);
+      float* to = &decoded[static_cast<size_t>(r) * inputs];
+      if (from != nullptr) decode_row(type, from, packed->inputs(), to);
+      rows[r] = from == nullptr ? nullptr : reinterpret_cast<const std::byte*>(to);
+    }
+    pack_panel<std::uint32_t>(rows, inputs * sizeof(float), packed->at(static_cast<int>(panel), 0));
   });
   return packed;
 }

@@ -49,8 +49,9 @@ struct PanelWeight final : Weight {
 
 inline const PanelWeight& mine(const Weight& weight) { return static_cast<const PanelWeight&>(weight); }
 
-// Copies the weights, one below the other, into panels.
+// Copies the weights, one below the other, into panels of their own type, or of float32: exactly what they stand for.
 std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, ThreadPool& pool);
+std::unique_ptr<PanelWeight> pack_decoded(std::span<const HostWeight> stacked, ThreadPool& pool);
 
 // The weights of one output as floats, exactly: what an embedding is. out has weight.inputs() elements.
 void read_output(const PanelWeight& weight, int output, float* out);

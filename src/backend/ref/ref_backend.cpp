@@ -221,9 +221,10 @@ class RefBackend final : public Backend {
   // A row as it meets weights of this type.
   std::vector<float> as_multiplied(DType weights, std::span<const float> row) const {
     std::vector<float> out(row.begin(), row.end());
+    if (activations_ == Activations::kF32) return out;
     if (is_quantized(weights)) {
       for (size_t at = 0; at < out.size(); at += kInt8Block) round_to_int8({out.data() + at, kInt8Block});
-    } else if (activations_ == Activations::kAsWeights && weights == DType::kBF16) {
+    } else if (weights == DType::kBF16) {
       for (float& value : out) value = CodecBF16::decode(CodecBF16::encode(value));
     }
     return out;
