@@ -127,7 +127,7 @@ PackedTiles packed_tiles(const AttendTask& task, const SplitRange& range, int gr
 template <class Codec>
 struct Scorer {
   static constexpr int kRows = kParts == 1 ? 4 : 2;   // that share a load of keys
-  static constexpr int kTiles = kParts == 1 ? 4 : 1;  // at once
+  static constexpr int kTiles = kParts == 1 ? 2 : 1;  // at once
 
   const AttendTask& task;
   const PackedTiles& tiles;
