@@ -68,7 +68,7 @@ class LlamaCpp:
         return max(self.bench(model, "-p", 0, "-n", tokens, "-d", depth, "-fa", f) for f in flash)
 
     def batch(self, model, tokens, depth, batch, shared):
-        context = (depth if shared else depth * batch) + batch * (tokens + 16) + depth
+        context = batch * (depth + tokens + 16)  # it wants that much with a shared prefix, too
         base = [self.find("llama-batched-bench"), "-m", model, "-t", self.threads, "-c", context,
                 "-npp", max(depth, 1), "-ntg", tokens, "-npl", batch, "--output-format", "jsonl"]
         best = 0.0

@@ -14,8 +14,7 @@ inline std::vector<float> forward(Model& model, Backend& backend, const std::vec
                                   const KvPolicy& policy = uniform_policy(KvFormat::kF32)) {
   const auto length = static_cast<Position>(tokens.size());
   std::vector<KvStorage::GroupSpec> specs;
-  for (const KvGroup& group : kv_groups(model.config(), policy))
-    specs.push_back({group, blocks_for(length, 16)});
+  for (const KvGroup& group : kv_groups(model.config(), policy)) specs.push_back({group, blocks_for(length, 16)});
   KvStorage storage(backend, specs, 16);
   const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));
   Batch batch;
