@@ -53,8 +53,9 @@ class Cache {
     const std::int64_t blocks = blocks_for(depth, kBlockTokens);
     bytes_ = static_cast<double>(bytes_per_token(group) * depth);
     for (std::int64_t b = 0; b < blocks; ++b) table_.push_back(static_cast<BlockId>(blocks - 1 - b));
-    const std::vector<KvStorage::GroupSpec> specs{{group, blocks}};
-    storage_ = std::make_unique<KvStorage>(backend, specs, kBlockTokens);
+    const KvStorage::Pages pages{blocks, make_layout(group, kBlockTokens).block_bytes()};
+    storage_ = std::make_unique<KvStorage>(backend, pages, kBlockTokens);
+    storage_->set_group(0, group);
     constexpr int kChunk = 512;
     std::vector<float> k = noise(kChunk * 512, 1);
     std::vector<float> v = noise(kChunk * 512, 2);
@@ -62,7 +63,7 @@ class Cache {
       const int rows = std::min(kChunk, depth - at);
       const std::vector<SequenceView> one{{table_.data(), at, 0, rows}};
       for (int layer = 0; layer < kLayers; ++layer) {
-        backend.kv_write({k.data(), rows, 512}, {v.data(), rows, 512}, storage_->view(layer), one);
+        backend.kv_write({k.data(), rows, 512}, {v.data(), rows, 512}, storage_->view(0, layer), one);
       }
     }
   }
@@ -71,7 +72,7 @@ class Cache {
     const std::vector<SequenceView> one{{table_.data(), depth_ - 1, 0, 1}};
     const double start = clock();
     for (int layer = 0; layer < kLayers; ++layer) {
-      backend.attention({{q.data(), 1, 2048}, storage_->view(layer), one, kHeads, 0.125F}, {out.data(), 1, 2048});
+      backend.attention({{q.data(), 1, 2048}, storage_->view(0, layer), one, kHeads, 0.125F}, {out.data(), 1, 2048});
     }
     times_.push_back(clock() - start);
   }

@@ -18,7 +18,8 @@ CacheConfig config_of(std::int64_t blocks, const char* eviction = "lru") {
   config.block_tokens = kBlock;
   config.eviction = eviction;
   config.recompute = {1, 1};
-  config.groups.push_back({{}, blocks_in_order(blocks), 131072});
+  config.policy.groups.push_back({{}, 131072});
+  config.pages = {in_order(blocks), 131072};
   return config;
 }
 

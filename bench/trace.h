@@ -64,7 +64,8 @@ inline Waste measure_waste(const std::vector<Chat>& trace, size_t concurrent, in
   CacheConfig config;
   config.block_tokens = block_tokens;
   const auto blocks = static_cast<std::int64_t>(concurrent) * (4096 / block_tokens + 1);
-  config.groups.push_back({{}, blocks_in_order(blocks), 1});
+  config.policy.groups.push_back({{}, 1});
+  config.pages = {in_order(blocks), 1};
   KvCache cache(config);
   Waste waste;
   std::vector<Running> running;

@@ -23,12 +23,13 @@ namespace kvasir {
 
 struct LlmOptions {
   std::string model;  // a Hugging Face folder (config.json, model.safetensors, tokenizer.json), or a .gguf file
-  std::string device = "cpu";        // "cpu", or "ref": plain loops, the oracle
-  std::string isa = "auto";          // auto, scalar, avx2, avx512, avx512dot: the answer is the same with each
-  std::string activations = "auto";  // auto: rows are rounded to bf16 where the weights are; f32: never
-  int threads = 0;                   // 0: as many as cores
-  std::int64_t context = 0;          // longest sequence, in tokens; 0: what the model was trained for
-  std::string kv = "f16";            // the KV policy: "bf16", "k=f16, v=bf16", "f16, window=1024, sinks=4"
+  std::string device = "cpu";         // "cpu", or "ref": plain loops, the oracle
+  std::string isa = "auto";           // auto, scalar, avx2, avx512, avx512dot: the answer is the same with each
+  std::string activations = "auto";   // auto: rows are rounded to bf16 where the weights are; f32: never
+  int threads = 0;                    // 0: as many as cores
+  std::int64_t context = 0;           // longest sequence, in tokens; 0: what the model was trained for
+  std::string kv = "f16";             // the KV policy: "bf16", "k=f16, v=bf16", "f16, window=1024, sinks=4"
+  std::vector<std::string> kv_allow;  // policies besides `kv` that single requests may ask for; "any": all
   std::uint64_t kv_bytes = 0;    // memory for the cache; 0: four of the longest sequences, at most half the memory
   int block_tokens = 16;         // tokens in a block of the cache
   int max_batch_tokens = 512;    // tokens in a step, over all sequences
@@ -52,6 +53,7 @@ struct GenerateOptions {
   float presence_penalty = 0.0F;
   std::vector<std::pair<std::int32_t, float>> logit_bias;
   std::uint64_t seed = 0;
+  std::string kv;  // the KV policy, of those allowed; empty: LlmOptions::kv
 };
 
 struct Message {

@@ -55,6 +55,7 @@ struct Llm::Impl : LoadedModel {
     Request request;
     request.sampling = sampling_of(options);
     request.max_tokens = options.max_tokens;
+    if (!options.kv.empty()) request.kv = parse_kv_policy(options.kv, "kv");
     if (!options.ignore_eos) request.stop_tokens = model->config().eos;
     growing.answer.prompt_tokens = static_cast<std::int64_t>(tokens.size());
     request.prompt = std::move(tokens);
@@ -180,8 +181,8 @@ CacheInfo Llm::cache() const {
     info.blocks += pool.size();
     info.free_blocks += pool.free_blocks();
     info.cached_blocks += pool.available() - pool.free_blocks();
-    info.block_bytes += impl_->engine.storage().layout(g).block_bytes();
   }
+  for (const size_t g : cache.groups_of(0)) info.block_bytes += impl_->engine.storage().layout(g).block_bytes();
   info.queried_tokens = cache.stats().queried_tokens;
   info.hit_tokens = cache.stats().hit_tokens;
   info.evicted_blocks = cache.stats().evicted_blocks;

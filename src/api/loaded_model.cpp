@@ -15,6 +15,13 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
   EngineConfig config;
   config.public_texts = std::move(public_texts);
   config.kv = parse_kv_policy(options.kv, "--kv");
+  for (const std::string& policy : options.kv_allow) {
+    if (policy == "any") {
+      config.others = EngineConfig::OtherPolicies::kAny;
+    } else {
+      config.kv_also.push_back(parse_kv_policy(policy, "--kv-allow"));
+    }
+  }
   config.block_tokens = options.block_tokens;
   config.context = options.context;
   config.kv_bytes = options.kv_bytes;
@@ -30,7 +37,7 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
 std::filesystem::path checked_model(const LlmOptions& options) {
   const ModelConfig config = load_config(options.model);
   check_runnable(config, options.model);
-  parse_kv_policy(options.kv, "--kv");
+  engine_config(options, {});  // throws for policies that are none
   if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
     fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens",
                "use 1 to 65536");

@@ -16,6 +16,7 @@
 #include "backend/tensor.h"
 #include "base/ids.h"
 #include "layout/kv_view.h"
+#include "layout/softmax_state.h"
 
 namespace kvasir {
 
@@ -48,6 +49,14 @@ struct AttentionBatch {
   std::span<const SequenceView> sequences;
   int heads = 0;
   float scale = 1.0F;
+  SoftmaxState* states = nullptr;  // [rows][heads], where wanted: what each row's output is a mean of
+};
+
+// The outputs of attention over some keys, and what they are means of: [rows][heads * v_dim] and [rows][heads].
+struct AttentionPart {
+  Matrix out;
+  SoftmaxState* states = nullptr;
+  int heads = 0;
 };
 
 class Backend {
@@ -74,9 +83,12 @@ class Backend {
   virtual void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) = 0;  // bias may be null
   virtual void rope(Matrix x, int heads, const RopeTable& table) = 0;                      // in place
   virtual void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) = 0;
-  virtual void attention(const AttentionBatch& batch, Matrix out) = 0;  // out: [rows][heads * v_dim]
-  virtual void swiglu(Matrix gate, Matrix up, Matrix out) = 0;          // silu(gate) * up
-  virtual void add(Matrix x, Matrix y) = 0;                             // x += y
+  // out: [rows][heads * v_dim]. A row that sees nothing gets zeros and, where wanted, an empty state.
+  virtual void attention(const AttentionBatch& batch, Matrix out) = 0;
+  // The sequences' rows of `into` become attention over the keys of both, which have none in common.
+  virtual void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) = 0;
+  virtual void swiglu(Matrix gate, Matrix up, Matrix out) = 0;  // silu(gate) * up
+  virtual void add(Matrix x, Matrix y) = 0;                     // x += y
 };
 
 }  // namespace kvasir

@@ -4,38 +4,52 @@
 
 namespace kvasir {
 
-KvStorage::KvStorage(Backend& backend, std::span<const GroupSpec> groups, int block_tokens) : backend_(backend) {
-  for (const GroupSpec& spec : groups) {
-    Arena arena;
-    arena.layout = make_layout(spec.group, block_tokens);
-    arena.retention = spec.group.retention;
-    arena.blocks = spec.blocks;
-    arena.memory = backend.allocate(static_cast<size_t>(arena.layout.block_bytes() * spec.blocks));
-    for (size_t i = 0; i < spec.group.layers.size(); ++i) {
-      const auto layer = static_cast<size_t>(spec.group.layers[i]);
-      if (places_.size() <= layer) places_.resize(layer + 1);
-      places_[layer] = {arenas_.size(), static_cast<int>(i)};
-    }
-    arenas_.push_back(std::move(arena));
+KvStorage::KvStorage(Backend& backend, Pages pages, int block_tokens)
+    : backend_(backend),
+      pages_(pages),
+      block_tokens_(block_tokens),
+      memory_(backend.allocate(static_cast<size_t>(pages.count * pages.bytes))) {}
+
+void KvStorage::set_group(size_t number, const KvGroup& group) {
+  if (groups_.size() <= number) groups_.resize(number + 1);
+  Group made;
+  made.layout = make_layout(group, block_tokens_);
+  made.retention = group.retention;
+  made.finer = group.finer;
+  made.per_page = static_cast<std::int32_t>(pages_.bytes / made.layout.block_bytes());
+  CHECK(made.per_page > 0);
+  for (size_t i = 0; i < group.layers.size(); ++i) {
+    made.places.resize(static_cast<size_t>(group.layers[i]) + 1, -1);
+    made.places.back() = static_cast<int>(i);
   }
+  groups_[number] = std::move(made);
 }
 
-size_t KvStorage::bytes() const {
-  size_t sum = 0;
-  for (const Arena& arena : arenas_) sum += static_cast<size_t>(arena.layout.block_bytes() * arena.blocks);
-  return sum;
+size_t KvStorage::bytes() const { return static_cast<size_t>(pages_.count * pages_.bytes); }
+
+bool KvStorage::caches(size_t group, int model_layer) const {
+  const std::vector<int>& places = groups_[group].places;
+  return static_cast<size_t>(model_layer) < places.size() && places[static_cast<size_t>(model_layer)] >= 0;
 }
 
-KvView KvStorage::view(int model_layer) const {
-  const Place& place = places_[static_cast<size_t>(model_layer)];
-  const Arena& arena = arenas_[place.group];
-  return {arena.memory.as<std::byte>(), arena.layout, arena.retention, place.layer};
+KvView KvStorage::view(size_t number, int model_layer) const {
+  CHECK(caches(number, model_layer));
+  const Group& group = groups_[number];
+  KvView view{memory_.as<std::byte>(), group.layout, group.retention, group.places[static_cast<size_t>(model_layer)]};
+  view.finer = group.finer;
+  // Where no page has a rest, blocks lie as if there were no pages.
+  if (group.per_page * group.layout.block_bytes() != pages_.bytes) {
+    view.page_bytes = pages_.bytes;
+    view.per_page = group.per_page;
+  }
+  return view;
 }
 
-std::byte* KvStorage::at(size_t group, BlockId block) const {
-  const Arena& arena = arenas_[group];
-  CHECK(block >= 0 && block < arena.blocks);
-  return arena.memory.as<std::byte>() + static_cast<size_t>(block * arena.layout.block_bytes());
+std::byte* KvStorage::at(size_t number, BlockId block) const {
+  const Group& group = groups_[number];
+  CHECK(block >= 0 && block / group.per_page < pages_.count);
+  return memory_.as<std::byte>() + block / group.per_page * pages_.bytes +
+         block % group.per_page * group.layout.block_bytes();
 }
 
 void KvStorage::copy_block(size_t group, BlockId from, BlockId to) {

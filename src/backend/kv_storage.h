@@ -1,9 +1,9 @@
-// The bytes of the cache: one arena of blocks a group, and the copies between them. Knows neither prefixes nor
-// policy.
+// The bytes of the cache: one memory cut into pages, in which the blocks of a group lie one after the other, and the
+// copies between them. Which group has which page is the cache's affair: a block's number says where it lies. Knows
+// neither prefixes nor policy.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -16,22 +16,23 @@ namespace kvasir {
 
 class KvStorage {
  public:
-  struct GroupSpec {
-    KvGroup group;
-    std::int64_t blocks = 0;
+  struct Pages {
+    std::int64_t count = 0;
+    std::int64_t bytes = 0;  // of one
   };
 
   // The backend outlives the storage.
-  KvStorage(Backend& backend, std::span<const GroupSpec> groups, int block_tokens);
+  KvStorage(Backend& backend, Pages pages, int block_tokens);
 
-  size_t groups() const { return arenas_.size(); }
-  const KvLayout& layout(size_t group) const { return arenas_[group].layout; }
-  std::int64_t blocks(size_t group) const { return arenas_[group].blocks; }
-  size_t bytes() const;  // of all arenas, exactly what was asked of the backend
+  // Under the number that the cache gave it; a number may be given again. A block fits a page.
+  void set_group(size_t number, const KvGroup& group);
 
-  // How kernels see one of the model's layers, and which group's block table goes with it.
-  KvView view(int model_layer) const;
-  size_t group_of(int model_layer) const { return places_[static_cast<size_t>(model_layer)].group; }
+  const KvLayout& layout(size_t group) const { return groups_[group].layout; }
+  size_t bytes() const;  // exactly what was asked of the backend
+
+  // How kernels see one of the model's layers, if the group caches it.
+  bool caches(size_t group, int model_layer) const;
+  KvView view(size_t group, int model_layer) const;
 
   void copy_block(size_t group, BlockId from, BlockId to);
 
@@ -40,22 +41,21 @@ class KvStorage {
   void write_block(size_t group, BlockId block, std::span<const std::byte> from);
 
  private:
-  struct Arena {
+  struct Group {
     KvLayout layout;
     Retention retention;
-    std::int64_t blocks = 0;
-    Buffer memory;
-  };
-  struct Place {
-    size_t group = 0;
-    int layer = 0;  // inside the group
+    Retention finer;
+    std::int32_t per_page = 0;
+    std::vector<int> places;  // by the model's layer: which of the group's it is; -1: none
   };
 
   std::byte* at(size_t group, BlockId block) const;
 
   Backend& backend_;
-  std::vector<Arena> arenas_;
-  std::vector<Place> places_;  // by the model's layer
+  Pages pages_;
+  int block_tokens_;
+  Buffer memory_;
+  std::vector<Group> groups_;
 };
 
 }  // namespace kvasir

@@ -69,6 +69,12 @@ void ProfileBackend::attention(const AttentionBatch& batch, Matrix out) {
   timed("attention", cached_bytes(batch), [&] { inner_.attention(batch, out); });
 }
 
+void ProfileBackend::merge_attention(AttentionPart into, AttentionPart from,
+                                     std::span<const SequenceView> sequences) {
+  timed("merge attention", bytes_of(into.out) + bytes_of(from.out),
+        [&] { inner_.merge_attention(into, from, sequences); });
+}
+
 void ProfileBackend::swiglu(Matrix gate, Matrix up, Matrix out) {
   timed("swiglu", bytes_of(gate) + bytes_of(up), [&] { inner_.swiglu(gate, up, out); });
 }

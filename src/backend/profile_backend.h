@@ -39,6 +39,7 @@ class ProfileBackend final : public Backend {
   void rope(Matrix x, int heads, const RopeTable& table) override;
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override;
   void attention(const AttentionBatch& batch, Matrix out) override;
+  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override;
   void swiglu(Matrix gate, Matrix up, Matrix out) override;
   void add(Matrix x, Matrix y) override;
 

@@ -15,6 +15,12 @@ class IndexedHeaps {
  public:
   explicit IndexedHeaps(std::int32_t ids) : places_(static_cast<size_t>(ids)) {}
 
+  // So many ids from now on: never fewer.
+  void grow(std::int32_t ids) {
+    CHECK(static_cast<size_t>(ids) >= places_.size());
+    places_.resize(static_cast<size_t>(ids));
+  }
+
   size_t heaps() const { return heaps_.size(); }
   bool empty(size_t heap) const { return heap >= heaps_.size() || heaps_[heap].empty(); }
   std::int32_t size(size_t heap) const { return empty(heap) ? 0 : static_cast<std::int32_t>(heaps_[heap].size()); }

@@ -112,6 +112,7 @@ LlmOptions llm_options(const ModelOptions& options) {
   out.threads = options.threads;
   out.context = options.context;
   out.kv = options.kv;
+  out.kv_allow = options.kv_allow;
   if (!options.kv_memory.empty()) out.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   out.block_tokens = options.block_size;
   out.max_batch_tokens = options.max_batch_tokens;

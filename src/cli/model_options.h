@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "kvasir/kvasir.h"
 
@@ -21,6 +22,7 @@ struct ModelOptions {
   int threads = 0;
   std::int64_t context = 0;
   std::string kv = "f16";
+  std::vector<std::string> kv_allow;
   std::string kv_memory;
   int block_size = 16;
   int max_batch_tokens = 512;

@@ -220,6 +220,10 @@ void add_serve_command(CLI::App& app) {
   add_access_options(*command, *options);
   command->add_flag("-q,--quiet", options->quiet, "No line for each request")->group(group);
   add_model_options(*command, options->model);
+  command
+      ->add_option("--kv-allow", options->model.kv_allow,
+                   "A KV policy that requests may ask for besides --kv; any: all. May be given several times")
+      ->group("Cache");
   command->callback([options] { serve(*options); });
 }
 

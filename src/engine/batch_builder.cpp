@@ -13,11 +13,11 @@ int logit_rows_of(const PlannedRows& planned) {
   return planned.rows == sequence.pending() ? 1 : 0;
 }
 
-void build_batch(std::span<const PlannedRows> plan, size_t groups, Batch& batch) {
+void build_batch(std::span<const PlannedRows> plan, const KvCache& cache, Batch& batch) {
   batch.tokens.clear();
   batch.positions.clear();
   batch.logit_rows.clear();
-  batch.sequences.resize(groups);
+  batch.sequences.resize(cache.groups());
   for (auto& views : batch.sequences) views.clear();
   for (const PlannedRows& planned : plan) {
     const Sequence& sequence = *planned.sequence;
@@ -27,8 +27,9 @@ void build_batch(std::span<const PlannedRows> plan, size_t groups, Batch& batch)
       batch.tokens.push_back(sequence.tokens[static_cast<size_t>(start + i)]);
       batch.positions.push_back(start + i);
     }
-    for (size_t g = 0; g < groups; ++g) {
-      batch.sequences[g].push_back({sequence.lease.table(g).data(), start, first_row, planned.rows});
+    const std::span<const size_t> groups = cache.groups_of(sequence.lease.policy());
+    for (size_t i = 0; i < groups.size(); ++i) {
+      batch.sequences[groups[i]].push_back({sequence.lease.table(i).data(), start, first_row, planned.rows});
     }
     for (int row = batch.rows() - logit_rows_of(planned); row < batch.rows(); ++row) batch.logit_rows.push_back(row);
   }

@@ -12,6 +12,6 @@ namespace kvasir {
 int logit_rows_of(const PlannedRows& planned);
 
 // Fills `batch` in place, reusing its memory.
-void build_batch(std::span<const PlannedRows> plan, size_t groups, Batch& batch);
+void build_batch(std::span<const PlannedRows> plan, const KvCache& cache, Batch& batch);
 
 }  // namespace kvasir

@@ -34,10 +34,11 @@ Engine::Engine(Backend& backend, Model& model, EngineConfig config)
     : backend_(backend),
       model_(model),
       config_(completed(std::move(config), model)),
-      storage_(backend, storage_groups(model, config_), config_.block_tokens),
+      storage_(backend, pages_of(model, config_), config_.block_tokens),
       cache_(cache_config(model, backend, config_)),
+      policies_(backend, model, config_.kv, cache_, storage_),
       swap_(storage_, *config_.swap_bytes),
-      pins_(static_cast<std::int64_t>(config_.pinned_share * static_cast<double>(cache_.pool(0).size()))),
+      pins_(cache_, static_cast<std::int64_t>(config_.pinned_share * static_cast<double>(cache_.memory_bytes()))),
       scheduler_(config_.scheduler),
       pace_(config_.pace.value_or(Pace{})) {
   scheduler_.use(config_.mode == EngineConfig::Mode::kCached ? &swap_ : nullptr, &pins_);
@@ -68,19 +69,47 @@ void Engine::check(const Request& request) const {
     fail_input(fmt::format("{} likeliest tokens were asked for", *request.logprobs), "request",
                fmt::format("use 0 to {}", model_.config().vocab));
   }
+  if (request.kv) check_policy(*request.kv);
+  check_room(request);
+}
+
+void Engine::check_policy(const KvPolicy& policy) const {
+  const bool listed = policy == config_.kv || std::ranges::find(config_.kv_also, policy) != config_.kv_also.end();
+  if (!listed && config_.others != EngineConfig::OtherPolicies::kAny) {
+    std::string allowed = fmt::format("\"{}\"", to_text(config_.kv));
+    for (const KvPolicy& also : config_.kv_also) allowed += fmt::format(", \"{}\"", to_text(also));
+    fail_input(fmt::format("the KV policy \"{}\" is not allowed here", to_text(policy)), "kv",
+               fmt::format("use one of {}, or allow it with --kv-allow", allowed));
+  }
+  const std::vector<KvGroup> groups = kv_groups(model_.config(), policy);
+  if (config_.context > model_.config().context && !streams(groups, model_.config().context)) {
+    fail_input(fmt::format("the KV policy \"{}\" keeps more tokens than the model was trained for", to_text(policy)),
+               "kv", fmt::format("ask for a window of at most {} tokens, sinks included", model_.config().context));
+  }
+  if (!cache_.fits_a_page(cache_groups(groups, config_.block_tokens))) {
+    throw Error(Error::Kind::kCapacity,
+                {fmt::format("a block of the KV policy \"{}\" is larger than a page of the cache", to_text(policy)),
+                 "kv", "ask for smaller formats"});
+  }
+}
+
+void Engine::check_room(const Request& request) const {
+  const auto prompt = static_cast<std::int64_t>(request.prompt.size());
   const std::int64_t longest = std::min(prompt + request.max_tokens, config_.context);
   const TenantShare share = share_of(request.tenant.id);
-  if (!cache_.fits_alone(longest - 1, share)) {  // the last token of an answer is never fed back
-    const bool quota = cache_.fits_alone(longest - 1);
-    const std::string limit =
-        quota ? fmt::format("{:.0f}% of the cache's {} blocks of {} tokens, your quota", 100 * share.most,
-                            cache_.pool(0).size(), config_.block_tokens)
-              : fmt::format("the cache's {} blocks of {} tokens", cache_.pool(0).size(), config_.block_tokens);
-    throw Error(
-        Error::Kind::kCapacity,
-        {fmt::format("{} tokens of prompt and answer need more than {}", longest, limit), "request",
-         quota ? "ask for fewer tokens, or for a larger quota" : "raise --kv-memory, or ask for fewer tokens"});
-  }
+  const std::vector<CacheGroupConfig> groups =
+      cache_groups(kv_groups(model_.config(), request.kv.value_or(config_.kv)), config_.block_tokens);
+  if (cache_.fits_alone(groups, longest - 1, share)) return;  // the last token of an answer is never fed back
+  std::int64_t block_bytes = 0;
+  for (const CacheGroupConfig& group : groups) block_bytes += group.block_bytes;
+  const std::int64_t blocks = cache_.memory_bytes() / block_bytes;
+  const bool quota = cache_.fits_alone(groups, longest - 1, {});
+  const std::string limit = quota ? fmt::format("{:.0f}% of the cache's {} blocks of {} tokens, your quota",
+                                                100 * share.most, blocks, config_.block_tokens)
+                                  : fmt::format("the cache's {} blocks of {} tokens", blocks, config_.block_tokens);
+  throw Error(Error::Kind::kCapacity,
+              {fmt::format("{} tokens of prompt and answer need more than {}", longest, limit), "request",
+               quota ? "ask for fewer tokens, or for a larger quota" : "raise --kv-memory, or ask for fewer tokens"});
 }
 
 RequestId Engine::submit(Request request, OnUpdate on_update) {
@@ -98,19 +127,24 @@ std::vector<RequestId> Engine::submit(Request request, OnUpdate on_update, std::
 void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_update,
                    std::vector<Branch> branches) {
   CHECK(ids.size() == 1 + branches.size());
-  request.breakpoints = places_to_keep(request.breakpoints);
+  request.breakpoints = places_to_keep(request);
+  const KvPolicy policy = request.kv.value_or(config_.kv);
   auto sequence = std::make_unique<Sequence>(ids[0], std::move(request), std::move(on_update));
+  sequence->policy = policies_.use(policy);
+  sequence->record.kv = sequence->policy->text;
   for (size_t i = 0; i < branches.size(); ++i) sequence->forks.push_back({ids[i + 1], std::move(branches[i])});
   scheduler_.add(std::move(sequence));
 }
 
 // Where a window slides, the last whole block before a mark must be kept with what its window sees from there, and
 // the block that the mark is in by itself.
-std::vector<Breakpoint> Engine::places_to_keep(const std::vector<Breakpoint>& marks) const {
-  const std::vector<KvGroup> groups = groups_of(model_, config_);
-  if (std::ranges::all_of(groups, [](const KvGroup& group) { return group.retention.full(); })) return marks;
+std::vector<Breakpoint> Engine::places_to_keep(const Request& request) const {
+  const std::vector<KvGroup> groups = kv_groups(model_.config(), request.kv.value_or(config_.kv));
+  if (std::ranges::all_of(groups, [](const KvGroup& group) { return group.retention.full(); })) {
+    return request.breakpoints;
+  }
   std::vector<Breakpoint> out;
-  for (const Breakpoint& mark : marks) {
+  for (const Breakpoint& mark : request.breakpoints) {
     const std::int64_t whole = mark.tokens / config_.block_tokens * config_.block_tokens;
     if (whole > 0 && whole < mark.tokens) out.push_back({whole, mark.keep});
     out.push_back(mark);
@@ -126,7 +160,7 @@ TenantShare Engine::share_of(std::uint32_t tenant) const {
 
 // The same part of what a tenant may have as of the whole pool: it must always have room to work in.
 std::int64_t Engine::most_pinned(std::uint32_t tenant) const {
-  const double most = std::min(share_of(tenant).most, 1.0) * static_cast<double>(cache_.pool(0).size());
+  const double most = std::min(share_of(tenant).most, 1.0) * static_cast<double>(cache_.memory_bytes());
   return static_cast<std::int64_t>(config_.pinned_share * std::floor(most));
 }
 
@@ -165,6 +199,7 @@ RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
   Request request = from->request;
   request.sampling.seed = seed;
   auto copy = std::make_unique<Sequence>(new_id(), std::move(request), std::move(on_update));
+  copy->policy = from->policy;
   for (size_t i = from->request.prompt.size(); i < from->tokens.size(); ++i) {
     copy->tokens.push_back(from->tokens[i]);
     copy->sampler.accept(from->tokens[i]);
@@ -252,7 +287,7 @@ void Engine::show_scored(const Sequence& sequence, std::span<const float> logits
 void Engine::forward(const std::vector<PlannedRows>& plan) {
   const double start = now();
   for (const BlockCopy& copy : cache_.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
-  build_batch(plan, cache_.groups(), batch_);
+  build_batch(plan, cache_, batch_);
   const Matrix logits = model_.forward(batch_, storage_);
   CHECK(logits.cols == model_.config().vocab || logits.rows == 0);
   logits_.resize(static_cast<size_t>(logits.cols) * static_cast<size_t>(logits.rows));
@@ -309,6 +344,7 @@ void Engine::branch_off(Sequence& sequence, std::span<const float> logits) {
   for (Sequence::Fork& fork : std::exchange(sequence.forks, {})) {
     auto twin = std::make_unique<Sequence>(fork.id, sequence.request, OnUpdate{});
     Sequence& other = *twin;
+    other.policy = sequence.policy;
     other.become(std::move(fork));
     other.record = sequence.record;
     other.record.computed_tokens = 0;

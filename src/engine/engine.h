@@ -16,6 +16,7 @@
 #include "backend/kv_storage.h"
 #include "engine/host_swap.h"
 #include "engine/pins.h"
+#include "engine/policies.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "kv/cache.h"
@@ -30,7 +31,11 @@ struct EngineConfig {
     kRecompute,  // the whole sequence again for every token: the baseline that the cache is measured against
   };
 
-  KvPolicy kv;
+  enum class OtherPolicies : std::uint8_t { kListed, kAny };
+
+  KvPolicy kv;                                    // of requests that name none
+  std::vector<KvPolicy> kv_also;                  // others that requests may ask for …
+  OtherPolicies others = OtherPolicies::kListed;  // … or any
   int block_tokens = kDefaultBlockTokens;
   std::int64_t context = 0;    // the longest sequence; 0: what the model was trained for
   std::uint64_t kv_bytes = 0;  // for all blocks; 0: four of the longest sequences, at most half the memory
@@ -96,12 +101,15 @@ class Engine {
   const KvStorage& storage() const { return storage_; }
   const Scheduler& scheduler() const { return scheduler_; }
   const EngineConfig& config() const { return config_; }
+  const PolicyBook& policies() const { return policies_; }
   const PinBoard& pins() const { return pins_; }
   const HostSwap& swap() const { return swap_; }
 
  private:
   double now() const;
-  std::vector<Breakpoint> places_to_keep(const std::vector<Breakpoint>& marks) const;
+  void check_policy(const KvPolicy& policy) const;
+  void check_room(const Request& request) const;
+  std::vector<Breakpoint> places_to_keep(const Request& request) const;
   TenantShare share_of(std::uint32_t tenant) const;
   std::int64_t most_pinned(std::uint32_t tenant) const;
   void forward(const std::vector<PlannedRows>& plan);
@@ -122,6 +130,7 @@ class Engine {
   EngineConfig config_;
   KvStorage storage_;
   KvCache cache_;
+  PolicyBook policies_;
   HostSwap swap_;
   PinBoard pins_;        // after cache_, as
   Scheduler scheduler_;  // these: their leases go first
@@ -142,8 +151,5 @@ class Engine {
 
 // The name of everything that decides what a block's bytes are, but its tokens: weights, formats, retention, kernels.
 Key256 policy_key(const Model& model, const Backend& backend, std::span<const KvGroup> groups, int block_tokens);
-
-// How many blocks of each group fit into so many bytes, all groups having as many.
-std::int64_t blocks_in(std::uint64_t bytes, std::span<const KvGroup> groups, int block_tokens);
 
 }  // namespace kvasir

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "base/bytes.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int kDefaultSequences = 4;  // of the longest context, when nobody says how much memory there is
 
-std::vector<BlockId> shuffled(std::vector<BlockId> order, std::uint64_t seed) {
+std::vector<PageId> shuffled(std::vector<PageId> order, std::uint64_t seed) {
   for (size_t i = order.size(); i > 1 && seed != 0; --i) std::swap(order[i - 1], order[mix(seed, i, 0) % i]);
   return order;
 }
@@ -28,10 +29,6 @@ bool streams(std::span<const KvGroup> groups, std::int64_t trained) {
   });
 }
 
-std::vector<KvGroup> groups_of(const Model& model, const EngineConfig& config) {
-  return kv_groups(model.config(), config.kv);
-}
-
 EngineConfig completed(EngineConfig config, const Model& model) {
   const std::int64_t trained = model.config().context;
   if (config.block_tokens < 1 || config.block_tokens > 65536) {
@@ -39,7 +36,7 @@ EngineConfig completed(EngineConfig config, const Model& model) {
                "use 1 to 65536");
   }
   if (config.context <= 0) config.context = trained;
-  const std::vector<KvGroup> groups = groups_of(model, config);
+  const std::vector<KvGroup> groups = kv_groups(model.config(), config.kv);
   if (config.context > trained && !streams(groups, trained)) {
     fail_usage(fmt::format("{} tokens are more than the {} the model was trained for", config.context, trained),
                "--ctx-size", fmt::format("use {} or less, or a window in --kv", trained));
@@ -52,9 +49,8 @@ EngineConfig completed(EngineConfig config, const Model& model) {
     }
     config.kv_bytes = std::min(config.kv_bytes, physical_memory() / 2);
   }
-  if (blocks_in(config.kv_bytes, groups, config.block_tokens) < 1) {
-    std::int64_t needed = 0;
-    for (const KvGroup& group : groups) needed += make_layout(group, config.block_tokens).block_bytes();
+  if (pages_of(model, config).count < std::ssize(groups)) {
+    const std::int64_t needed = pages_of(model, config).bytes * std::ssize(groups);
     fail_usage(fmt::format("{} do not hold one block of {} tokens, which takes {}", format_bytes(config.kv_bytes),
                            config.block_tokens, format_bytes(static_cast<std::uint64_t>(needed))),
                "--kv-memory", "give more memory, or a smaller --block-size");
@@ -66,13 +62,36 @@ EngineConfig completed(EngineConfig config, const Model& model) {
   return config;
 }
 
-std::vector<KvStorage::GroupSpec> storage_groups(const Model& model, const EngineConfig& config) {
-  const std::vector<KvGroup> groups = groups_of(model, config);
-  const std::int64_t blocks = blocks_in(config.kv_bytes, groups, config.block_tokens);
-  std::vector<KvStorage::GroupSpec> out;
-  out.reserve(groups.size());
-  for (const KvGroup& group : groups) out.push_back({group, blocks});
-  return out;
+// A page holds a block of any policy that may come. With blocks of one size it is one block; where sizes differ it is
+// many of them, so that little is left over at its end, as long as there are many pages.
+KvStorage::Pages pages_of(const Model& model, const EngineConfig& config) {
+  constexpr std::int64_t kMostBlocks = 16;
+  constexpr std::int64_t kManyPages = 128;
+  constexpr std::int64_t kLine = 64;
+  constexpr std::int64_t kMostIds = std::int64_t{1} << 30;  // of blocks: a BlockId must name them
+  std::int64_t own = 0;
+  std::int64_t largest = 0;
+  std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+  const auto see = [&](const KvPolicy& policy) {
+    for (const KvGroup& group : kv_groups(model.config(), policy)) {
+      const std::int64_t bytes = make_layout(group, config.block_tokens).block_bytes();
+      largest = std::max(largest, bytes);
+      smallest = std::min(smallest, bytes);
+    }
+    if (own == 0) own = largest;
+  };
+  see(config.kv);
+  for (const KvPolicy& also : config.kv_also) see(also);
+  if (config.others == EngineConfig::OtherPolicies::kAny) {
+    for (const KvFormat format : kAllKvFormats) see(uniform_policy(format));
+  }
+  if (smallest == largest) {
+    return {std::min(static_cast<std::int64_t>(config.kv_bytes) / largest, kMostIds), largest};
+  }
+  const std::int64_t blocks = static_cast<std::int64_t>(config.kv_bytes) / own;
+  const std::int64_t bytes = std::max(own * std::clamp<std::int64_t>(blocks / kManyPages, 1, kMostBlocks), largest);
+  const std::int64_t page = (bytes + kLine - 1) / kLine * kLine;
+  return {std::min(static_cast<std::int64_t>(config.kv_bytes) / page, kMostIds / (page / smallest)), page};
 }
 
 CacheConfig cache_config(const Model& model, const Backend& backend, const EngineConfig& config) {
@@ -81,13 +100,10 @@ CacheConfig cache_config(const Model& model, const Backend& backend, const Engin
   out.eviction = config.eviction;
   out.public_texts = config.public_texts;
   out.reuse = config.mode == EngineConfig::Mode::kRecompute ? CacheConfig::Reuse::kOff : config.reuse;
-  const std::vector<KvGroup> groups = groups_of(model, config);
-  out.policy_key = policy_key(model, backend, groups, config.block_tokens);
-  const std::int64_t blocks = blocks_in(config.kv_bytes, groups, config.block_tokens);
-  for (const KvGroup& group : groups) {
-    out.groups.push_back({group.retention, shuffled(blocks_in_order(blocks), config.shuffle_blocks),
-                          make_layout(group, config.block_tokens).block_bytes()});
-  }
+  const std::vector<KvGroup> groups = kv_groups(model.config(), config.kv);
+  out.policy = {policy_key(model, backend, groups, config.block_tokens), cache_groups(groups, config.block_tokens)};
+  const KvStorage::Pages pages = pages_of(model, config);
+  out.pages = {shuffled(in_order(pages.count), config.shuffle_blocks), pages.bytes};
   // A token multiplies with every weight once, and its queries with every cached token.
   const ModelConfig& shape = model.config();
   out.recompute.constant = parameter_count(shape) / 1024 + 1;
@@ -98,18 +114,12 @@ CacheConfig cache_config(const Model& model, const Backend& backend, const Engin
   return out;
 }
 
-std::int64_t blocks_in(std::uint64_t bytes, std::span<const KvGroup> groups, int block_tokens) {
-  std::int64_t all = 0;
-  for (const KvGroup& group : groups) all += make_layout(group, block_tokens).block_bytes();
-  const std::uint64_t blocks = bytes / static_cast<std::uint64_t>(all);
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(blocks, std::uint64_t{1} << 30));
-}
-
 Key256 policy_key(const Model& model, const Backend& backend, std::span<const KvGroup> groups, int block_tokens) {
   std::string policy = fmt::format("{} {}", backend.kernel_version(), block_tokens);
   for (const KvGroup& group : groups) {
-    policy += fmt::format(" [{}] {} {} {} {}", fmt::join(group.layers, ","), format_name(group.k_format),
-                          format_name(group.v_format), group.retention.window, group.retention.sinks);
+    policy += fmt::format(" [{}] {} {} {} {} {} {}", fmt::join(group.layers, ","), format_name(group.k_format),
+                          format_name(group.v_format), group.retention.window, group.retention.sinks,
+                          group.finer.window, group.finer.sinks);
   }
   const std::array<std::string_view, 1> parts{policy};
   return keyed_hash(model.fingerprint(), parts);

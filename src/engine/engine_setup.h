@@ -8,15 +8,13 @@
 
 namespace kvasir {
 
-std::vector<KvGroup> groups_of(const Model& model, const EngineConfig& config);
-
 // Whether a sequence may go on without end: no query ever sees further than the model was trained for.
 bool streams(std::span<const KvGroup> groups, std::int64_t trained);
 
 // What was left open is filled in. Throws Error for what makes no sense, or for memory that cannot hold one block.
 EngineConfig completed(EngineConfig config, const Model& model);
 
-std::vector<KvStorage::GroupSpec> storage_groups(const Model& model, const EngineConfig& config);
+KvStorage::Pages pages_of(const Model& model, const EngineConfig& config);
 CacheConfig cache_config(const Model& model, const Backend& backend, const EngineConfig& config);
 
 }  // namespace kvasir

@@ -16,19 +16,20 @@ std::int64_t slots_written(const KvCache& cache, const KvLease& lease) {
 std::int64_t first_private_slot(const KvCache& cache, const KvLease& lease) {
   const std::int64_t slots = slots_written(cache, lease);
   std::int64_t first = slots;
-  for (size_t g = 0; g < cache.groups(); ++g) {
+  const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  for (size_t i = 0; i < groups.size(); ++i) {
     for (std::int64_t slot = 0; slot < first; ++slot) {
-      const BlockId block = lease.table(g).at(slot);
-      if (block != kNoBlock && cache.pool(g).refs(block) == 1) first = slot;
+      const BlockId block = lease.table(i).at(slot);
+      if (block != kNoBlock && cache.pool(groups[i]).refs(block) == 1) first = slot;
     }
   }
   return first;
 }
 
 bool has_holes(const KvCache& cache, const KvLease& lease, std::int64_t from) {
-  for (size_t g = 0; g < cache.groups(); ++g) {
+  for (size_t i = 0; i < cache.groups_of(lease.policy()).size(); ++i) {
     for (std::int64_t slot = from; slot < slots_written(cache, lease); ++slot) {
-      if (lease.table(g).hole(slot)) return true;
+      if (lease.table(i).hole(slot)) return true;
     }
   }
   return false;
@@ -47,7 +48,7 @@ std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) co
   const std::int64_t first = first_private_slot(cache, lease);
   if (has_holes(cache, lease, first)) return 0;
   std::uint64_t bytes = 0;
-  for (size_t g = 0; g < cache.groups(); ++g) {
+  for (const size_t g : cache.groups_of(lease.policy())) {
     bytes += static_cast<std::uint64_t>((slots_written(cache, lease) - first) * storage_.layout(g).block_bytes());
   }
   return bytes;
@@ -65,11 +66,12 @@ std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease
   auto saved = std::make_unique<SavedBlocks>(used_, bytes);
   saved->length = lease.length();
   saved->first_slot = first_private_slot(cache, lease);
-  saved->data.resize(cache.groups());
-  for (size_t g = 0; g < cache.groups(); ++g) {
+  const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  saved->data.resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
     for (std::int64_t slot = saved->first_slot; slot < slots_written(cache, lease); ++slot) {
-      std::vector<std::byte>& block = saved->data[g].emplace_back(storage_.layout(g).block_bytes());
-      storage_.read_block(g, lease.table(g).at(slot), block);
+      std::vector<std::byte>& block = saved->data[i].emplace_back(storage_.layout(groups[i]).block_bytes());
+      storage_.read_block(groups[i], lease.table(i).at(slot), block);
     }
   }
   saved_bytes_ += static_cast<double>(bytes);
@@ -88,10 +90,11 @@ bool HostSwap::restore(KvCache& cache, KvLease& lease, std::span<const TokenId> 
   if (found >= saved.length) return true;
   if (found < saved.first_slot * size || !cache.reserve(lease, saved.length - found)) return false;
   run_copies(cache);
-  for (size_t g = 0; g < cache.groups(); ++g) {
+  const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  for (size_t g = 0; g < groups.size(); ++g) {
     for (size_t i = 0; i < saved.data[g].size(); ++i) {
       const std::int64_t slot = saved.first_slot + static_cast<std::int64_t>(i);
-      if ((slot + 1) * size > found) storage_.write_block(g, lease.table(g).at(slot), saved.data[g][i]);
+      if ((slot + 1) * size > found) storage_.write_block(groups[g], lease.table(g).at(slot), saved.data[g][i]);
     }
   }
   cache.commit(lease, tokens.subspan(static_cast<size_t>(found), static_cast<size_t>(saved.length - found)));

@@ -24,7 +24,7 @@ struct SavedBlocks {
 
   Position length = 0;                                    // tokens whose K and V were in the cache
   std::int64_t first_slot = 0;                            // of all groups
-  std::vector<std::vector<std::vector<std::byte>>> data;  // [group][slot - first_slot]
+  std::vector<std::vector<std::vector<std::byte>>> data;  // [group of its policy][slot - first_slot]
 
  private:
   std::shared_ptr<std::uint64_t> used_;

@@ -24,7 +24,8 @@ std::int64_t steps_until_an_end(std::span<Sequence* const> others) {
 PauseChoice cheapest_for(const PauseQuestion& q, Sequence& candidate) {
   const std::int64_t size = q.cache.block_tokens();
   const Position length = candidate.lease.length();
-  const std::int64_t freed = q.cache.private_blocks(candidate.lease) / static_cast<std::int64_t>(q.cache.groups());
+  const std::int64_t freed =
+      q.cache.private_blocks(candidate.lease) / std::ssize(q.cache.groups_of(candidate.lease.policy()));
   // Taken at once: what is asked for; and while it is away, about a block for each of the others.
   const std::int64_t taken = q.rows / size + 1 + std::ssize(q.running);
   const std::int64_t lost = std::min(length, std::min(freed, taken) * size + length % size);

@@ -1,8 +1,8 @@
 #include "engine/pins.h"
 
 #include <algorithm>
-
-#include "base/check.h"
+#include <set>
+#include <utility>
 
 namespace kvasir {
 
@@ -19,45 +19,35 @@ bool PinBoard::hold(KvCache& cache, const KvLease& lease, const Wish& wish) {
   if (!cache.may_truncate(lease, whole)) return false;
   Pin pin{name, whole, wish.expires, cache.fork(lease)};
   cache.truncate(pin.lease, whole);
-  count(pin.lease, 1);
-  if (blocks() > most_blocks_ || blocks(lease.tenant().id) > wish.most_blocks) {
-    count(pin.lease, -1);
+  pins_.push_back(std::move(pin));
+  if (bytes() > most_bytes_ || bytes(lease.tenant().id) > wish.most_bytes) {
+    pins_.pop_back();
     return false;
   }
-  pins_.push_back(std::move(pin));
   return true;
 }
 
-std::int64_t PinBoard::blocks(std::uint32_t tenant) const {
-  const auto found = by_tenant_.find(tenant);
-  return found == by_tenant_.end() ? 0 : std::ssize(found->second);
-}
-
-void PinBoard::count(const KvLease& lease, int by) {
-  count(lease.table(0), by, blocks_);
-  const auto theirs = by_tenant_.try_emplace(lease.tenant().id).first;
-  count(lease.table(0), by, theirs->second);
-  if (theirs->second.empty()) by_tenant_.erase(theirs);
-}
-
-void PinBoard::count(const BlockTable& table, int by, Holds& holds) {
-  for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
-    if (table.hole(slot)) continue;
-    const auto held = holds.try_emplace(table.at(slot), 0).first;
-    held->second += by;
-    CHECK(held->second >= 0);
-    if (held->second == 0) holds.erase(held);
+PinBoard::Count PinBoard::count(std::optional<std::uint32_t> tenant) const {
+  std::set<std::pair<size_t, BlockId>> seen;
+  Count out;
+  for (const Pin& pin : pins_) {
+    if (tenant && pin.lease.tenant().id != *tenant) continue;
+    const std::span<const size_t> groups = cache_.groups_of(pin.lease.policy());
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const BlockTable& table = pin.lease.table(i);
+      for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
+        if (table.hole(slot) || !seen.emplace(groups[i], table.at(slot)).second) continue;
+        out.blocks += i == 0;
+        out.bytes += cache_.pool(groups[i]).weight();
+      }
+    }
   }
-}
-
-void PinBoard::drop(size_t index) {
-  count(pins_[index].lease, -1);
-  pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(index));
+  return out;
 }
 
 void PinBoard::expire(double now) {
   for (size_t i = pins_.size(); i > 0; --i) {
-    if (pins_[i - 1].expires <= now) drop(i - 1);
+    if (pins_[i - 1].expires <= now) pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(i) - 1);
   }
 }
 
@@ -67,7 +57,7 @@ bool PinBoard::drop_soonest(std::optional<std::uint32_t> tenant) {
     if (tenant && pins_[i].lease.tenant().id != *tenant) continue;
     if (!soonest || pins_[i].expires < pins_[*soonest].expires) soonest = i;
   }
-  if (soonest) drop(*soonest);
+  if (soonest) pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(*soonest));
   return soonest.has_value();
 }
 

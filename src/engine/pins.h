@@ -1,14 +1,11 @@
 // Prefixes that are kept for a while because a request marked them: a second hold on their blocks, until it expires.
 //
-// Pins are bounded in blocks, all together and for each tenant, and yield when a lone request needs the room: they
+// Pins are bounded in bytes, all together and for each tenant, and yield when a lone request needs the room: they
 // delay eviction and fail nobody.
 #pragma once
 
 #include <cstdint>
-#include <iterator>
-#include <map>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "kv/cache.h"
@@ -17,13 +14,13 @@ namespace kvasir {
 
 class PinBoard {
  public:
-  explicit PinBoard(std::int64_t most_blocks) : most_blocks_(most_blocks) {}
+  PinBoard(const KvCache& cache, std::int64_t most_bytes) : cache_(cache), most_bytes_(most_bytes) {}
 
   // What to keep: the lease's first `tokens`, rounded up to whole blocks as far as they are written, until `expires`.
   struct Wish {
     Position tokens = 0;
     double expires = 0;
-    std::int64_t most_blocks = 0;  // of all pins of the lease's tenant together
+    std::int64_t most_bytes = 0;  // of all pins of the lease's tenant together
   };
   // The same prefix pinned again is kept until the later of both. False: there is no room among the pins or among the
   // tenant's own, or a window no longer holds that place.
@@ -34,8 +31,10 @@ class PinBoard {
   bool drop_soonest(std::optional<std::uint32_t> tenant);
 
   std::int64_t size() const { return static_cast<std::int64_t>(pins_.size()); }
-  std::int64_t blocks() const { return std::ssize(blocks_); }  // of the first group
-  std::int64_t blocks(std::uint32_t tenant) const;
+  // What is pinned, of one tenant or of all: each block once, whoever pins it. Blocks are of the leases' first
+  // groups.
+  std::int64_t blocks(std::optional<std::uint32_t> tenant = std::nullopt) const { return count(tenant).blocks; }
+  std::int64_t bytes(std::optional<std::uint32_t> tenant = std::nullopt) const { return count(tenant).bytes; }
 
  private:
   struct Pin {
@@ -45,16 +44,17 @@ class PinBoard {
     KvLease lease;
   };
 
-  using Holds = std::unordered_map<BlockId, int>;  // blocks of the first group: how many pins hold each
+  struct Count {
+    std::int64_t blocks = 0;
+    std::int64_t bytes = 0;
+  };
 
-  void count(const KvLease& lease, int by);
-  static void count(const BlockTable& table, int by, Holds& holds);
-  void drop(size_t index);
+  // Counted anew each time: blocks may move, and pins are few.
+  Count count(std::optional<std::uint32_t> tenant) const;
 
-  std::int64_t most_blocks_;
+  const KvCache& cache_;
+  std::int64_t most_bytes_;
   std::vector<Pin> pins_;
-  Holds blocks_;
-  std::map<std::uint32_t, Holds> by_tenant_;  // no empty ones
 };
 
 }  // namespace kvasir

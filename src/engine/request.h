@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "kv/explain.h"
 #include "kv/tenant.h"
+#include "layout/kv_policy.h"
 #include "sample/constraint.h"
 #include "sample/logprobs.h"
 #include "sample/sampler.h"
@@ -37,7 +38,8 @@ struct Request {
   // Scoring: of the prompt's tokens from here on the engine's observer sees the logits, and they are computed even
   // where the cache has them. Whoever pauses may show some of them twice.
   std::optional<Position> score_from;
-  int priority = 0;  // within the tenant: the smaller goes first
+  std::optional<KvPolicy> kv;  // nullopt: the engine's own
+  int priority = 0;            // within the tenant: the smaller goes first
   Tenant tenant;
   std::string label;  // what logs call it; empty: its id
 };
@@ -72,6 +74,7 @@ struct Chunk {
 
 // What became of a request: its own record, complete once finished.
 struct RequestRecord {
+  std::string kv;                    // the policy it ran under
   ReuseReport reuse;                 // of the first open
   std::int64_t computed_tokens = 0;  // rows the model ran for it, recomputation after a preemption included
   int preemptions = 0;               // pauses but those that only waited

@@ -165,7 +165,9 @@ void Scheduler::tell_pauses(const KvCache& cache) {
     pause.of_tokens = static_cast<std::int64_t>(sequence->tokens.size()) - 1;
     pause.kept_tokens = pause.of_tokens;
     if (pause.how == Pause::How::kRecompute) {
-      if (!sequence->lease.valid()) pause.kept_tokens = cache.reusable(sequence->tokens, sequence->request.tenant);
+      if (!sequence->lease.valid()) {
+        pause.kept_tokens = cache.reusable(sequence->tokens, sequence->request.tenant, sequence->policy_id());
+      }
       pause.resume_seconds = static_cast<double>(pause.of_tokens - pause.kept_tokens) * pace_.token_seconds;
     }
     if (sequence->record.pauses.size() < RequestRecord::kMostPauses) sequence->record.pauses.push_back(pause);
@@ -180,18 +182,18 @@ Scheduler::Admitted Scheduler::room_for(const KvCache& cache, Sequence& sequence
   const std::int64_t size = cache.block_tokens();
   const auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
   const auto verdict = [&](std::int64_t shared) {
-    Admitted worst = Admitted::kYes;
-    for (size_t g = 0; g < cache.groups(); ++g) {
-      if (tokens / size + 1 - shared + running() > cache.pool(g).available()) return Admitted::kNoRoom;
-      // To the block: what just fits its quota would otherwise wait for as long as others keep the engine busy.
-      if ((tokens + size - 1) / size - shared > cache.available(g, tenant.id)) worst = Admitted::kOverQuota;
-    }
-    return worst;
+    const PolicyId policy = sequence.policy_id();
+    const std::int64_t blocks = tokens / size + 1 - shared + running();
+    if (cache.shortage(policy, tenant.id, blocks) == KvCache::Shortage::kPool) return Admitted::kNoRoom;
+    // To the block: what just fits its quota would otherwise wait for as long as others keep the engine busy.
+    const std::int64_t own = (tokens + size - 1) / size - shared;
+    return cache.shortage(policy, tenant.id, own) == KvCache::Shortage::kNone ? Admitted::kYes : Admitted::kOverQuota;
   };
   const Admitted without = verdict(0);
   if (without == Admitted::kYes) return without;
-  if (sequence.block_names.empty()) sequence.block_names = cache.block_names(sequence.tokens, tenant);
-  return verdict(cache.held_prefix(sequence.tokens, sequence.block_names));
+  if (sequence.block_names.empty())
+    sequence.block_names = cache.block_names(sequence.tokens, tenant, sequence.policy_id());
+  return verdict(cache.held_prefix(sequence.tokens, sequence.block_names, sequence.policy_id()));
 }
 
 bool Scheduler::runs(std::uint32_t tenant) const {
@@ -205,6 +207,7 @@ bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& s
   return std::ranges::any_of(running_, [&](const std::unique_ptr<Sequence>& other) {
     if (other->pending() <= 1 || other->finish != FinishReason::kNone) return false;
     if (!same_space(other->request.tenant, sequence.request.tenant)) return false;
+    if (other->policy_id() != sequence.policy_id()) return false;
     const std::span<const TokenId> mine(sequence.tokens.data(), sequence.tokens.size() - 1);
     const auto agreed = std::ranges::mismatch(mine, other->tokens).in1 - mine.begin();
     return agreed / size * size > other->lease.length();
@@ -227,7 +230,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
     }
     if (room != Admitted::kYes) return room;
   }
-  KvCache::Opened opened = cache.open(findable(sequence), sequence.request.tenant, sequence.id);
+  KvCache::Opened opened = cache.open(findable(sequence), sequence.request.tenant, sequence.id, sequence.policy_id());
   sequence.lease = std::move(opened.lease);
   if (sequence.saved) swap_->restore(cache, sequence.lease, sequence.tokens, *sequence.saved);
   std::int64_t rows = rows_for(cache, sequence, budget);

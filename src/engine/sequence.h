@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/host_swap.h"
+#include "engine/policies.h"
 #include "engine/request.h"
 #include "kv/lease.h"
 
@@ -30,12 +31,13 @@ struct Sequence {
   OnUpdate on_update;
   std::vector<TokenId> tokens;  // prompt and answer
   Sampler sampler;
-  KvLease lease;                       // invalid while waiting
-  std::unique_ptr<SavedBlocks> saved;  // while paused, if it was swapped out
-  std::vector<Key256> block_names;     // while waiting, once they were needed: see KvCache::block_names
-  std::uint64_t arrival = 0;           // the smaller came first; set by the scheduler
-  bool standing_still = false;         // it waits for blocks, and keeps those it has
-  bool held_back = false;              // it waited for another's prompt
+  std::shared_ptr<const ActivePolicy> policy;  // null: the engine's own
+  KvLease lease;                               // invalid while waiting
+  std::unique_ptr<SavedBlocks> saved;          // while paused, if it was swapped out
+  std::vector<Key256> block_names;             // while waiting, once they were needed: see KvCache::block_names
+  std::uint64_t arrival = 0;                   // the smaller came first; set by the scheduler
+  bool standing_still = false;                 // it waits for blocks, and keeps those it has
+  bool held_back = false;                      // it waited for another's prompt
   std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   struct Fork {
     RequestId id = 0;
@@ -59,6 +61,7 @@ struct Sequence {
   std::int64_t pending() const {  // tokens whose K and V are not in the cache
     return static_cast<std::int64_t>(tokens.size()) - (lease.valid() ? lease.length() : 0);
   }
+  PolicyId policy_id() const { return policy == nullptr ? 0 : policy->id; }
   std::int64_t answered() const { return static_cast<std::int64_t>(tokens.size() - request.prompt.size()); }
 };
 

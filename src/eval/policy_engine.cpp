@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/engine_setup.h"
+#include "engine/engine.h"
 #include "layout/codec.h"
 
 namespace kvasir {
@@ -30,7 +30,7 @@ std::vector<std::string> every_format() {
 std::int64_t cache_bytes(const Model& model, const EngineConfig& config, std::int64_t tokens) {
   std::int64_t bytes = 0;
   const std::int64_t size = config.block_tokens;
-  for (const KvGroup& group : groups_of(model, config)) {
+  for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
     const std::int64_t block = make_layout(group, config.block_tokens).block_bytes();
     for (std::int64_t first = 0; first < tokens; first += size) {
       if (group.retention.needed(first, first + size - 1, tokens)) bytes += block;
@@ -42,7 +42,7 @@ std::int64_t cache_bytes(const Model& model, const EngineConfig& config, std::in
 std::uint64_t roomy_bytes(const Model& model, const EngineConfig& config, std::int64_t tokens) {
   const std::int64_t blocks = blocks_for(tokens, config.block_tokens);
   std::int64_t bytes = 0;
-  for (const KvGroup& group : groups_of(model, config)) {
+  for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
     bytes += (blocks + blocks / 4 + 8) * make_layout(group, config.block_tokens).block_bytes();
   }
   return static_cast<std::uint64_t>(bytes);

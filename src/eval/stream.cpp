@@ -28,7 +28,7 @@ std::int64_t process_bytes() {
 
 // Room for what the policy keeps and for the step that is being read, however long the text.
 EngineConfig config_for(const Model& model, EngineConfig config, std::int64_t tokens) {
-  const std::vector<KvGroup> groups = groups_of(model, config);
+  const std::vector<KvGroup> groups = kv_groups(model.config(), config.kv);
   const std::int64_t trained = model.config().context;
   if (!streams(groups, trained)) {
     fail_usage(fmt::format("'{}' is no policy to stream with", to_text(config.kv)), "--kv",
@@ -48,8 +48,8 @@ EngineConfig config_for(const Model& model, EngineConfig config, std::int64_t to
 
 std::int64_t held_bytes(const Engine& engine) {
   std::int64_t bytes = 0;
-  for (size_t g = 0; g < engine.storage().groups(); ++g) {
-    bytes += engine.cache().pool(g).held() * engine.storage().layout(g).block_bytes();
+  for (size_t g = 0; g < engine.cache().groups(); ++g) {
+    bytes += engine.cache().pool(g).held() * engine.cache().pool(g).weight();
   }
   return bytes;
 }

@@ -7,45 +7,62 @@
 
 namespace kvasir {
 
-BlockPool::BlockPool(std::vector<BlockId> free_order, std::unique_ptr<EvictionPolicy> policy)
-    : policy_(std::move(policy)),
-      refs_(free_order.size(), 0),
-      states_(free_order.size(), State::kFree),
-      owner_(free_order.size(), 0),
-      free_(free_order.rbegin(), free_order.rend()),
-      evictable_(static_cast<std::int32_t>(free_order.size())) {
-  std::vector<bool> seen(free_.size(), false);
-  for (const BlockId block : free_) {
-    CHECK(block >= 0 && index(block) < seen.size() && !seen[index(block)]);
-    seen[index(block)] = true;
+BlockPool::BlockPool(std::unique_ptr<EvictionPolicy> policy, std::shared_ptr<Owners> owners, std::int64_t weight)
+    : policy_(std::move(policy)), owners_(std::move(owners)), weight_(weight), evictable_(0) {
+  CHECK(weight > 0);
+}
+
+void BlockPool::admit(std::span<const BlockId> blocks) {
+  if (blocks.empty()) return;
+  const size_t limit = std::max(refs_.size(), index(*std::ranges::max_element(blocks)) + 1);
+  refs_.resize(limit, 0);
+  states_.resize(limit, State::kAbsent);
+  owner_.resize(limit, 0);
+  evictable_.grow(static_cast<std::int32_t>(limit));
+  for (size_t i = blocks.size(); i > 0; --i) {
+    const BlockId block = blocks[i - 1];
+    CHECK(block >= 0 && state(block) == State::kAbsent);
+    states_[index(block)] = State::kFree;
+    free_.push_back(block);
   }
+  size_ += std::ssize(blocks);
 }
 
-BlockPool::Book& BlockPool::book(OwnerId owner) {
-  if (owner >= owners_.size()) owners_.resize(owner + 1);
-  return owners_[owner];
+void BlockPool::expel(std::span<const BlockId> blocks) {
+  for (const BlockId block : blocks) {
+    CHECK(state(block) == State::kFree);
+    states_[index(block)] = State::kAbsent;
+  }
+  std::erase_if(free_, [this](BlockId block) { return state(block) == State::kAbsent; });
+  size_ -= std::ssize(blocks);
 }
 
-std::int64_t BlockPool::available(OwnerId owner) const {
-  const std::int64_t held = owner < owners_.size() ? owners_[owner].held : 0;
-  return std::clamp<std::int64_t>(limits(owner).most - held, 0, available());
+bool BlockPool::at_its_most(OwnerId owner) const {
+  const Owners::Book book = owners_->of(owner);
+  return book.has > book.limits.most - weight_;
 }
 
 void BlockPool::count_held(BlockId block, std::int64_t by) {
   held_ += by;
-  book(owner(block)).held += by;
+  owners_->count(owner(block), 0, by * weight_);
+}
+
+void BlockPool::count_owned(OwnerId owner, std::int64_t by) {
+  if (owner >= owned_.size()) owned_.resize(owner + 1, 0);
+  owned_[owner] += by;
+  owners_->count(owner, by * weight_, 0);
 }
 
 // The owner whose next evictable block goes. A linear walk over owners: they are tenants, and few.
-std::optional<OwnerId> BlockPool::whose_goes_next(OwnerId asking) {
-  if (owned(asking) >= limits(asking).most) {
+std::optional<OwnerId> BlockPool::whose_goes_next(OwnerId asking) const {
+  if (at_its_most(asking)) {
     if (evictable_.empty(asking)) return std::nullopt;
     return asking;
   }
   std::optional<OwnerId> best;
   const auto rank = [this](OwnerId owner) {
     const BlockId block = evictable_.top(owner);
-    return std::tuple(!over_guarantee(owner), evictable_.priority(block), block);
+    return std::tuple(!owners_->over_guarantee(owner), evictable_.priority(block), block);
   };
   for (OwnerId owner = 0; owner < evictable_.heaps(); ++owner) {
     if (evictable_.empty(owner)) continue;
@@ -54,30 +71,46 @@ std::optional<OwnerId> BlockPool::whose_goes_next(OwnerId asking) {
   return best;
 }
 
+std::optional<BlockId> BlockPool::next_of(OwnerId owner) const {
+  if (evictable_.empty(owner)) return std::nullopt;
+  return evictable_.top(owner);
+}
+
+std::optional<BlockId> BlockPool::next_to_go(OwnerId asking) const {
+  const std::optional<OwnerId> owner = whose_goes_next(asking);
+  return owner ? next_of(*owner) : std::nullopt;
+}
+
 std::optional<BlockPool::Taken> BlockPool::take(OwnerId owner) {
   Taken taken;
-  if (!free_.empty() && owned(owner) < limits(owner).most) {
-    taken.block = free_.back();
-    free_.pop_back();
-  } else if (const std::optional<OwnerId> from = whose_goes_next(owner)) {
-    taken = {evictable_.top(*from), State::kEvictable, *from};
-    policy_->evicted(evictable_.priority(taken.block));
-    evictable_.remove(taken.block);
-    --book(*from).has;
-  } else {
-    return std::nullopt;
+  if (free_.empty() || at_its_most(owner)) {
+    const std::optional<BlockId> next = next_to_go(owner);
+    if (!next) return std::nullopt;
+    taken = {*next, State::kEvictable, owner_[index(*next)]};
+    evict(*next);
   }
+  taken.block = free_.back();
+  free_.pop_back();
   CHECK(refs(taken.block) == 0);
   states_[index(taken.block)] = State::kHeld;
   refs_[index(taken.block)] = 1;
   owner_[index(taken.block)] = owner;
-  ++book(owner).has;
+  count_owned(owner, 1);
   count_held(taken.block, 1);
   return taken;
 }
 
+void BlockPool::evict(BlockId block) {
+  CHECK(state(block) == State::kEvictable);
+  policy_->evicted(evictable_.priority(block));
+  evictable_.remove(block);
+  states_[index(block)] = State::kFree;
+  free_.push_back(block);
+  count_owned(owner(block), -1);
+}
+
 void BlockPool::ref(BlockId block) {
-  CHECK(state(block) != State::kFree);
+  CHECK(state(block) != State::kFree && state(block) != State::kAbsent);
   if (state(block) == State::kEvictable) evictable_.remove(block);
   if (state(block) != State::kHeld) count_held(block, 1);
   states_[index(block)] = State::kHeld;
@@ -94,7 +127,7 @@ void BlockPool::make_free(BlockId block) {
   states_[index(block)] = State::kFree;
   free_.push_back(block);
   count_held(block, -1);
-  --book(owner(block)).has;
+  count_owned(owner(block), -1);
 }
 
 void BlockPool::make_covered(BlockId block) {
@@ -110,30 +143,39 @@ void BlockPool::make_evictable(BlockId block, const BlockUse& use) {
   evictable_.push(owner(block), block, policy_->priority(use));
 }
 
+void BlockPool::move(BlockId held, BlockId free) {
+  CHECK(state(held) == State::kHeld && state(free) == State::kFree);
+  std::erase(free_, free);
+  states_[index(free)] = State::kHeld;
+  refs_[index(free)] = refs(held);
+  owner_[index(free)] = owner(held);
+  states_[index(held)] = State::kFree;
+  refs_[index(held)] = 0;
+  free_.push_back(held);
+}
+
 bool BlockPool::well_formed() const {
+  std::int64_t present = 0;
   std::int64_t free = 0;
   std::int64_t evictable = 0;
-  std::vector<Book> counted(owners_.size());
-  for (BlockId block = 0; block < size(); ++block) {
+  std::int64_t held = 0;
+  std::vector<std::int64_t> counted(owned_.size(), 0);
+  for (BlockId block = 0; block < id_limit(); ++block) {
     const State now = state(block);
     if ((now == State::kHeld) != (refs(block) > 0)) return false;
     if ((now == State::kEvictable) != evictable_.contains(block)) return false;
+    present += now != State::kAbsent;
     free += now == State::kFree;
     evictable += now == State::kEvictable;
-    if (now == State::kFree) continue;
+    held += now == State::kHeld;
+    if (now == State::kFree || now == State::kAbsent) continue;
     if (owner(block) >= counted.size()) return false;
-    ++counted[owner(block)].has;
-    counted[owner(block)].held += now == State::kHeld;
-  }
-  std::int64_t held = 0;
-  for (size_t i = 0; i < owners_.size(); ++i) {
-    if (counted[i].has != owners_[i].has || counted[i].held != owners_[i].held) return false;
-    held += counted[i].held;
+    ++counted[owner(block)];
   }
   const bool free_is_free =
       std::ranges::all_of(free_, [this](BlockId block) { return state(block) == State::kFree; });
-  return free_is_free && held == held_ && free == free_blocks() && evictable == evictable_.size() &&
-         evictable_.well_formed();
+  return free_is_free && counted == owned_ && present == size_ && held == held_ && free == free_blocks() &&
+         evictable == evictable_.size() && evictable_.well_formed();
 }
 
 }  // namespace kvasir

@@ -13,21 +13,16 @@ std::int64_t blocks_holding(Position tokens, int block_tokens) { return (tokens 
 
 }  // namespace
 
-std::vector<BlockId> blocks_in_order(std::int64_t blocks) {
-  std::vector<BlockId> order(static_cast<size_t>(blocks));
+std::vector<std::int32_t> in_order(std::int64_t count) {
+  std::vector<std::int32_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   return order;
 }
 
-KvCache::KvCache(CacheConfig config) : config_(std::move(config)) {
-  CHECK(config_.block_tokens > 0 && !config_.groups.empty());
-  for (const CacheGroupConfig& group : config_.groups) {
-    const auto blocks = static_cast<std::int64_t>(group.free_order.size());
-    groups_.push_back({group, BlockPool(group.free_order, make_eviction_policy(config_.eviction)),
-                       PrefixIndex(blocks, config_.block_tokens),
-                       std::vector<Group::Use>(static_cast<size_t>(blocks))});
-    if (group.retention.full() && !groups_[widest_].config.retention.full()) widest_ = groups_.size() - 1;
-  }
+KvCache::KvCache(CacheConfig config) : config_(std::move(config)), pages_(config_.pages.order.size()) {
+  CHECK(config_.block_tokens > 0);
+  add_policy(config_.policy);
+  deal_pages();
 }
 
 KvCache::~KvCache() { CHECK(leases_.empty()); }
@@ -40,63 +35,83 @@ std::span<const TokenId> KvCache::slot_tokens(std::span<const TokenId> tokens, s
 // --- reserve
 // --------------------------------------------------------------------------------------------------------
 
-KvCache::Need KvCache::need_of(const LeaseState& state, size_t group, Position target) const {
-  const BlockPool& pool = groups_[group].pool;
-  const BlockTable& table = state.tables[group];
+// Without the copy of an open block that nobody else holds: at worst it loses its name.
+KvCache::Need KvCache::need_of(const LeaseState& state, size_t i, Position target) const {
+  const Group& group = group_of(state, i);
+  const BlockTable& table = state.tables[i];
   const auto length = static_cast<Position>(state.tokens.size());
   Need need;
   need.blocks = std::max<std::int64_t>(blocks_holding(target, config_.block_tokens) - table.slots(), 0);
   need.public_blocks = std::clamp<std::int64_t>(state.public_slots - table.slots(), 0, need.blocks);
   if (length % config_.block_tokens == 0 || target == length) return need;
   const BlockId tail = table.at(length / config_.block_tokens);
-  const bool shared = pool.refs(tail) > 1;
-  if (!shared && !groups_[group].index.published(tail)) return need;
-  Need with_copy = need;
-  with_copy.tail = Need::Tail::kCopy;
-  ++with_copy.blocks;
-  if (shared || shortage_of(state, group, with_copy) == Shortage::kNone) return with_copy;
-  need.tail = Need::Tail::kSteal;
+  if (group.pool.refs(tail) > 1) {
+    need.tail = Need::Tail::kCopy;
+    ++need.blocks;
+  } else if (group.index.published(tail)) {
+    need.tail = Need::Tail::kSteal;
+  }
   return need;
 }
 
-KvCache::Shortage KvCache::shortage_of(const LeaseState& state, size_t group, const Need& need) const {
-  const BlockPool& pool = groups_[group].pool;
-  if (need.blocks > pool.available()) return Shortage::kPool;
-  const bool within = need.blocks - need.public_blocks <= pool.available(owner_of(state.tenant.id));
-  return within ? Shortage::kNone : Shortage::kQuota;
+std::vector<KvCache::Need> KvCache::needs_of(const LeaseState& state, Position target) const {
+  std::vector<Need> needs;
+  for (size_t i = 0; i < state.tables.size(); ++i) needs.push_back(need_of(state, i, target));
+  for (Need& need : needs) {
+    if (need.tail != Need::Tail::kSteal) continue;
+    const Need without = need;
+    need.tail = Need::Tail::kCopy;
+    ++need.blocks;
+    if (shortage_of(state.policy, state.tenant.id, needs) != Shortage::kNone) need = without;
+  }
+  return needs;
+}
+
+KvCache::Shortage KvCache::shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const {
+  if (!pages_suffice(policy, needs)) return Shortage::kPool;
+  const Owners::Book book = owners_->of(owner_of(tenant));
+  std::int64_t bytes = 0;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    const Group& group = groups_[policies_[policy].groups[i]];
+    bytes += (needs[i].blocks - needs[i].public_blocks) * group.config.block_bytes;
+  }
+  return bytes == 0 || bytes <= book.limits.most - book.held ? Shortage::kNone : Shortage::kQuota;
 }
 
 KvCache::Shortage KvCache::shortage(const KvLease& lease, std::int64_t tokens) const {
-  Shortage worst = Shortage::kNone;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const Need need = need_of(*lease.state_, g, lease.length() + tokens);
-    worst = std::max(worst, shortage_of(*lease.state_, g, need));
-  }
-  return worst;
+  const LeaseState& state = *lease.state_;
+  return shortage_of(state.policy, state.tenant.id, needs_of(state, lease.length() + tokens));
+}
+
+KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const {
+  Need need;
+  need.blocks = blocks;
+  return shortage_of(policy, tenant, std::vector<Need>(policies_[policy].groups.size(), need));
 }
 
 bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
   CHECK(lease.valid() && lease.cache_ == this && tokens >= 0);
   LeaseState& state = *lease.state_;
   const Position target = lease.length() + tokens;
-  std::vector<Need> needs;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    needs.push_back(need_of(state, g, target));
-    if (shortage_of(state, g, needs.back()) != Shortage::kNone) return false;
-  }
+  const std::vector<Need> needs = needs_of(state, target);
+  if (shortage_of(state.policy, state.tenant.id, needs) != Shortage::kNone) return false;
   ++tick_;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    make_tail_writable(state, g, needs[g].tail);
-    while (state.tables[g].slots() < blocks_holding(target, config_.block_tokens)) {
-      state.tables[g].append(take(g, state, state.tables[g].slots()));
+  const PrefixIndex::Eviction why{tick_, now_, state.tenant.id, state.request, false};
+  shed(state, needs, why);
+  gather(state, needs, why);
+  for (size_t i = 0; i < needs.size(); ++i) {
+    make_tail_writable(state, i, needs[i].tail);
+    while (state.tables[i].slots() < blocks_holding(target, config_.block_tokens)) {
+      state.tables[i].append(take(group_of(state, i), state, state.tables[i].slots()));
     }
   }
   return true;
 }
 
-void KvCache::make_tail_writable(LeaseState& state, size_t group, Need::Tail how) {
+void KvCache::make_tail_writable(LeaseState& state, size_t i, Need::Tail how) {
   if (how == Need::Tail::kWrite) return;
-  BlockTable& table = state.tables[group];
+  Group& group = group_of(state, i);
+  BlockTable& table = state.tables[i];
   const std::int64_t slot = static_cast<std::int64_t>(state.tokens.size()) / config_.block_tokens;
   const BlockId old = table.at(slot);
   if (how == Need::Tail::kSteal) {
@@ -104,34 +119,44 @@ void KvCache::make_tail_writable(LeaseState& state, size_t group, Need::Tail how
     return;
   }
   const BlockId copy = take(group, state, slot);
-  copies_.push_back({group, old, copy});
+  copies_.push_back({group.id, old, copy});
   ++stats_.copied_blocks;
   table.replace(slot, copy);
-  let_go(groups_[group], old);
+  let_go(group, old);
 }
 
-BlockId KvCache::take(size_t group, const LeaseState& state, std::int64_t slot) {
+BlockId KvCache::take(Group& group, const LeaseState& state, std::int64_t slot) {
   const OwnerId owner = slot < state.public_slots ? 0 : owner_of(state.tenant.id);
-  BlockPool& pool = groups_[group].pool;
-  const bool over_quota = pool.owned(owner) >= pool.limits(owner).most;
-  const std::optional<BlockPool::Taken> taken = pool.take(owner);
+  const std::optional<BlockPool::Taken> taken = group.pool.take(owner);
   CHECK(taken.has_value());  // the caller counted
+  Page& page = pages_[static_cast<size_t>(page_of(group, taken->block))];
+  ++page.held;
   if (taken->was == BlockPool::State::kEvictable) {
     if (taken->from > 0) ++tenants_[taken->from - 1].evicted_blocks;
-    forget(group, taken->block, {tick_, now_, state.tenant.id, state.request, over_quota});
+    forget(group, taken->block, {tick_, now_, state.tenant.id, state.request, false});
+  } else {
+    ++page.filled;
   }
   return taken->block;
 }
 
+void KvCache::evict(Group& group, BlockId block, const PrefixIndex::Eviction& why) {
+  const OwnerId owner = group.pool.owner(block);
+  if (owner > 0) ++tenants_[owner - 1].evicted_blocks;
+  group.pool.evict(block);
+  --pages_[static_cast<size_t>(page_of(group, block))].filled;
+  forget(group, block, why);
+}
+
 // The block's content loses its name. What it continued may now be at the end of its chain, and the next to go.
-void KvCache::forget(size_t g, BlockId block, const PrefixIndex::Eviction& why) {
-  Group& group = groups_[g];
+void KvCache::forget(Group& group, BlockId block, const PrefixIndex::Eviction& why) {
   const Key256 parent = group.index.entry(block).parent;
   stats_.block_lifetime.observe(now_ - group.index.entry(block).born_time);
   stats_.block_idle.observe(now_ - group.last_use[static_cast<size_t>(block)].time);
   group.index.remove(block, why);
   ++stats_.evicted_blocks;
-  note(CacheEvent::Kind::kEvicted, g, block);
+  ++policies_[group.policy].stats.evicted_blocks;
+  note(CacheEvent::Kind::kEvicted, group.id, block);
   const std::optional<BlockId> before = group.index.block_of(parent);
   if (before && group.pool.state(*before) == BlockPool::State::kCovered && !group.index.has_children(parent)) {
     group.pool.make_evictable(*before, use_of(group, *before));
@@ -152,7 +177,7 @@ void KvCache::commit(KvLease& lease, std::span<const TokenId> tokens) {
   for (const BlockTable& table : state.tables) CHECK(length <= table.slots() * config_.block_tokens);
   const std::int64_t full = length / config_.block_tokens;
   for (auto slot = static_cast<std::int64_t>(state.keys.size()); slot < full; ++slot) publish(state, slot);
-  for (size_t g = 0; g < groups_.size(); ++g) drop_unneeded(state, g);
+  for (size_t i = 0; i < state.tables.size(); ++i) drop_unneeded(state, i);
 }
 
 void KvCache::publish(LeaseState& state, std::int64_t slot) {
@@ -162,39 +187,40 @@ void KvCache::publish(LeaseState& state, std::int64_t slot) {
   const Key256 key = name_of(state, parent, slot, tokens);
   state.keys.push_back(key);
   if (config_.reuse == CacheConfig::Reuse::kOff) return;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    Group& group = groups_[g];
-    const BlockId block = state.tables[g].at(slot);
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    Group& group = group_of(state, i);
+    const BlockId block = state.tables[i].at(slot);
     if (block == kNoBlock || group.index.published(block)) continue;
     if (group.index.insert(block, {key, parent, slot, tick_, now_}, tokens)) {
       ++stats_.published_blocks;
-      note(CacheEvent::Kind::kPublished, g, block);
+      note(CacheEvent::Kind::kPublished, group.id, block);
       continue;
     }
     // Somebody else computed the same block meanwhile: same name, same bytes. Hold theirs, give ours back.
     const std::optional<BlockId> twin = group.index.find(key, tokens);
     if (!twin) continue;  // a collision: ours stays private
     hold(group, *twin);
-    state.tables[g].replace(slot, *twin);
+    state.tables[i].replace(slot, *twin);
     let_go(group, block);
     ++stats_.deduplicated_blocks;
   }
 }
 
-void KvCache::drop_unneeded(LeaseState& state, size_t g) {
-  const Retention& retention = groups_[g].config.retention;
+void KvCache::drop_unneeded(LeaseState& state, size_t i) {
+  Group& group = group_of(state, i);
+  const Retention& retention = group.config.retention;
   if (retention.full()) return;
   const std::int64_t size = config_.block_tokens;
   const auto length = static_cast<Position>(state.tokens.size());
-  BlockTable& table = state.tables[g];
-  std::int64_t& slot = state.dropped_upto[g];
+  BlockTable& table = state.tables[i];
+  std::int64_t& slot = state.dropped_upto[i];
   for (; (slot + 1) * size <= length; ++slot) {
     if (retention.needed(slot * size, slot * size + size - 1, length)) {
       if (slot * size < retention.sinks) continue;
       return;
     }
     if (table.hole(slot)) continue;
-    let_go(groups_[g], table.at(slot));
+    let_go(group, table.at(slot));
     table.make_hole(slot);
   }
 }
@@ -205,14 +231,14 @@ void KvCache::truncate(KvLease& lease, Position length) {
   LeaseState& state = *lease.state_;
   ++tick_;
   const std::int64_t keep = blocks_holding(length, config_.block_tokens);
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    BlockTable& table = state.tables[g];
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    BlockTable& table = state.tables[i];
     while (table.slots() > keep) {
       const BlockId last = table.at(table.slots() - 1);
       table.drop_last();
-      if (last != kNoBlock) let_go(groups_[g], last);
+      if (last != kNoBlock) let_go(group_of(state, i), last);
     }
-    state.dropped_upto[g] = std::min(state.dropped_upto[g], keep);
+    state.dropped_upto[i] = std::min(state.dropped_upto[i], keep);
   }
   state.tokens.resize(static_cast<size_t>(length));
   state.keys.resize(static_cast<size_t>(length / config_.block_tokens));
@@ -221,11 +247,12 @@ void KvCache::truncate(KvLease& lease, Position length) {
 
 bool KvCache::may_truncate(const KvLease& lease, Position length) const {
   const std::int64_t size = config_.block_tokens;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    if (groups_[g].config.retention.full()) continue;
+  for (size_t i = 0; i < lease.state_->tables.size(); ++i) {
+    const Retention& retention = group_of(*lease.state_, i).config.retention;
+    if (retention.full()) continue;
     for (std::int64_t slot = 0; slot * size < length; ++slot) {
-      const bool needed = groups_[g].config.retention.needed(slot * size, slot * size + size - 1, length);
-      if (needed && lease.table(g).hole(slot)) return false;
+      const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
+      if (needed && lease.table(i).hole(slot)) return false;
     }
   }
   return true;
@@ -236,11 +263,11 @@ KvLease KvCache::fork(const KvLease& lease) {
   ++tick_;
   auto state = std::make_unique<LeaseState>(*lease.state_);
   const std::int64_t written = blocks_holding(lease.length(), config_.block_tokens);
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    BlockTable& table = state->tables[g];
+  for (size_t i = 0; i < state->tables.size(); ++i) {
+    BlockTable& table = state->tables[i];
     while (table.slots() > written) table.drop_last();  // what the other has reserved is its own
     for (std::int64_t slot = 0; slot < written; ++slot) {
-      if (!table.hole(slot)) hold(groups_[g], table.at(slot));
+      if (!table.hole(slot)) hold(group_of(*state, i), table.at(slot));
     }
   }
   leases_.push_back(state.get());
@@ -249,9 +276,9 @@ KvLease KvCache::fork(const KvLease& lease) {
 
 void KvCache::release(LeaseState& state) {
   ++tick_;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    for (std::int64_t slot = state.tables[g].slots() - 1; slot >= 0; --slot) {
-      if (!state.tables[g].hole(slot)) let_go(groups_[g], state.tables[g].at(slot));
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    for (std::int64_t slot = state.tables[i].slots() - 1; slot >= 0; --slot) {
+      if (!state.tables[i].hole(slot)) let_go(group_of(state, i), state.tables[i].at(slot));
     }
   }
   std::erase(leases_, &state);
@@ -260,19 +287,25 @@ void KvCache::release(LeaseState& state) {
 void KvCache::hold(Group& group, BlockId block) {
   if (group.pool.refs(block) == 0) {
     stats_.block_reuse_gap.observe(now_ - group.last_use[static_cast<size_t>(block)].time);
+    ++pages_[static_cast<size_t>(page_of(group, block))].held;
   }
   group.pool.ref(block);
 }
 
 void KvCache::let_go(Group& group, BlockId block) {
   group.last_use[static_cast<size_t>(block)] = {tick_, now_};
-  if (group.pool.unref(block) == 0) settle(group, block);
+  if (group.pool.unref(block) > 0) return;
+  Page& page = pages_[static_cast<size_t>(page_of(group, block))];
+  --page.held;
+  page.newest = tick_;
+  settle(group, block);
 }
 
 // What becomes of a block that nobody holds any more.
 void KvCache::settle(Group& group, BlockId block) {
   if (!group.index.published(block)) {
     group.pool.make_free(block);
+    --pages_[static_cast<size_t>(page_of(group, block))].filled;
   } else if (group.config.retention.full() && group.index.has_children(group.index.entry(block).key)) {
     group.pool.make_covered(block);  // a chain is of no use without its start: it goes from its end
   } else {
@@ -298,17 +331,17 @@ std::vector<double> CacheStats::life_bounds() {
 
 std::int64_t KvCache::private_blocks(const KvLease& lease) const {
   std::int64_t count = 0;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const BlockTable& table = lease.table(g);
+  for (size_t i = 0; i < lease.state_->tables.size(); ++i) {
+    const BlockTable& table = lease.table(i);
     for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
-      if (!table.hole(slot) && groups_[g].pool.refs(table.at(slot)) == 1) ++count;
+      if (!table.hole(slot) && group_of(*lease.state_, i).pool.refs(table.at(slot)) == 1) ++count;
     }
   }
   return count;
 }
 
 void KvCache::note(CacheEvent::Kind kind, size_t group, BlockId block) {
-  if (listening_) events_.push_back({kind, group, block, tick_});
+  if (listening_) events_.push_back({kind, group, block, tick_, kNoBlock});
 }
 
 std::vector<CacheEvent> KvCache::take_events() { return std::exchange(events_, {}); }

@@ -1,5 +1,6 @@
 // The paged, content-addressed KV cache: bookkeeping only. It decides; KvStorage moves the bytes.
 //
+//     add_policy(groups)        another way to cache, in the same memory
 //     open(tokens, tenant)      pin the longest reusable prefix, at most n-1 tokens, and say why no more
 //     reserve(lease, n)         room to write the next n tokens, or false and nothing changed
 //     take_copies()             byte moves that must happen before those tokens are written
@@ -8,11 +9,16 @@
 //     fork(lease)               a second hold on the same blocks, copied on the first write
 //     ~KvLease                  let go: full blocks stay, to be found by key until they are evicted
 //
+// Policies share one memory (cache_pages.cpp): it is cut into pages of one size, and a page serves the blocks of one
+// group at a time. Whether so many blocks can be had is a count, wherever blocks lie: a page that is wanted is
+// emptied, its cached blocks forgotten and its held ones moved.
+//
 // Single-threaded: the engine's thread owns it. No floats, no bytes, no devices.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +30,7 @@
 #include "kv/block_pool.h"
 #include "kv/explain.h"
 #include "kv/lease.h"
+#include "kv/owners.h"
 #include "kv/prefix_index.h"
 #include "kv/tenant.h"
 #include "layout/retention.h"
@@ -38,24 +45,37 @@ struct RecomputeCost {
 
 struct CacheGroupConfig {
   Retention retention;
-  std::vector<BlockId> free_order;  // its blocks, in the order they are first handed out
   std::int64_t block_bytes = 0;
+};
+
+// What is cached under one policy shares nothing but memory with what is cached under another.
+struct CachePolicy {
+  Key256 key;  // names the weights, the formats, the retention and the kernels: blocks of another never match
+  std::vector<CacheGroupConfig> groups;
+};
+
+using PageId = std::int32_t;
+
+// The memory. No answer depends on the order.
+struct CachePages {
+  std::vector<PageId> order;  // 0 … n-1, as they are first handed out
+  std::int64_t bytes = 0;     // of a page; a group's blocks lie in it one after the other, as many as fit
 };
 
 struct CacheConfig {
   enum class Reuse : std::uint8_t { kOn, kOff };
 
   int block_tokens = 16;
-  std::vector<CacheGroupConfig> groups;
-  Key256 policy_key;  // names the weights, the formats, the retention and the kernels: blocks of another never match
+  CachePages pages;
+  CachePolicy policy;  // the first
   std::string eviction = "lru";
   RecomputeCost recompute;
   Reuse reuse = Reuse::kOn;
   std::vector<std::vector<TokenId>> public_texts;  // beginnings whose whole blocks all tenants share
 };
 
-// The blocks 0 … n-1 in order: what every free_order is when nobody wants to test another.
-std::vector<BlockId> blocks_in_order(std::int64_t blocks);
+// 0 … n-1: what every order is when nobody wants to test another.
+std::vector<std::int32_t> in_order(std::int64_t count);
 
 // A block's rows must be copied before anything writes to `to`. Run in the order given.
 struct BlockCopy {
@@ -65,11 +85,21 @@ struct BlockCopy {
 };
 
 struct CacheEvent {
-  enum class Kind : std::uint8_t { kPublished, kEvicted };
+  enum class Kind : std::uint8_t { kPublished, kEvicted, kMoved };
   Kind kind = Kind::kPublished;
   size_t group = 0;
   BlockId block = kNoBlock;
   std::uint64_t tick = 0;
+  BlockId to = kNoBlock;  // kMoved
+};
+
+// What requests of one policy did, and what is cached under it now.
+struct PolicyStats {
+  std::int64_t queried_tokens = 0;
+  std::int64_t hit_tokens = 0;
+  std::int64_t evicted_blocks = 0;
+  std::int64_t blocks = 0;  // held or cached, in all groups
+  std::int64_t bytes = 0;   // of them
 };
 
 struct CacheStats {
@@ -79,6 +109,8 @@ struct CacheStats {
   std::int64_t deduplicated_blocks = 0;  // computed twice at the same time; one copy was given back
   std::int64_t evicted_blocks = 0;
   std::int64_t copied_blocks = 0;  // by forks
+  std::int64_t moved_pages = 0;    // from one group to another …
+  std::int64_t moved_blocks = 0;   // … and blocks that had to be copied for it
   // In seconds of the clock that set_clock tells.
   Histogram block_lifetime{life_bounds()};   // from published to evicted
   Histogram block_idle{life_bounds()};       // from last held to evicted
@@ -98,20 +130,28 @@ class KvCache {
     KvLease lease;
     ReuseReport report;
   };
-  Opened open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request = 0);
-  Position reusable(std::span<const TokenId> tokens,
-                    const Tenant& tenant) const;  // what open would pin; changes nothing
+  Opened open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request = 0, PolicyId policy = 0);
+  // What open would pin; changes nothing.
+  Position reusable(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy = 0) const;
   // The names of a prompt's whole blocks, as far as open would look for them: of its content alone, so that who waits
   // may keep them. held_prefix() then says how many of these blocks, from the first on, somebody holds just now:
   // sharing them takes no room, while one that is only cached is no longer there for others once it is pinned.
-  std::vector<Key256> block_names(std::span<const TokenId> tokens, const Tenant& tenant) const;
-  std::int64_t held_prefix(std::span<const TokenId> tokens, std::span<const Key256> names) const;
+  std::vector<Key256> block_names(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy = 0) const;
+  std::int64_t held_prefix(std::span<const TokenId> tokens, std::span<const Key256> names, PolicyId policy = 0) const;
   bool reserve(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   void truncate(KvLease& lease, Position length);
   bool may_truncate(const KvLease& lease, Position length) const;  // a window that slid on cannot slide back
   KvLease fork(const KvLease& lease);
   std::vector<BlockCopy> take_copies();
+
+  // A block of each group fits a page (see fits_a_page). The id of a policy that was dropped may be given again.
+  PolicyId add_policy(CachePolicy policy);
+  void drop_policy(PolicyId policy);  // forgets all of it. Not the first, and not one that a lease has.
+  bool in_use(PolicyId policy) const;
+  PolicyStats policy_stats(PolicyId policy) const;
+  // Its groups, in order: what pool(), BlockCopy and KvStorage know them by.
+  std::span<const size_t> groups_of(PolicyId policy) const { return policies_[policy].groups; }
 
   // Seconds on any clock that only goes forward, for what is told of the past. Decides nothing.
   void set_clock(double seconds) { now_ = seconds; }
@@ -127,13 +167,14 @@ class KvCache {
   TenantStats tenant_stats(std::uint32_t tenant) const;
   bool over_guarantee(std::uint32_t tenant) const;
 
-  // How many more blocks of this group a tenant's leases could take now.
-  std::int64_t available(size_t group, std::uint32_t tenant) const {
-    return groups_[group].pool.available(owner_of(tenant));
-  }
-  // Why reserve() would refuse so many tokens.
+  // Why reserve() would refuse so many tokens; or so many more blocks of each of a policy's groups.
   enum class Shortage : std::uint8_t { kNone, kQuota, kPool };
   Shortage shortage(const KvLease& lease, std::int64_t tokens) const;
+  Shortage shortage(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const;
+  // Of what never changes: all memory, and how many blocks of each of the first policy's groups it could hold at
+  // once.
+  std::int64_t memory_bytes() const { return std::ssize(pages_) * config_.pages.bytes; }
+  std::int64_t blocks_alone() const;
   // How many blocks nobody but this lease holds, in all groups: what letting go of it would make available.
   std::int64_t private_blocks(const KvLease& lease) const;
 
@@ -141,9 +182,11 @@ class KvCache {
   void listen() { listening_ = true; }
   std::vector<CacheEvent> take_events();
 
-  // Whether a sequence of this length could ever be held, were it alone, by a tenant with this share. Of what never
-  // changes: may be asked from any thread.
+  // Whether a sequence of this length could ever be held, were it alone, by a tenant with this share; under the first
+  // policy, or under any. Of what never changes: may be asked from any thread.
   bool fits_alone(Position length, const TenantShare& share = {}) const;
+  bool fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share) const;
+  bool fits_a_page(std::span<const CacheGroupConfig> groups) const;
 
   // Recounts everything from the leases up. Nothing, or the first thing that is wrong. O(blocks); callable any time.
   std::optional<std::string> problem() const;
@@ -152,6 +195,9 @@ class KvCache {
   friend class KvLease;
   struct Group {
     CacheGroupConfig config;
+    size_t id = 0;
+    PolicyId policy = 0;
+    std::int64_t per_page = 0;  // blocks; block b lies in page b / per_page
     BlockPool pool;
     PrefixIndex index;
     struct Use {
@@ -159,6 +205,20 @@ class KvCache {
       double time = 0;
     };
     std::vector<Use> last_use;  // by block: when its last holder let go
+  };
+  struct Policy {
+    Key256 key;
+    std::vector<size_t> groups;  // none: dropped
+    size_t widest = 0;           // of those: one that keeps everything, if there is one: it knows the most texts
+    PolicyStats stats;           // what cannot be counted from the pools
+  };
+  static constexpr PolicyId kDropped = ~PolicyId{0};  // of a group that waits for another policy
+  // Every page is one group's.
+  struct Page {
+    size_t group = 0;
+    std::int64_t held = 0;     // of its blocks
+    std::int64_t filled = 0;   // that are not free
+    std::uint64_t newest = 0;  // when one of them was last let go
   };
   // What a prompt finds: `slots` whole blocks, then `tail` tokens of one more block that goes on differently.
   struct Found {
@@ -189,20 +249,47 @@ class KvCache {
   void check_public(LeaseState& state, std::int64_t slot) const;
   void end_public(LeaseState& state, std::int64_t slots) const;
 
-  LeaseState blank(std::span<const TokenId> tokens, const Tenant& tenant) const;
+  Group& group_of(const LeaseState& state, size_t i) { return groups_[policies_[state.policy].groups[i]]; }
+  const Group& group_of(const LeaseState& state, size_t i) const {
+    return groups_[policies_[state.policy].groups[i]];
+  }
+  const Group& widest_of(const LeaseState& state) const { return groups_[policies_[state.policy].widest]; }
+  LeaseState blank(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy) const;
   Found find(std::span<const TokenId> tokens, const LeaseState& state) const;
   void find_slots(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
   void find_tail(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
   void explain_stop(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
+  bool cached_otherwise(std::span<const TokenId> tokens, const LeaseState& state) const;
   bool serves(const Group& group, const std::vector<BlockId>& blocks, std::int64_t slots) const;
   void pin(const Found& found, std::span<const TokenId> tokens, LeaseState& state);
   void release(LeaseState& state);
 
-  Need need_of(const LeaseState& state, size_t group, Position target) const;
-  Shortage shortage_of(const LeaseState& state, size_t group, const Need& need) const;
-  void make_tail_writable(LeaseState& state, size_t group, Need::Tail how);
-  BlockId take(size_t group, const LeaseState& state, std::int64_t slot);
-  void forget(size_t group, BlockId block, const PrefixIndex::Eviction& why);
+  Need need_of(const LeaseState& state, size_t i, Position target) const;
+  std::vector<Need> needs_of(const LeaseState& state, Position target) const;  // by group of the policy
+  Shortage shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const;
+  Owners::Limits limits_of(const TenantShare& share) const;
+  void make_tail_writable(LeaseState& state, size_t i, Need::Tail how);
+  BlockId take(Group& group, const LeaseState& state, std::int64_t slot);
+  void evict(Group& group, BlockId block, const PrefixIndex::Eviction& why);
+  void forget(Group& group, BlockId block, const PrefixIndex::Eviction& why);
+
+  // cache_pages.cpp
+  static std::int64_t pages_for(const Group& group, std::int64_t blocks) {
+    return (blocks + group.per_page - 1) / group.per_page;
+  }
+  PageId page_of(const Group& group, BlockId block) const { return static_cast<PageId>(block / group.per_page); }
+  std::vector<BlockId> blocks_in(const Group& group, PageId page) const;
+  void add_pages(Group& group, std::span<const PageId> pages);
+  void deal_pages();
+  bool pages_suffice(PolicyId policy, std::span<const Need> needs) const;
+  void gather(const LeaseState& state, std::span<const Need> needs, const PrefixIndex::Eviction& why);
+  void shed(const LeaseState& state, std::span<const Need> needs, PrefixIndex::Eviction why);
+  bool guaranteed(PageId page) const;
+  std::optional<PageId> oldest_idle_page(PolicyId but) const;
+  PageId page_to_spare(PolicyId policy, std::span<const Need> needs) const;
+  void give_page(PageId page, Group& to, const PrefixIndex::Eviction& why);
+  void evict_from(Group& group, BlockId block, const PrefixIndex::Eviction& why);
+  void move_block(Group& group, BlockId from, const PrefixIndex::Eviction& why);
   void hold(Group& group, BlockId block);
   void let_go(Group& group, BlockId block);
   void settle(Group& group, BlockId block);
@@ -211,12 +298,15 @@ class KvCache {
   BlockUse use_of(const Group& group, BlockId block) const;
   std::span<const TokenId> slot_tokens(std::span<const TokenId> tokens, std::int64_t slot) const;
   void note(CacheEvent::Kind kind, size_t group, BlockId block);
-  std::optional<std::string> problem_in(size_t group) const;
+  std::optional<std::string> problem_in(const Group& group) const;
+  std::optional<std::string> problem_with_pages() const;
 
   CacheConfig config_;
+  std::shared_ptr<Owners> owners_ = std::make_shared<Owners>();
   std::vector<Group> groups_;
-  size_t widest_ = 0;  // a group that keeps everything, if there is one: it knows the most texts
-  std::vector<const LeaseState*> leases_;
+  std::vector<Policy> policies_;
+  std::vector<Page> pages_;
+  std::vector<LeaseState*> leases_;
   std::vector<BlockCopy> copies_;
   std::vector<CacheEvent> events_;
   CacheStats stats_;

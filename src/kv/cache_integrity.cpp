@@ -1,6 +1,7 @@
 // KvCache::problem(): the invariants of the whole cache, recounted from the leases up.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "kv/cache.h"
@@ -13,24 +14,26 @@ std::optional<std::string> KvCache::problem() const {
     if (static_cast<Position>(lease->keys.size()) != length / config_.block_tokens) {
       return fmt::format("a lease of {} tokens has {} keys", length, lease->keys.size());
     }
-    if (lease->tables.size() != groups_.size()) return "a lease has tables for other groups";
+    if (lease->tables.size() != policies_[lease->policy].groups.size()) return "a lease has tables for other groups";
     for (const BlockTable& table : lease->tables) {
       if (table.slots() * config_.block_tokens < length) return "a lease is longer than its table";
     }
   }
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    if (auto wrong = problem_in(g)) return fmt::format("group {}: {}", g, *wrong);
+  for (const Group& group : groups_) {
+    if (auto wrong = problem_in(group)) return fmt::format("group {}: {}", group.id, *wrong);
   }
-  return std::nullopt;
+  return problem_with_pages();
 }
 
-std::optional<std::string> KvCache::problem_in(size_t g) const {
-  const Group& group = groups_[g];
+std::optional<std::string> KvCache::problem_in(const Group& group) const {
   const std::int64_t size = config_.block_tokens;
   if (!group.pool.well_formed()) return "the pool's states and lists disagree";
   if (!group.index.well_formed()) return "the index's lists and keys disagree";
-  std::vector<int> refs(static_cast<size_t>(group.pool.size()), 0);
+  std::vector<int> refs(static_cast<size_t>(group.pool.id_limit()), 0);
   for (const LeaseState* lease : leases_) {
+    if (lease->policy != group.policy) continue;
+    const std::vector<size_t>& ids = policies_[group.policy].groups;
+    const auto g = static_cast<size_t>(std::ranges::find(ids, group.id) - ids.begin());
     const auto length = static_cast<Position>(lease->tokens.size());
     for (std::int64_t slot = 0; slot < lease->tables[g].slots(); ++slot) {
       const BlockId block = lease->tables[g].at(slot);
@@ -48,7 +51,7 @@ std::optional<std::string> KvCache::problem_in(size_t g) const {
       }
     }
   }
-  for (BlockId block = 0; block < group.pool.size(); ++block) {
+  for (BlockId block = 0; block < group.pool.id_limit(); ++block) {
     if (refs[static_cast<size_t>(block)] != group.pool.refs(block)) {
       return fmt::format("block {} has {} holders and {} refs", block, refs[static_cast<size_t>(block)],
                          group.pool.refs(block));
@@ -56,6 +59,7 @@ std::optional<std::string> KvCache::problem_in(size_t g) const {
     const bool published = group.index.published(block);
     const bool continued = published && group.index.has_children(group.index.entry(block).key);
     switch (group.pool.state(block)) {
+      case BlockPool::State::kAbsent:
       case BlockPool::State::kFree:
         if (published) return fmt::format("block {} is free and named", block);
         break;

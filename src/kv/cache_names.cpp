@@ -26,15 +26,16 @@ Key256 derived(const Key256& secret, std::string_view purpose, const Key256& fro
 }  // namespace
 
 void KvCache::name_roots(std::span<const TokenId> tokens, LeaseState& state) const {
-  for (size_t i = 0; i < config_.public_texts.size(); ++i) {
+  // Only the first policy's are computed before anybody asks: under another, a hit would tell that a tenant had asked.
+  for (size_t i = 0; state.policy == 0 && i < config_.public_texts.size(); ++i) {
     const auto [end, unused] = std::ranges::mismatch(tokens, config_.public_texts[i]);
     const std::int64_t slots = (end - tokens.begin()) / config_.block_tokens;
     if (slots <= state.public_slots) continue;
     state.public_text = i;
     state.public_slots = slots;
   }
-  state.root = state.public_slots > 0 ? derived(kPublicSecret, "kvasir public root", config_.policy_key)
-                                      : derived(state.tenant.secret, "kvasir root", config_.policy_key);
+  state.root = state.public_slots > 0 ? derived(kPublicSecret, "kvasir public root", policies_[state.policy].key)
+                                      : derived(state.tenant.secret, "kvasir root", policies_[state.policy].key);
 }
 
 // The key that the block at `slot` continues.
@@ -59,7 +60,7 @@ void KvCache::check_public(LeaseState& state, std::int64_t slot) const {
 void KvCache::end_public(LeaseState& state, std::int64_t slots) const {
   if (slots >= state.public_slots) return;
   state.public_slots = slots;
-  if (slots == 0) state.root = derived(state.tenant.secret, "kvasir root", config_.policy_key);
+  if (slots == 0) state.root = derived(state.tenant.secret, "kvasir root", policies_[state.policy].key);
 }
 
 }  // namespace kvasir

@@ -9,10 +9,11 @@
 
 namespace kvasir {
 
-KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request) {
+KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request,
+                              PolicyId policy) {
   CHECK(!tokens.empty());
   ++tick_;
-  auto state = std::make_unique<LeaseState>(blank(tokens, tenant));
+  auto state = std::make_unique<LeaseState>(blank(tokens, tenant, policy));
   state->request = request;
   const Found found = find(tokens, *state);
   pin(found, tokens, *state);
@@ -34,6 +35,9 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& ten
   }
   stats_.queried_tokens += report.prompt_tokens;
   stats_.hit_tokens += report.reused_tokens;
+  PolicyStats& of_policy = policies_[policy].stats;
+  of_policy.queried_tokens += report.prompt_tokens;
+  of_policy.hit_tokens += report.reused_tokens;
   TenantStats& theirs = tenants_[tenant.id];
   theirs.queried_tokens += report.prompt_tokens;
   theirs.hit_tokens += report.reused_tokens;
@@ -41,24 +45,26 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& ten
   return {KvLease(this, std::move(state)), report};
 }
 
-LeaseState KvCache::blank(std::span<const TokenId> tokens, const Tenant& tenant) const {
+LeaseState KvCache::blank(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy) const {
   LeaseState state;
   state.tenant = tenant;
+  state.policy = policy;
   name_roots(tokens, state);
-  state.tables.resize(groups_.size());
-  state.dropped_upto.resize(groups_.size());
+  state.tables.resize(policies_[policy].groups.size());
+  state.dropped_upto.resize(policies_[policy].groups.size());
   return state;
 }
 
-Position KvCache::reusable(std::span<const TokenId> tokens, const Tenant& tenant) const {
-  const Found found = find(tokens, blank(tokens, tenant));
+Position KvCache::reusable(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy) const {
+  const Found found = find(tokens, blank(tokens, tenant, policy));
   return found.slots * config_.block_tokens + found.tail;
 }
 
-std::vector<Key256> KvCache::block_names(std::span<const TokenId> tokens, const Tenant& tenant) const {
+std::vector<Key256> KvCache::block_names(std::span<const TokenId> tokens, const Tenant& tenant,
+                                         PolicyId policy) const {
   std::vector<Key256> names;
   if (!reuses()) return names;
-  const LeaseState state = blank(tokens, tenant);
+  const LeaseState state = blank(tokens, tenant, policy);
   const auto count = (static_cast<std::int64_t>(tokens.size()) - 1) / config_.block_tokens;
   for (std::int64_t slot = 0; slot < count; ++slot) {
     names.push_back(name_of(state, parent_of(state, names, slot), slot, slot_tokens(tokens, slot)));
@@ -66,8 +72,9 @@ std::vector<Key256> KvCache::block_names(std::span<const TokenId> tokens, const 
   return names;
 }
 
-std::int64_t KvCache::held_prefix(std::span<const TokenId> tokens, std::span<const Key256> names) const {
-  const Group& group = groups_[widest_];
+std::int64_t KvCache::held_prefix(std::span<const TokenId> tokens, std::span<const Key256> names,
+                                  PolicyId policy) const {
+  const Group& group = groups_[policies_[policy].widest];
   std::int64_t slot = 0;
   for (; slot < std::ssize(names); ++slot) {
     const std::optional<BlockId> block =
@@ -79,7 +86,7 @@ std::int64_t KvCache::held_prefix(std::span<const TokenId> tokens, std::span<con
 
 KvCache::Found KvCache::find(std::span<const TokenId> tokens, const LeaseState& state) const {
   Found found;
-  found.blocks.resize(groups_.size());
+  found.blocks.resize(state.tables.size());
   if (config_.reuse == CacheConfig::Reuse::kOff) {
     found.stop = ReuseStop::kOff;
     return found;
@@ -98,10 +105,11 @@ void KvCache::find_slots(std::span<const TokenId> tokens, const LeaseState& stat
     const std::span<const TokenId> wanted = slot_tokens(tokens, slot);
     const Key256 key = name_of(state, parent_of(state, found.keys, slot), slot, wanted);
     bool run_ends = false;
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      const BlockId block = groups_[g].index.find(key, wanted).value_or(kNoBlock);
-      found.blocks[g].push_back(block);
-      run_ends |= block == kNoBlock && groups_[g].config.retention.full();
+    for (size_t i = 0; i < state.tables.size(); ++i) {
+      const Group& group = group_of(state, i);
+      const BlockId block = group.index.find(key, wanted).value_or(kNoBlock);
+      found.blocks[i].push_back(block);
+      run_ends |= block == kNoBlock && group.config.retention.full();
     }
     if (run_ends) break;
     found.keys.push_back(key);
@@ -109,8 +117,8 @@ void KvCache::find_slots(std::span<const TokenId> tokens, const LeaseState& stat
   found.slots = static_cast<std::int64_t>(found.keys.size());
   const std::int64_t longest = found.slots;
   const auto all_serve = [&](std::int64_t slots) {
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      if (!serves(groups_[g], found.blocks[g], slots)) return false;
+    for (size_t i = 0; i < state.tables.size(); ++i) {
+      if (!serves(group_of(state, i), found.blocks[i], slots)) return false;
     }
     return true;
   };
@@ -145,11 +153,12 @@ void KvCache::find_tail(std::span<const TokenId> tokens, const LeaseState& state
   const auto first = static_cast<size_t>(found.slots * config_.block_tokens);
   const size_t most = std::min(tokens.size() - 1 - first, static_cast<size_t>(config_.block_tokens));
   const Key256 parent = parent_of(state, found.keys, found.slots);
-  const auto agreed = groups_[widest_].index.longest_agreement(parent, tokens.subspan(first, most));
+  const auto agreed = widest_of(state).index.longest_agreement(parent, tokens.subspan(first, most));
   if (agreed.tokens == 0) return;
-  const Key256& key = groups_[widest_].index.entry(agreed.block).key;
+  const Key256& key = widest_of(state).index.entry(agreed.block).key;
   std::vector<BlockId> blocks;
-  for (const Group& group : groups_) {
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    const Group& group = group_of(state, i);
     const std::optional<BlockId> block = group.index.block_of(key);
     if (!block) {  // every group had it once
       found.stop = ReuseStop::kEvicted;
@@ -158,7 +167,7 @@ void KvCache::find_tail(std::span<const TokenId> tokens, const LeaseState& state
     }
     blocks.push_back(*block);
   }
-  for (size_t g = 0; g < groups_.size(); ++g) found.blocks[g].push_back(blocks[g]);
+  for (size_t i = 0; i < blocks.size(); ++i) found.blocks[i].push_back(blocks[i]);
   found.tail = agreed.tokens;
 }
 
@@ -173,19 +182,32 @@ void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& st
   const Key256 parent = parent_of(state, found.keys, found.slots);
   if (left + found.tail >= config_.block_tokens) {
     const Key256 next = name_of(state, parent, found.slots, slot_tokens(tokens, found.slots));
-    for (const Group& group : groups_) {
-      const auto how = group.index.eviction_of(next);
+    for (size_t i = 0; i < state.tables.size(); ++i) {
+      const auto how = group_of(state, i).index.eviction_of(next);
       if (!how) continue;
       found.stop = ReuseStop::kEvicted;
       found.eviction = *how;
       return;
     }
   }
-  if (groups_[widest_].index.has_children(parent)) {
+  if (widest_of(state).index.has_children(parent)) {
     found.stop = ReuseStop::kDiverged;
-  } else {
-    found.stop = left < config_.block_tokens ? ReuseStop::kShortTail : ReuseStop::kNeverSeen;
+  } else if (left < config_.block_tokens) {
+    found.stop = ReuseStop::kShortTail;
+  } else if (reused == 0 && cached_otherwise(tokens, state)) {
+    found.stop = ReuseStop::kOtherPolicy;
   }
+}
+
+// Whether another policy has the prompt's first block.
+bool KvCache::cached_otherwise(std::span<const TokenId> tokens, const LeaseState& state) const {
+  for (PolicyId policy = 0; policy < policies_.size(); ++policy) {
+    if (policy == state.policy || policies_[policy].groups.empty()) continue;
+    const LeaseState other = blank(tokens, state.tenant, policy);
+    const Key256 key = name_of(other, other.root, 0, slot_tokens(tokens, 0));
+    if (widest_of(other).index.find(key, slot_tokens(tokens, 0))) return true;
+  }
+  return false;
 }
 
 void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseState& state) {
@@ -193,13 +215,13 @@ void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseStat
   const Position length = found.slots * size + found.tail;
   state.keys = found.keys;
   state.tokens.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(length));
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const Retention& retention = groups_[g].config.retention;
-    for (std::int64_t slot = 0; slot < static_cast<std::int64_t>(found.blocks[g].size()); ++slot) {
-      const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
-      const BlockId block = needed ? found.blocks[g][static_cast<size_t>(slot)] : kNoBlock;
-      if (needed) hold(groups_[g], block);
-      state.tables[g].append(block);
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    Group& group = group_of(state, i);
+    for (std::int64_t slot = 0; slot < static_cast<std::int64_t>(found.blocks[i].size()); ++slot) {
+      const bool needed = group.config.retention.needed(slot * size, slot * size + size - 1, length);
+      const BlockId block = needed ? found.blocks[i][static_cast<size_t>(slot)] : kNoBlock;
+      if (needed) hold(group, block);
+      state.tables[i].append(block);
     }
   }
 }

@@ -26,6 +26,8 @@ Words words_of(ReuseStop stop) {
       return {"window_dropped", "a layer's window no longer holds what is needed there"};
     case ReuseStop::kNeverSeen:
       return {"never_seen", "what follows was never cached"};
+    case ReuseStop::kOtherPolicy:
+      return {"other_policy", "the same beginning is cached, but under another KV policy"};
     case ReuseStop::kOff:
       return {"off", "the cache is off"};
   }

@@ -14,6 +14,7 @@ enum class ReuseStop : std::uint8_t {
   kEvicted,        // it was cached, and made room for something else
   kWindowDropped,  // cached, but a layer with a window no longer holds what this position needs
   kNeverSeen,      // nothing was ever cached after this point
+  kOtherPolicy,    // the same beginning is cached, under another KV policy
   kOff,            // the cache is switched off for this request
 };
 

@@ -16,20 +16,24 @@ namespace kvasir {
 
 class KvCache;
 
+using PolicyId = size_t;  // of a KvCache; 0 is the one it was made with
+
 // Touched only by KvCache. Invariants, checked by KvCache::problem():
 //   tokens.size() is the length: tokens whose K and V are in the cache;
 //   keys.size() = length / block_tokens: the names of the full blocks;
 //   each table has slots for the length and whatever is reserved beyond it.
 struct LeaseState {
   Tenant tenant;
+  PolicyId policy = 0;
   std::uint64_t request = 0;      // whose lease it is, for explanations
   size_t public_text = 0;         // which of the public texts the prompt begins with …
   std::int64_t public_slots = 0;  // … and how many whole blocks of it: they are named for everybody
   Key256 root;
   std::vector<TokenId> tokens;
   std::vector<Key256> keys;
-  std::vector<BlockTable> tables;          // by group
-  std::vector<std::int64_t> dropped_upto;  // by group: no block before this slot, sinks aside, is held any more
+  std::vector<BlockTable> tables;  // by group of the policy
+  std::vector<std::int64_t>
+      dropped_upto;  // by group of the policy: no block before this slot, sinks aside, is held any more
 };
 
 class KvLease {
@@ -43,8 +47,9 @@ class KvLease {
   Position length() const { return static_cast<Position>(state_->tokens.size()); }
   std::span<const TokenId> tokens() const { return state_->tokens; }
   const Tenant& tenant() const { return state_->tenant; }
-  std::span<const Key256> keys() const { return state_->keys; }  // of the full blocks
-  const BlockTable& table(size_t group) const { return state_->tables[group]; }
+  PolicyId policy() const { return state_->policy; }
+  std::span<const Key256> keys() const { return state_->keys; }                  // of the full blocks
+  const BlockTable& table(size_t group) const { return state_->tables[group]; }  // counted within its policy
 
  private:
   friend class KvCache;

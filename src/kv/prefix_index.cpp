@@ -6,11 +6,10 @@
 
 namespace kvasir {
 
-PrefixIndex::PrefixIndex(std::int64_t blocks, int block_tokens)
-    : block_tokens_(block_tokens),
-      slots_(static_cast<size_t>(blocks)),
-      tokens_(static_cast<size_t>(blocks * block_tokens)) {
-  by_key_.reserve(slots_.size());
+void PrefixIndex::grow(std::int64_t blocks) {
+  CHECK(blocks >= static_cast<std::int64_t>(slots_.size()));
+  slots_.resize(static_cast<size_t>(blocks));
+  tokens_.resize(static_cast<size_t>(blocks * block_tokens_));
 }
 
 std::span<const TokenId> PrefixIndex::tokens(BlockId block) const {
@@ -48,6 +47,27 @@ void PrefixIndex::remove(BlockId block, const Eviction& why) {
   unlink(block);
   slot(block) = Slot{};
   remember(key, why);
+}
+
+void PrefixIndex::move(BlockId from, BlockId to) {
+  CHECK(published(from) && !published(to));
+  by_key_[slot(from).entry.key] = to;
+  const Slot moved = slot(from);
+  if (moved.next != kNoBlock) slot(moved.next).previous = to;
+  if (moved.previous != kNoBlock) {
+    slot(moved.previous).next = to;
+  } else {
+    children_[moved.entry.parent] = to;
+  }
+  slot(to) = moved;
+  slot(from) = Slot{};
+  const auto size = static_cast<std::ptrdiff_t>(block_tokens_);
+  std::copy_n(tokens_.begin() + from * size, size, tokens_.begin() + to * size);
+}
+
+BlockId PrefixIndex::first_child(const Key256& key) const {
+  const auto first = children_.find(key);
+  return first == children_.end() ? kNoBlock : first->second;
 }
 
 void PrefixIndex::link(BlockId block) {

@@ -19,7 +19,9 @@ namespace kvasir {
 
 class PrefixIndex {
  public:
-  PrefixIndex(std::int64_t blocks, int block_tokens);
+  PrefixIndex(std::int64_t blocks, int block_tokens) : block_tokens_(block_tokens) { grow(blocks); }
+
+  void grow(std::int64_t blocks);  // ids below this may be used from now on: never fewer
 
   // When and for whom a block was evicted.
   struct Eviction {
@@ -48,6 +50,9 @@ class PrefixIndex {
   // Forgets a block's content, and remembers for a while that it was here.
   void remove(BlockId block, const Eviction& why);
 
+  // What `from` holds has been copied to `to`, which has no name.
+  void move(BlockId from, BlockId to);
+
   bool published(BlockId block) const { return slots_[static_cast<size_t>(block)].used; }
   const Entry& entry(BlockId block) const { return slots_[static_cast<size_t>(block)].entry; }
   std::span<const TokenId> tokens(BlockId block) const;
@@ -56,6 +61,9 @@ class PrefixIndex {
   // Whether some entry continues this key; and which block has it.
   bool has_children(const Key256& key) const { return children_.contains(key); }
   std::optional<BlockId> block_of(const Key256& key) const;
+  // The first of the entries that continue this key, or kNoBlock; and the one after an entry among its siblings.
+  BlockId first_child(const Key256& key) const;
+  BlockId next_sibling(BlockId block) const { return slot(block).next; }
 
   // Of the entries that continue `parent`, the one that agrees with the most of `tokens`, and with how many.
   struct Agreement {
@@ -89,7 +97,7 @@ class PrefixIndex {
   std::unordered_map<Key256, BlockId, Key256Hash> by_key_;
   std::unordered_map<Key256, BlockId, Key256Hash> children_;  // parent key -> first child
   std::unordered_map<Key256, Eviction, Key256Hash> ghosts_;   // evicted key -> how
-  std::deque<std::pair<Key256, std::uint64_t>> ghost_order_;  // oldest first; as many as there are blocks
+  std::deque<std::pair<Key256, std::uint64_t>> ghost_order_;  // oldest first; as many as there are ids
 };
 
 }  // namespace kvasir

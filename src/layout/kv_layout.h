@@ -42,6 +42,9 @@ struct KvGroup {
   KvFormat k_format = KvFormat::kF16;
   KvFormat v_format = KvFormat::kF16;
   Retention retention;
+  // What a query sees under this it reads from another group of the same layers, in a finer format, and the rest from
+  // this one. window 0: there is no such group.
+  Retention finer{};
 };
 
 // The arithmetic of one group's blocks. A value: copy it, pass it to kernels. All sizes in bytes, without padding.

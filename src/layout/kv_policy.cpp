@@ -13,7 +13,8 @@ namespace kvasir {
 namespace {
 
 constexpr std::int64_t kMostTokens = 1'000'000'000;
-constexpr std::string_view kHow = "write it like \"int8\", \"k=f16, v=bf16\" or \"f16, window=1024, sinks=4\"";
+constexpr std::string_view kHow =
+    "write it like \"bf16\", \"k=f16, v=bf16\", \"f16, window=1024, sinks=4\" or \"bf16, recent=64:f32\"";
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -49,6 +50,8 @@ class Reader {
   std::optional<KvFormat> v_;
   std::optional<std::int64_t> window_;
   std::optional<std::int64_t> sinks_;
+  std::optional<std::int64_t> recent_;
+  KvFormat recent_format_ = KvFormat::kF16;
 };
 
 void Reader::read(std::string_view setting) {
@@ -66,6 +69,15 @@ void Reader::set(std::string_view name, std::string_view value) {
   if (name == "v") return once(v_, "the format of V", format(value));
   if (name == "window") return once(window_, name, tokens(name, value));
   if (name == "sinks") return once(sinks_, name, tokens(name, value));
+  if (name == "recent") {
+    const size_t colon = value.find(':');
+    if (colon == std::string_view::npos) {
+      fail(fmt::format("recent={} does not say in which format", value), "write it like recent=64:f32");
+    }
+    once(recent_, name, tokens(name, trimmed(value.substr(0, colon))));
+    recent_format_ = format(trimmed(value.substr(colon + 1)));
+    return;
+  }
   fail(fmt::format("there is no setting '{}' in a KV policy", name));
 }
 
@@ -92,11 +104,17 @@ KvPolicy Reader::policy() const {
   KvPolicy out;
   out.k_format = k_.value_or(out.k_format);
   out.v_format = v_.value_or(out.v_format);
-  if (sinks_ && !window_) {
+  if (sinks_ && !window_ && !recent_) {
     fail(fmt::format("sinks={} says nothing without a window: all tokens are kept", *sinks_),
-         "add window=, or leave sinks out");
+         "add window= or recent=, or leave sinks out");
+  }
+  if (window_ && recent_ && *recent_ >= *window_) {
+    fail(fmt::format("recent={} covers the whole window of {}", *recent_, *window_),
+         fmt::format("use fewer recent tokens, or the format {} alone", format_name(recent_format_)));
   }
   out.retention = {window_.value_or(0), sinks_.value_or(0)};
+  out.recent = recent_.value_or(0);
+  if (recent_) out.recent_format = recent_format_;
   return out;
 }
 
@@ -122,6 +140,7 @@ std::string to_text(const KvPolicy& policy) {
   std::string out = policy.k_format == policy.v_format
                         ? std::string(format_name(policy.k_format))
                         : fmt::format("k={}, v={}", format_name(policy.k_format), format_name(policy.v_format));
+  if (policy.recent > 0) out += fmt::format(", recent={}:{}", policy.recent, format_name(policy.recent_format));
   if (policy.retention.window > 0) out += fmt::format(", window={}", policy.retention.window);
   if (policy.retention.sinks > 0) out += fmt::format(", sinks={}", policy.retention.sinks);
   return out;

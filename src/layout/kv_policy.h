@@ -3,10 +3,12 @@
 //     int8                            K and V alike
 //     k=int8, v=int4                  K and V apart; what is not named is f16
 //     f16, window=1024, sinks=4       the last 1024 tokens and the first 4
+//     bf16, recent=128:f32, sinks=4   the last 128 tokens and the first 4 in f32, all others in bf16
 //
 // Settings are separated by commas, in any order, with any white space. docs/kv-policies.md is for users.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,8 +20,11 @@ namespace kvasir {
 struct KvPolicy {
   KvFormat k_format = KvFormat::kF16;
   KvFormat v_format = KvFormat::kF16;
-  // Narrows what the model's own layers keep and never widens it. Sinks only with a window.
+  // Narrows what the model's own layers keep and never widens it. Sinks only with a window, or with recent tokens.
   Retention retention;
+  // The last so many tokens, and the sinks, are read in this format instead; 0: none.
+  std::int64_t recent = 0;
+  KvFormat recent_format = KvFormat::kF16;
 
   friend bool operator==(const KvPolicy&, const KvPolicy&) = default;
 };

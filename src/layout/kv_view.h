@@ -9,18 +9,28 @@
 
 namespace kvasir {
 
-// One layer of one group's arena.
+// One layer of one group.
 struct KvView {
-  std::byte* arena = nullptr;  // blocks one after the other
+  std::byte* arena = nullptr;
   KvLayout layout;
   Retention retention;
-  int layer = 0;  // inside the group
+  int layer = 0;                // inside the group
+  std::int32_t per_page = 0;    // blocks, one after the other; 0: pages have no rest, and need not be known
+  std::int64_t page_bytes = 0;  // with per_page
+  Retention finer{};            // see KvGroup
 
+  KVASIR_HD bool reads(std::int64_t query, std::int64_t key) const {
+    return retention.visible(query, key) && (finer.full() || !finer.visible(query, key));
+  }
+  KVASIR_HD std::byte* block_at(BlockId block) const {
+    if (per_page == 0) return arena + block * layout.block_bytes();
+    return arena + block / per_page * page_bytes + block % per_page * layout.block_bytes();
+  }
   KVASIR_HD std::byte* k_head(BlockId block, int head) const {
-    return arena + block * layout.block_bytes() + layout.k_offset(layer, head);
+    return block_at(block) + layout.k_offset(layer, head);
   }
   KVASIR_HD std::byte* v_head(BlockId block, int head) const {
-    return arena + block * layout.block_bytes() + layout.v_offset(layer, head);
+    return block_at(block) + layout.v_offset(layer, head);
   }
   // One bf16 a token, in formats that have them.
   KVASIR_HD std::byte* k_scales(BlockId block, int head) const {

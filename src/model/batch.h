@@ -13,7 +13,8 @@ namespace kvasir {
 struct Batch {
   std::vector<TokenId> tokens;      // [rows]
   std::vector<Position> positions;  // [rows]
-  // [cache group][sequence]; views of one sequence differ in their block table alone.
+  // [cache group][sequence]: each sequence in the groups of its policy, which together cache every layer; its views
+  // differ in their block table alone.
   std::vector<std::vector<SequenceView>> sequences;
   std::vector<int> logit_rows;  // rows whose logits are wanted, ascending
 

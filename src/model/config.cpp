@@ -389,17 +389,38 @@ std::uint64_t parameter_count(const ModelConfig& config) {
          positions + hidden * (gpt2 ? 2 : 1);
 }
 
+namespace {
+
+// The layer joins the group that is like this one, or founds it.
+void join(std::vector<KvGroup>& groups, const KvGroup& like, int layer) {
+  const auto same = [&](const KvGroup& group) {
+    return group.k_format == like.k_format && group.v_format == like.v_format && group.retention == like.retention &&
+           group.finer == like.finer;
+  };
+  auto group = std::ranges::find_if(groups, same);
+  if (group == groups.end()) group = groups.insert(groups.end(), like);
+  group->layers.push_back(layer);
+}
+
+}  // namespace
+
+// With recent tokens in a format of their own a layer is in two groups: what the one answers for, the other does not.
 std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy) {
   const KvShape shape{config.kv_heads, config.head_dim, config.head_dim};
+  const KvFormat fine = policy.recent_format;
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.layers; ++layer) {
     const Retention own{config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)], 0};
     const Retention kept = narrowed(own, policy.retention);
-    auto group = std::ranges::find(groups, kept, &KvGroup::retention);
-    if (group == groups.end()) {
-      group = groups.insert(groups.end(), {{}, shape, policy.k_format, policy.v_format, kept});
+    if (policy.recent == 0) {
+      join(groups, {{}, shape, policy.k_format, policy.v_format, kept, {}}, layer);
+    } else if (!kept.full() && kept.window <= policy.recent) {
+      join(groups, {{}, shape, fine, fine, kept, {}}, layer);
+    } else {
+      const Retention recent{policy.recent, own.full() ? policy.retention.sinks : 0};
+      join(groups, {{}, shape, policy.k_format, policy.v_format, {kept.window, 0}, recent}, layer);
+      join(groups, {{}, shape, fine, fine, recent, {}}, layer);
     }
-    group->layers.push_back(layer);
   }
   return groups;
 }

@@ -35,16 +35,19 @@ struct Layer {
 
 // A step's activations, for up to max_rows rows; allocated once.
 struct Workspace {
-  Buffer x;        // [rows][hidden], the residual stream
-  Buffer normed;   // [rows][hidden]
-  Buffer qkv;      // [rows][(heads + 2 kv_heads) * head_dim]
-  Buffer mixed;    // [rows][heads * head_dim], what attention gives
-  Buffer branch;   // [rows][hidden], what a branch adds to x
-  Buffer gate_up;  // [rows][2 ffn]
-  Buffer last;     // [rows][hidden], the rows whose logits are wanted
-  Buffer logits;   // [rows][vocab]
-  Buffer cos;      // [rows][head_dim / 2]
-  Buffer sin;      // [rows][head_dim / 2]
+  Buffer x;            // [rows][hidden], the residual stream
+  Buffer normed;       // [rows][hidden]
+  Buffer qkv;          // [rows][(heads + 2 kv_heads) * head_dim]
+  Buffer mixed;        // [rows][heads * head_dim], what attention gives
+  Buffer rest;         // [rows][heads * head_dim], what it gives for keys in a coarser format, if there are such
+  Buffer states;       // [rows][heads] of SoftmaxState: what `mixed` is a mean of
+  Buffer rest_states;  // the same for `rest`
+  Buffer branch;       // [rows][hidden], what a branch adds to x
+  Buffer gate_up;      // [rows][2 ffn]
+  Buffer last;         // [rows][hidden], the rows whose logits are wanted
+  Buffer logits;       // [rows][vocab]
+  Buffer cos;          // [rows][head_dim / 2]
+  Buffer sin;          // [rows][head_dim / 2]
 };
 
 class Llama final : public Model {
@@ -87,8 +90,7 @@ class Llama final : public Model {
     backend_.embed(*embedding_, batch.tokens, x);
     const RopeTable angles = rotate_to(batch.positions);
     for (int i = 0; i < config_.layers; ++i) {
-      attend(layers_[static_cast<size_t>(i)], batch, angles, storage.view(i), batch.sequences[storage.group_of(i)],
-             x);
+      attend(i, batch, angles, storage, x);
       feed_forward(layers_[static_cast<size_t>(i)], x);
     }
     return logits(batch, x);
@@ -96,8 +98,8 @@ class Llama final : public Model {
 
  private:
   // x += out(attention(rope(qkv(norm(x)))))
-  void attend(const Layer& layer, const Batch& batch, const RopeTable& angles, const KvView& view,
-              std::span<const SequenceView> sequences, Matrix x) {
+  void attend(int index, const Batch& batch, const RopeTable& angles, const KvStorage& storage, Matrix x) {
+    const Layer& layer = layers_[static_cast<size_t>(index)];
     const int rows = batch.rows();
     const Matrix normed = matrix(space_.normed, rows, config_.hidden);
     const Matrix qkv = matrix(space_.qkv, rows, qkv_width());
@@ -111,11 +113,37 @@ class Llama final : public Model {
     matmul(layer.qkv, normed, layer.qkv_bias.as<float>(), qkv);
     backend_.rope(q, config_.heads, angles);
     backend_.rope(k, config_.kv_heads, angles);
-    backend_.kv_write(k, v, view, sequences);
-    const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
-    backend_.attention({q, view, sequences, config_.heads, scale}, mixed);
+    write_and_read({q, k, v}, index, batch, storage, mixed);
     backend_.matmul(*layer.out, mixed, layer.out_bias.as<float>(), branch);
     backend_.add(x, branch);
+  }
+
+  struct QueriesKeysValues {
+    Matrix q, k, v;
+  };
+
+  // Each sequence in the groups of its policy. Where a finer group of the layer has a part of the keys, the rest is
+  // read apart, and both become one.
+  void write_and_read(const QueriesKeysValues& rows, int layer, const Batch& batch, const KvStorage& storage,
+                      Matrix mixed) {
+    const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
+    const AttentionPart whole{mixed, space_.states.as<SoftmaxState>(), config_.heads};
+    const AttentionPart rest{matrix(space_.rest, batch.rows(), q_width()), space_.rest_states.as<SoftmaxState>(),
+                             config_.heads};
+    for (const bool merging : {false, true}) {
+      for (size_t group = 0; group < batch.sequences.size(); ++group) {
+        const std::span<const SequenceView> sequences = batch.sequences[group];
+        if (sequences.empty() || !storage.caches(group, layer)) continue;
+        const KvView view = storage.view(group, layer);
+        const AttentionPart& part = view.finer.full() ? whole : rest;
+        if (!merging) {
+          backend_.kv_write(rows.k, rows.v, view, sequences);
+          backend_.attention({rows.q, view, sequences, config_.heads, scale, part.states}, part.out);
+        } else if (!view.finer.full()) {
+          backend_.merge_attention(whole, rest, sequences);
+        }
+      }
+    }
   }
 
   // x += down(silu(gate(norm(x))) * up(norm(x)))
@@ -242,6 +270,9 @@ class Llama final : public Model {
     space_.normed = rows_of(config_.hidden);
     space_.qkv = rows_of(qkv_width());
     space_.mixed = rows_of(q_width());
+    space_.rest = rows_of(q_width());
+    space_.states = rows_of(config_.heads * static_cast<int>(sizeof(SoftmaxState) / sizeof(float)));
+    space_.rest_states = rows_of(config_.heads * static_cast<int>(sizeof(SoftmaxState) / sizeof(float)));
     space_.branch = rows_of(config_.hidden);
     space_.gate_up = rows_of(2 * config_.ffn);
     space_.last = rows_of(config_.hidden);

@@ -52,6 +52,7 @@ ChatRequest parse_anthropic_messages(const Json& body) {
   options.sampling.temperature = 1.0F;
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
+  options.kv = read_kv(fields);
   fields.required("max_tokens");
   options.max_tokens = fields.integer("max_tokens", {1, 1 << 30});
   check_lengths(options, "max_tokens");

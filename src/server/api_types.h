@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "layout/kv_policy.h"
 #include "sample/sampler.h"
 #include "server/json_fields.h"
 
@@ -58,6 +59,7 @@ struct AnswerOptions {
   bool include_usage = false;
   bool explain = false;  // say why the cache was used as it was
   CacheSpace space;
+  std::optional<KvPolicy> kv;  // nullopt: the server's own
 };
 
 struct ChatRequest {

@@ -92,7 +92,25 @@ void write_engine(Page& page, const EngineNumbers& engine) {
            real(engine.scheduler.held_back));
   page.one("kvasir:kv_pinned_blocks", "gauge", "Blocks kept by breakpoints and public texts",
            real(engine.pinned_blocks));
+  page.one("kvasir:kv_moved_pages_total", "counter", "Pages of the cache that went to another group of layers",
+           real(engine.moved_pages));
   page.one("kvasir:swapped_bytes", "gauge", "Blocks of paused requests in host memory", real(engine.swapped_bytes));
+}
+
+void write_policies(Page& page, std::span<const PolicyNumbers> policies) {
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help,
+                        std::int64_t PolicyStats::*value) {
+    page.family(name, type, help);
+    for (const PolicyNumbers& policy : policies)
+      page.sample(policy.stats.*value, fmt::format("policy=\"{}\"", escaped(policy.name)));
+  };
+  each("kvasir:policy_prefix_cache_queries_total", "counter", "Prompt tokens looked up under a KV policy",
+       &PolicyStats::queried_tokens);
+  each("kvasir:policy_prefix_cache_hits_total", "counter", "Prompt tokens found under it", &PolicyStats::hit_tokens);
+  each("kvasir:policy_kv_evicted_blocks_total", "counter", "Cached blocks of a policy that made room",
+       &PolicyStats::evicted_blocks);
+  each("kvasir:policy_kv_blocks", "gauge", "Blocks held or cached under a policy", &PolicyStats::blocks);
+  each("kvasir:policy_kv_bytes", "gauge", "Bytes of them", &PolicyStats::bytes);
 }
 
 void write_tenants(Page& page, std::span<const TenantNumbers> tenants) {
@@ -146,6 +164,7 @@ void Metrics::connections(std::int64_t open) {
 std::string Metrics::render(const EngineNumbers& engine) const {
   Page page(model_name_);
   write_engine(page, engine);
+  write_policies(page, engine.policies);
   write_tenants(page, engine.tenants);
   const std::lock_guard lock(mutex_);
   page.one("vllm:prompt_tokens_total", "counter", "Tokens of prompts", static_cast<double>(prompt_tokens_));

@@ -12,6 +12,7 @@
 
 #include "base/histogram.h"
 #include "engine/scheduler.h"
+#include "kv/cache.h"
 #include "kv/tenant.h"
 
 namespace kvasir {
@@ -19,6 +20,11 @@ namespace kvasir {
 struct TenantNumbers {
   std::string name;
   TenantStats stats;
+};
+
+struct PolicyNumbers {
+  std::string name;  // its text
+  PolicyStats stats;
 };
 
 // The engine's own numbers, read between two steps.
@@ -39,6 +45,8 @@ struct EngineNumbers {
   SchedulerCounts scheduler{};
   std::int64_t pinned_blocks = 0;  // by breakpoints and public texts
   std::int64_t swapped_bytes = 0;  // of paused requests, in host memory
+  std::int64_t moved_pages = 0;    // of the cache's memory, from policy to policy
+  std::vector<PolicyNumbers> policies{};
   std::vector<TenantNumbers> tenants{};
 };
 

@@ -32,6 +32,7 @@ AnswerOptions read_options(const Fields& fields) {
   options.logprobs = read_chat_logprobs(fields);
   options.form = read_format(fields);
   options.space = read_cache_space(fields);
+  options.kv = read_kv(fields);
   const std::optional<Fields> inner = fields.object("options");
   if (!inner) return options;
   const AnswerOptions outer = options;

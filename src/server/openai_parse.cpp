@@ -54,6 +54,7 @@ void read_common(const Fields& fields, AnswerOptions& options) {
   fields.text("model");  // any name is served by the one model; only its type is checked
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
+  options.kv = read_kv(fields);
   options.stop = read_stops(fields, "stop", kMostStops);
   options.form = read_form(fields);
   if (const auto n = fields.integer("n", {1, 128})) options.n = static_cast<int>(*n);

@@ -43,6 +43,22 @@ void read_logit_bias(const Fields& fields, SamplingParams& sampling) {
   }
 }
 
+// {"format": "bf16", "window": 1024} as "bf16, window=1024". What its values mean is for the parser to say.
+std::string policy_text(const Json& object) {
+  std::string out;
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_null()) continue;
+    if (!value.is_string() && !value.is_number_integer()) {
+      bad_param("kv." + name, fmt::format("kv.{} must be a string or a whole number", name));
+    }
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (text.find_first_of(",=") != std::string::npos) bad_param("kv." + name, "kv." + name + " is one setting");
+    if (!out.empty()) out += ", ";
+    out += name == "format" ? text : fmt::format("{}={}", name, text);
+  }
+  return out.empty() ? "f16" : out;
+}
+
 }  // namespace
 
 void refuse(const Fields& fields, std::span<const Unsupported> list) {
@@ -115,6 +131,21 @@ CacheSpace read_cache_space(const Fields& fields) {
     return text;
   };
   return {read("cache_salt"), read("prompt_cache_key")};
+}
+
+std::optional<KvPolicy> read_kv(const Fields& fields) {
+  const Json* field = fields.find("kv");
+  if (field == nullptr) return std::nullopt;
+  try {
+    if (field->is_string()) return parse_kv_policy(field->get_ref<const std::string&>(), "kv");
+    if (field->is_object()) return parse_kv_policy(policy_text(*field), "kv");
+  } catch (const ApiError&) {
+    throw;
+  } catch (const Error& error) {
+    bad_param("kv", fmt::format("{}; {}", error.parts().what, error.parts().fix));
+  }
+  bad_param("kv",
+            R"(kv must be a KV policy like "bf16, window=1024", or an object like {"k": "f16", "window": 1024})");
 }
 
 std::vector<std::string> read_stops(const Fields& fields, const std::string& name, size_t most) {

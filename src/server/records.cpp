@@ -29,6 +29,7 @@ OrderedJson to_list(const std::vector<T>& items) {
 OrderedJson to_json(const FinishedRecord::Task& task) {
   const RequestRecord& record = task.record;
   return {{"id_task", task.id},
+          {"kv", record.kv},
           {"queue_seconds", record.queue_seconds},
           {"computed_tokens", record.computed_tokens},
           {"pinned_tokens", record.pinned_tokens},

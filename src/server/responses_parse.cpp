@@ -281,6 +281,7 @@ ResponsesRequest parse_responses(const Json& body) {
   options.sampling.temperature = 1.0F;
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
+  options.kv = read_kv(fields);
   options.max_tokens = fields.integer("max_output_tokens", kTokenCount);
   check_lengths(options, "max_output_tokens");
   options.form = read_form(fields);

@@ -176,6 +176,7 @@ std::vector<ToolCallReader> Service::call_readers(const HttpRequest& request, co
 Request Service::engine_request(const AnswerOptions& options) const {
   Request request;
   request.sampling = options.sampling;
+  request.kv = options.kv;
   request.stop_tokens = options.stop_token_ids;
   const std::vector<TokenId>& eos = model_.model->config().eos;
   if (!options.ignore_eos) request.stop_tokens.insert(request.stop_tokens.end(), eos.begin(), eos.end());
@@ -288,6 +289,10 @@ EngineNumbers Service::engine_numbers() {
     out.scheduler = engine.scheduler().counts();
     out.pinned_blocks = engine.pins().blocks();
     out.swapped_bytes = static_cast<std::int64_t>(engine.swap().used());
+    out.moved_pages = cache.stats().moved_pages;
+    for (const auto& policy : engine.policies().all()) {
+      out.policies.push_back({policy->text, cache.policy_stats(policy->id)});
+    }
     return out;
   });
   numbers.tenants = tenant_numbers();

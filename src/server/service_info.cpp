@@ -22,6 +22,13 @@ OrderedJson piece_of(std::string_view bytes) {
   return out;
 }
 
+OrderedJson allowed_policies(const EngineConfig& config) {
+  if (config.others == EngineConfig::OtherPolicies::kAny) return "any";
+  OrderedJson out = OrderedJson::array({to_text(config.kv)});
+  for (const KvPolicy& also : config.kv_also) out.push_back(to_text(also));
+  return out;
+}
+
 }  // namespace
 
 Response Service::health(const HttpRequest&) { return json_response({{"status", "ok"}}); }
@@ -65,8 +72,10 @@ Response Service::props(const HttpRequest& request) {
                         {"build_info", fmt::format("kvasir {}", kVersion)},
                         {"kv_cache",
                          {{"block_tokens", config.block_tokens},
-                          {"blocks", model_.engine.cache().pool(0).size()},
+                          {"blocks", model_.engine.cache().blocks_alone()},
                           {"bytes", config.kv_bytes},
+                          {"policy", to_text(config.kv)},
+                          {"policies_allowed", allowed_policies(config)},
                           {"eviction", config.eviction}}}});
 }
 

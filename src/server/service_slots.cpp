@@ -14,18 +14,19 @@ struct Slot {
   std::int64_t reused_tokens = 0;
   std::int64_t held_blocks = 0;
   int preemptions = 0;
+  std::string kv;  // its policy
 };
 
-std::int64_t held_blocks(const KvLease& lease, size_t groups) {
+std::int64_t held_blocks(const KvLease& lease, const KvCache& cache) {
   std::int64_t held = 0;
-  for (size_t g = 0; g < groups; ++g) {
-    const BlockTable& table = lease.table(g);
+  for (size_t i = 0; i < cache.groups_of(lease.policy()).size(); ++i) {
+    const BlockTable& table = lease.table(i);
     for (std::int64_t slot = 0; slot < table.slots(); ++slot) held += table.hole(slot) ? 0 : 1;
   }
   return held;
 }
 
-Slot slot_of(const Sequence& sequence, size_t groups) {
+Slot slot_of(const Sequence& sequence, const KvCache& cache) {
   Slot out;
   out.id = sequence.id;
   out.running = sequence.lease.valid();
@@ -33,9 +34,10 @@ Slot slot_of(const Sequence& sequence, size_t groups) {
   out.answer_tokens = sequence.answered();
   out.reused_tokens = sequence.record.reuse.reused_tokens;
   out.preemptions = sequence.record.preemptions;
+  out.kv = sequence.record.kv;
   if (!out.running) return out;
   out.cached_tokens = sequence.lease.length();
-  out.held_blocks = held_blocks(sequence.lease, groups);
+  out.held_blocks = held_blocks(sequence.lease, cache);
   return out;
 }
 
@@ -47,7 +49,7 @@ Response Service::slots(const HttpRequest& request) {
   const std::vector<Slot> found = engine_.ask([tenant = caller->id, all](const Engine& engine) {
     std::vector<Slot> out;
     engine.scheduler().each([&](const Sequence& sequence) {
-      if (all || sequence.request.tenant.id == tenant) out.push_back(slot_of(sequence, engine.cache().groups()));
+      if (all || sequence.request.tenant.id == tenant) out.push_back(slot_of(sequence, engine.cache()));
     });
     return out;
   });
@@ -68,6 +70,7 @@ Response Service::slots(const HttpRequest& request) {
                     {"cached_tokens", slot.cached_tokens},
                     {"reused_tokens", slot.reused_tokens},
                     {"held_blocks", slot.held_blocks},
+                    {"kv", slot.kv},
                     {"preemptions", slot.preemptions}});
   }
   return json_response(list);

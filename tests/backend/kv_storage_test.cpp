@@ -13,29 +13,57 @@ TEST(KvStorage, MapsTheModelsLayersToGroups) {
   const auto backend = make_ref_backend();
   const KvGroup local{{0, 2}, {1, 8, 8}, KvFormat::kF16, KvFormat::kF16, {32, 0}};
   const KvGroup global{{1, 3, 4}, {1, 8, 8}, KvFormat::kF32, KvFormat::kF32, {}};
-  const std::vector<KvStorage::GroupSpec> specs{{local, 3}, {global, 5}};
-  const KvStorage storage(*backend, specs, 16);
-  EXPECT_EQ(storage.group_of(0), 0U);
-  EXPECT_EQ(storage.group_of(1), 1U);
-  EXPECT_EQ(storage.view(2).layer, 1);
-  EXPECT_EQ(storage.view(4).layer, 2);
-  EXPECT_EQ(storage.view(2).retention.window, 32);
-  EXPECT_TRUE(storage.view(3).retention.full());
-  EXPECT_EQ(storage.bytes(), static_cast<size_t>(3 * 2 * 2 * 8 * 16 * 2 + 5 * 3 * 2 * 8 * 16 * 4));
+  KvStorage storage(*backend, {5, 4096}, 16);
+  storage.set_group(0, local);
+  storage.set_group(1, global);
+  for (int layer = 0; layer < 5; ++layer) {
+    EXPECT_EQ(storage.caches(0, layer), layer == 0 || layer == 2) << layer;
+    EXPECT_EQ(storage.caches(1, layer), layer != 0 && layer != 2) << layer;
+  }
+  EXPECT_FALSE(storage.caches(0, 17));
+  EXPECT_EQ(storage.view(0, 2).layer, 1);
+  EXPECT_EQ(storage.view(1, 4).layer, 2);
+  EXPECT_EQ(storage.view(0, 2).retention.window, 32);
+  EXPECT_TRUE(storage.view(1, 3).retention.full());
+  EXPECT_EQ(storage.bytes(), size_t{5} * 4096);
 }
 
 TEST(KvStorage, CopiesWholeBlocksAndNothingElse) {
   const auto backend = make_ref_backend();
   const KvGroup group{{0, 1}, {2, 8, 8}, KvFormat::kF32, KvFormat::kF32, {}};
-  const std::vector<KvStorage::GroupSpec> specs{{group, 4}};
-  KvStorage storage(*backend, specs, 16);
+  KvStorage storage(*backend, {4, make_layout(group, 16).block_bytes()}, 16);
+  storage.set_group(0, group);
   const auto bytes = static_cast<size_t>(storage.layout(0).block_bytes());
-  std::byte* arena = storage.view(0).arena;
+  std::byte* arena = storage.view(0, 0).arena;
   for (size_t i = 0; i < 4 * bytes; ++i) arena[i] = static_cast<std::byte>(i / bytes + 1);
   storage.copy_block(0, 1, 3);
   for (size_t i = 0; i < 4 * bytes; ++i) {
     const size_t block = i / bytes;
     ASSERT_EQ(static_cast<size_t>(arena[i]), block == 3 ? 2 : block + 1);
+  }
+}
+
+// Whoever has a page, its blocks lie in it and in no other, and no two blocks of it overlap.
+TEST(KvStorage, BlocksOfEverySizeStayInTheirPage) {
+  const auto backend = make_ref_backend();
+  KvStorage storage(*backend, {3, 1000 * 64}, 16);
+  for (const int dim : {8, 24, 40}) {
+    const KvGroup group{{0, 1}, {2, dim, dim}, KvFormat::kF16, KvFormat::kF32, {}};
+    storage.set_group(0, group);
+    const KvView view = storage.view(0, 1);
+    const std::int64_t bytes = view.layout.block_bytes();
+    const std::int64_t per_page = 64000 / bytes;
+    for (BlockId block = 0; block < 3 * per_page; ++block) {
+      const std::int64_t at = view.block_at(block) - view.arena;
+      EXPECT_EQ(at / 64000, block / per_page);
+      EXPECT_EQ((at + bytes - 1) / 64000, block / per_page);
+      EXPECT_TRUE(block == 0 || at >= view.block_at(block - 1) - view.arena + bytes);
+      EXPECT_EQ(view.v_head(block, 1) - view.k_head(block, 1), view.layout.k_head_bytes);
+    }
+    std::vector<std::byte> written(static_cast<size_t>(bytes), std::byte{7});
+    storage.write_block(0, static_cast<BlockId>(2 * per_page - 1), written);
+    storage.copy_block(0, static_cast<BlockId>(2 * per_page - 1), static_cast<BlockId>(2 * per_page));
+    EXPECT_EQ(*view.block_at(static_cast<BlockId>(2 * per_page)), std::byte{7});
   }
 }
 

@@ -16,7 +16,8 @@ class FairnessTest : public ::testing::Test {
   static CacheConfig config_of(std::int64_t blocks) {
     CacheConfig config;
     config.block_tokens = 4;
-    config.groups = {{{}, blocks_in_order(blocks), 64}};
+    config.policy.groups = {{{}, 64}};
+    config.pages = {in_order(blocks), 64};
     return config;
   }
 

@@ -51,7 +51,7 @@ TEST_P(PlanMatchesAllocation, ToTheByteForAnyUsersContextAndBlockSize) {
         config.kv_bytes = plan.kv_bytes;
         Engine engine(*backend_, *model_, config);
         EXPECT_EQ(engine.storage().bytes(), plan.kv_bytes);
-        EXPECT_EQ(engine.storage().blocks(0), pool_blocks(plan.kv_bytes, engine.storage().layout(0)));
+        EXPECT_EQ(engine.cache().pool(0).size(), pool_blocks(plan.kv_bytes, engine.storage().layout(0)));
         EXPECT_EQ(preemptions(engine, users, context), 0) << block_tokens << " " << context << " " << users;
       }
     }

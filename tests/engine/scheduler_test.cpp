@@ -11,7 +11,8 @@ class SchedulerTest : public ::testing::Test {
   KvCache make_cache(std::int64_t blocks) {
     CacheConfig config;
     config.block_tokens = 4;
-    config.groups = {{{}, blocks_in_order(blocks), 64}};
+    config.policy.groups = {{{}, 64}};
+    config.pages = {in_order(blocks), 64};
     return KvCache(config);
   }
 

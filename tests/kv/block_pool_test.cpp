@@ -9,7 +9,11 @@ namespace {
 
 using State = BlockPool::State;
 
-BlockPool pool_of(std::vector<BlockId> order) { return {std::move(order), make_eviction_policy("lru")}; }
+BlockPool pool_of(const std::vector<BlockId>& order) {
+  BlockPool pool(make_eviction_policy("lru"), std::make_shared<Owners>(), 1);
+  pool.admit(order);
+  return pool;
+}
 
 BlockUse used_at(std::uint64_t tick) { return {0, tick, 1, 1}; }
 
@@ -123,10 +127,38 @@ TEST(BlockPoolDeathTest, AFreeBlockIsNotHeld) {
   EXPECT_DEATH(pool.ref(0), "check failed");
 }
 
-TEST(BlockPoolDeathTest, TheOrderMustBeAPermutation) {
+TEST(BlockPool, BlocksComeAndGo) {
+  BlockPool pool = pool_of({0, 1});
+  pool.admit(std::vector<BlockId>{6, 7});
+  EXPECT_EQ(pool.size(), 4);
+  EXPECT_EQ(pool.state(4), State::kAbsent);
+  pool.expel(std::vector<BlockId>{1, 7});
+  EXPECT_EQ(pool.size(), 2);
+  EXPECT_EQ(pool.take()->block, 6);
+  EXPECT_EQ(pool.take()->block, 0);
+  EXPECT_FALSE(pool.take().has_value());
+  EXPECT_TRUE(pool.well_formed());
+}
+
+TEST(BlockPool, WhatIsKnownOfABlockMovesWithIt) {
+  BlockPool pool = pool_of({0, 1, 2});
+  pool.take(5);
+  pool.ref(0);
+  pool.move(0, 2);
+  EXPECT_EQ(pool.refs(2), 2);
+  EXPECT_EQ(pool.owner(2), 5U);
+  EXPECT_EQ(pool.state(0), State::kFree);
+  EXPECT_EQ(pool.held(), 1);
+  EXPECT_EQ(pool.free_blocks(), 2);
+  EXPECT_TRUE(pool.well_formed());
+}
+
+TEST(BlockPoolDeathTest, NothingIsAdmittedTwiceOrExpelledInUse) {
   EXPECT_DEATH(pool_of({0, 0}), "check failed");
-  EXPECT_DEATH(pool_of({0, 2}), "check failed");
   EXPECT_DEATH(pool_of({-1, 0}), "check failed");
+  BlockPool pool = pool_of({0});
+  pool.take();
+  EXPECT_DEATH(pool.expel(std::vector<BlockId>{0}), "check failed");
 }
 
 }  // namespace

@@ -27,7 +27,13 @@ std::ostream& operator<<(std::ostream& os, const WorldConfig& c) {
   os << ", public " << c.public_text.size();
   for (const auto& [id, share] : c.shares) os << ", tenant " << id << ": " << share.guaranteed << " " << share.most;
   for (const auto& g : c.groups)
-    os << ", {" << g.retention.window << ", " << g.retention.sinks << ": " << g.blocks << "}";
+    os << ", {" << g.retention.window << ", " << g.retention.sinks << ": " << g.blocks << " of " << g.bytes << "}";
+  os << ", pages of " << c.page_bytes;
+  for (const auto& policy : c.more_policies) {
+    os << ", policy";
+    for (const auto& g : policy)
+      os << " {" << g.retention.window << ", " << g.retention.sinks << ": of " << g.bytes << "}";
+  }
   return os;
 }
 
@@ -108,7 +114,7 @@ class Player {
 
   void open(const Step& step) {
     const Text text = prompt(step);
-    world.open(text, step.who % tenants_);
+    world.open(text, step.who % tenants_, step.bits % world.policies());
     const auto reused = static_cast<std::ptrdiff_t>(world.text(world.leases() - 1).size());
     if (step.bits % 3 != 0) write(world.leases() - 1, {text.begin() + reused, text.end()});
   }
@@ -136,21 +142,31 @@ class Player {
 
 enum class Groups { kOneFull, kAny };
 
+std::vector<WorldConfig::Group> any_groups(int block_tokens, std::int64_t page_bytes) {
+  std::vector<WorldConfig::Group> groups;
+  const int count = *rc::gen::inRange(1, 3);
+  for (int g = 0; g < count; ++g) {
+    Retention retention;
+    retention.window = *rc::gen::element(0, 1, block_tokens, 2 * block_tokens + 1);
+    retention.sinks = retention.full() ? 0 : *rc::gen::element(0, 1, block_tokens + 1);
+    const std::int64_t blocks = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 13));
+    groups.push_back({retention, blocks, page_bytes / *rc::gen::element(1, 2, 3, 4)});
+  }
+  return groups;
+}
+
 WorldConfig any_config(Groups which) {
   WorldConfig config;
   config.block_tokens = *rc::gen::element(1, 2, 4, 16);
   config.eviction = *rc::gen::element<std::string>("lru", "fifo", "cost");
   config.copies = *rc::gen::element(WorldConfig::Copies::kEager, WorldConfig::Copies::kLate);
   config.shuffle = *rc::gen::inRange(0U, 5U);
-  const int groups = which == Groups::kOneFull ? 1 : *rc::gen::inRange(1, 3);
-  config.groups.clear();
-  for (int g = 0; g < groups; ++g) {
-    Retention retention;
-    if (which == Groups::kAny) {
-      retention.window = *rc::gen::element(0, 1, config.block_tokens, 2 * config.block_tokens + 1);
-      retention.sinks = retention.full() ? 0 : *rc::gen::element(0, 1, config.block_tokens + 1);
-    }
-    config.groups.push_back({retention, *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 13))});
+  if (which == Groups::kOneFull) {
+    config.groups = {{{}, *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 13)), config.page_bytes}};
+  } else {
+    config.groups = any_groups(config.block_tokens, config.page_bytes);
+    const int more = *rc::gen::inRange(0, 3);
+    for (int i = 0; i < more; ++i) config.more_policies.push_back(any_groups(config.block_tokens, config.page_bytes));
   }
   if (*rc::gen::inRange(0, 3) == 0) config.public_text = Text(static_cast<size_t>(2 * config.block_tokens + 1), 1);
   for (std::uint32_t tenant = 0; tenant < 2; ++tenant) {
@@ -191,11 +207,11 @@ TEST(Cache, AFullGroupFindsExactlyWhatIsCached) {
 }
 
 // Alone, whatever fits_alone() promises can be had a token at a time, whatever was cached before.
-void alone_to(Player& player, Text text, std::int64_t length) {
+void alone_to(Player& player, Text text, std::int64_t length, PolicyId policy) {
   World& world = player.world;
   world.release_all();
   if (std::ssize(text) > length) text.resize(static_cast<size_t>(length));
-  world.open(text, 0);
+  world.open(text, 0, policy);
   RC_ASSERT(world.wrong() == "");
   while (world.lease(0).length() < length) {
     const auto at = static_cast<size_t>(world.lease(0).length());
@@ -209,8 +225,9 @@ TEST(Cache, ALoneLeaseReachesWhateverFitsAlone) {
     Player player = any_player(Groups::kAny);
     play_all(player, program);
     std::int64_t length = *rc::gen::inRange(1, 12 * 16 + 1);
-    while (!player.world.cache().fits_alone(length, player.world.share(0))) --length;
-    if (length > 0) alone_to(player, player.prompt(last), length);
+    const PolicyId policy = last.amount % player.world.policies();
+    while (!player.world.fits_alone(policy, length, 0)) --length;
+    if (length > 0) alone_to(player, player.prompt(last), length, policy);
   });
 }
 
@@ -224,7 +241,7 @@ TEST(Cache, ALoneLeaseFillsTheWholePoolOfAFullGroup) {
     RC_ASSERT(cache.fits_alone(length));
     RC_ASSERT(!cache.fits_alone(length + 1));
     play_all(player, program);
-    alone_to(player, player.prompt(last), length);
+    alone_to(player, player.prompt(last), length, 0);
     RC_ASSERT(!player.world.reserve(0, 1));
     RC_ASSERT(player.world.wrong() == "");
   });

@@ -39,7 +39,8 @@ class Shelf {
   static CacheConfig config(const std::string& policy, std::int64_t blocks, RecomputeCost cost) {
     CacheConfig out;
     out.block_tokens = kBlock;
-    out.groups.push_back({{}, blocks_in_order(blocks), 64});
+    out.policy.groups.push_back({{}, 64});
+    out.pages = {in_order(blocks), 64};
     out.eviction = policy;
     out.recompute = cost;
     return out;

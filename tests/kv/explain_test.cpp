@@ -105,19 +105,35 @@ TEST(Explain, AnEvictedBlockIsNamedWithItsTime) {
 }
 
 TEST(Explain, ABlockThatOneGroupEvictedIsEvicted) {
-  World world = world_of({{{}, 8}, {{}, 3}});
-  cache_text(world, run(0, 12));
-  cache_text(world, run(100, 4));  // the second group gives up the end of the first text, the first group nothing
-  expect_stop(world, run(0, 13), ReuseStop::kEvicted, 8);
-  expect_stop(world, run(0, 9) + run(200, 4), ReuseStop::kEvicted, 8);  // as far as they agree
+  World world = world_of({{{}, 5}, {{}, 6}});
+  cache_text(world, run(0, 16));
+  cache_text(world, run(100, 8));  // the first group gives up the end of the first text, the second group nothing
+  expect_stop(world, run(0, 17), ReuseStop::kEvicted, 12);
+  expect_stop(world, run(0, 13) + run(200, 4), ReuseStop::kEvicted, 12);  // as far as they agree
 }
 
 TEST(Explain, AWindowThatLostItsBlocksDroppedTheHit) {
-  World world = world_of({{{}, 16}, {{kBlock, 0}, 3}});
-  cache_text(world, run(0, 16));
-  expect_stop(world, run(0, 17), ReuseStop::kWholePrompt, 16);
-  cache_text(world, run(100, 16));  // the first group has room for both; the windows of the first text are gone
-  expect_stop(world, run(0, 17), ReuseStop::kWindowDropped, 0);
+  World world = world_of({{{}, 5}, {{kBlock, 0}, 6}});
+  world.open(run(0, 33), 0);
+  for (TokenId i = 0; i < 8; ++i) ASSERT_TRUE(world.write(0, run(kBlock * i, kBlock)));
+  world.release(0);  // the first group needed eight of the eleven blocks: it got what the window had let go
+  expect_stop(world, run(0, 33), ReuseStop::kWholePrompt, 32);
+  expect_stop(world, run(0, 9) + run(200, 4), ReuseStop::kWindowDropped, 0);
+}
+
+TEST(Explain, WhatIsCachedUnderAnotherPolicyIsSaidToBe) {
+  WorldConfig config{kBlock, {{{}, 16}}, "lru", WorldConfig::Copies::kEager, 0};
+  config.more_policies = {{{{}, 0, 512}}, {{{8, 0}, 0, 256}}};
+  World world(config);
+  cache_text(world, run(0, 12));
+  const ReuseReport other = world.open(run(0, 12), 0, 1);
+  EXPECT_EQ(other.stop, ReuseStop::kOtherPolicy);
+  EXPECT_EQ(other.reused_tokens, 0);
+  EXPECT_NE(describe(other).find("under another KV policy"), std::string::npos) << describe(other);
+  EXPECT_EQ(world.open(run(50, 12), 0, 2).stop, ReuseStop::kNeverSeen);
+  EXPECT_EQ(world.open(run(0, 12), 1, 1).stop, ReuseStop::kNeverSeen);  // another tenant's is not told
+  EXPECT_EQ(world.open(run(0, 13), 0).stop, ReuseStop::kWholePrompt);
+  EXPECT_EQ(world.wrong(), "");
 }
 
 TEST(Explain, AWindowAloneDoesNotBlameItselfForWhatWasNeverSeen) {
@@ -138,7 +154,8 @@ TEST(Explain, AWindowNeedsOnlyItsLastBlocksToHit) {
 TEST(Explain, ACacheSwitchedOffSaysSo) {
   CacheConfig config;
   config.block_tokens = kBlock;
-  config.groups.push_back({{}, blocks_in_order(8), 1});
+  config.policy.groups.push_back({{}, 1});
+  config.pages = {in_order(8), 1};
   config.reuse = CacheConfig::Reuse::kOff;
   KvCache cache(config);
   for (int i = 0; i < 2; ++i) {
@@ -161,8 +178,8 @@ TEST(Explain, DescribeIsOneSentence) {
 }
 
 TEST(Explain, EveryReasonHasANameAndASentenceOfItsOwn) {
-  const std::vector<std::string> names{"whole_prompt",   "short_tail", "diverged", "evicted",
-                                       "window_dropped", "never_seen", "off"};
+  const std::vector<std::string> names{"whole_prompt",   "short_tail", "diverged",     "evicted",
+                                       "window_dropped", "never_seen", "other_policy", "off"};
   std::vector<std::string> sentences;
   for (size_t i = 0; i < names.size(); ++i) {
     const auto stop = static_cast<ReuseStop>(i);

@@ -39,7 +39,8 @@ class Lease : public ::testing::Test {
   static CacheConfig config() {
     CacheConfig config;
     config.block_tokens = 2;
-    config.groups.push_back({{}, blocks_in_order(8), 1});
+    config.policy.groups.push_back({{}, 1});
+    config.pages = {in_order(8), 1};
     return config;
   }
   KvLease lease_of(const std::vector<TokenId>& tokens) {
@@ -131,7 +132,9 @@ TEST(LeaseDeathTest, MayNotOutliveItsCache) {
   EXPECT_DEATH(
       {
         CacheConfig config;
-        config.groups.push_back({{}, blocks_in_order(1), 1});
+        config.policy.groups.push_back({{}, 1});
+        config.pages.order = in_order(1);
+        config.pages.bytes = 1;
         auto cache = std::make_unique<KvCache>(config);
         const KvLease lease = cache->open(std::vector<TokenId>{1}, {}).lease;
         cache.reset();

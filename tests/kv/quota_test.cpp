@@ -99,7 +99,8 @@ TEST(Quota, TheReportTellsForWhomABlockWent) {
 TEST(Quota, WhatIsToldNamesTheRequestAndTheTime) {
   CacheConfig config;
   config.block_tokens = 4;
-  config.groups.push_back({{}, blocks_in_order(2), 1});
+  config.policy.groups.push_back({{}, 1});
+  config.pages = {in_order(2), 1};
   KvCache cache(config);
   const auto run = [&cache](const Text& text, std::uint64_t request) {
     KvCache::Opened opened = cache.open(text, {}, request);

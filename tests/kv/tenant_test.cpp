@@ -48,7 +48,8 @@ TEST(Tenant, AnotherTenantsEvictedTextWasNeverSeenEither) {
 TEST(Tenant, TheSecretSeparatesAndNotTheId) {
   CacheConfig config;
   config.block_tokens = 4;
-  config.groups.push_back({{}, blocks_in_order(32), 1});
+  config.policy.groups.push_back({{}, 1});
+  config.pages = {in_order(32), 1};
   KvCache cache(config);
   const auto reuse_after_writing = [&](const Tenant& tenant) {
     KvCache::Opened opened = cache.open(forty(), tenant);

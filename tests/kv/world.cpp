@@ -25,16 +25,25 @@ World::World(const WorldConfig& config) : config_(config) {
   cache.block_tokens = config.block_tokens;
   cache.eviction = config.eviction;
   cache.recompute = {1, 1};
-  for (const WorldConfig::Group& group : config.groups) {
-    std::vector<BlockId> order = blocks_in_order(group.blocks);
-    std::mt19937_64 random(config.shuffle);
-    if (config.shuffle != 0) std::ranges::shuffle(order, random);
-    cache.groups.push_back({group.retention, order, 1024});
-    memory_.emplace_back(static_cast<size_t>(group.blocks * config.block_tokens), kScribble);
-  }
+  const auto policy_of = [this](const std::vector<WorldConfig::Group>& groups) {
+    CachePolicy policy;
+    policy.key.bytes.fill(static_cast<std::uint8_t>(groups_.size()));
+    for (const WorldConfig::Group& group : groups) policy.groups.push_back({group.retention, group.bytes});
+    groups_.insert(groups_.end(), groups.begin(), groups.end());
+    return policy;
+  };
+  std::int64_t bytes = 0;
+  for (const WorldConfig::Group& group : config.groups) bytes += group.blocks * group.bytes;
+  cache.pages = {in_order(std::max<std::int64_t>(bytes / config.page_bytes, 1)), config.page_bytes};
+  std::mt19937_64 random(config.shuffle);
+  if (config.shuffle != 0) std::ranges::shuffle(cache.pages.order, random);
+  cache.policy = policy_of(config.groups);
+  const size_t pages = cache.pages.order.size();
   if (!config.public_text.empty()) cache.public_texts.push_back(config.public_text);
-  names_.resize(config.groups.size());
   cache_.emplace(std::move(cache));
+  for (const auto& groups : config.more_policies) cache_->add_policy(policy_of(groups));
+  names_.resize(groups_.size());
+  memory_.assign(pages * static_cast<size_t>(rows_of_page()), kScribble);
   for (const auto& [tenant, share] : config.shares) cache_->set_share(tenant, share);
   cache_->listen();
 }
@@ -42,11 +51,11 @@ World::World(const WorldConfig& config) : config_(config) {
 // --- the verbs
 // ------------------------------------------------------------------------------------------------------
 
-ReuseReport World::open(const Text& prompt, std::uint32_t tenant) {
-  const Expected expected = expected_reuse(prompt, tenant);
-  KvCache::Opened opened = cache_->open(prompt, tenant_of(tenant));
+ReuseReport World::open(const Text& prompt, std::uint32_t tenant, PolicyId policy) {
+  const Expected expected = expected_reuse(prompt, tenant, policy);
+  KvCache::Opened opened = cache_->open(prompt, tenant_of(tenant), 0, policy);
   const ReuseReport report = opened.report;
-  Held held{std::move(opened.lease), tenant, {}, {}, 0, public_slots(prompt)};
+  Held held{std::move(opened.lease), tenant, policy, {}, {}, 0, public_slots(prompt, policy)};
   for (std::int64_t i = 0; i < report.reused_tokens; ++i) {
     held.text.push_back(prompt[static_cast<size_t>(i)]);
     held.rows.push_back(next_row(held, held.text.back()));
@@ -87,16 +96,16 @@ void World::commit(size_t lease, const Text& tokens) {
     const auto position = static_cast<Position>(held.text.size());
     held.rows.push_back(next_row(held, token));
     held.text.push_back(token);
-    for (size_t g = 0; g < memory_.size(); ++g) {
-      *row(g, held.lease.table(g).at(position / config_.block_tokens), position) = held.rows.back();
+    for (size_t i = 0; i < groups_of(held).size(); ++i) {
+      *row(groups_of(held)[i], held.lease.table(i).at(position / config_.block_tokens), position) = held.rows.back();
     }
   }
   // What was written may leave the public text: from the block it does so in, all is private.
-  const std::int64_t agreed = public_slots(held.text);
+  const std::int64_t agreed = public_slots(held.text, held.policy);
   const std::int64_t full = std::ssize(held.text) / config_.block_tokens;
   if (full > agreed) held.public_slots = std::min(held.public_slots, agreed);
   std::vector<BlockTable> tables;
-  for (size_t g = 0; g < memory_.size(); ++g) tables.push_back(held.lease.table(g));
+  for (size_t i = 0; i < groups_of(held).size(); ++i) tables.push_back(held.lease.table(i));
   cache_->commit(held.lease, tokens);
   held.reserved -= std::ssize(tokens);
   hear(&held, tables);
@@ -112,11 +121,12 @@ bool World::write(size_t lease, const Text& tokens) {
 // A window that has slid past a block cannot come back to where it is needed.
 bool World::may_truncate(size_t i, Position length) const {
   const std::int64_t size = config_.block_tokens;
-  for (size_t g = 0; g < config_.groups.size(); ++g) {
+  for (size_t g = 0; g < groups_of(held_[i]).size(); ++g) {
     const BlockTable& table = held_[i].lease.table(g);
+    const Retention& retention = groups_[groups_of(held_[i])[g]].retention;
     for (std::int64_t slot = 0; slot * size < length; ++slot) {
       if (!table.hole(slot)) continue;
-      if (config_.groups[g].retention.needed(slot * size, slot * size + size - 1, length)) return false;
+      if (retention.needed(slot * size, slot * size + size - 1, length)) return false;
     }
   }
   return true;
@@ -133,8 +143,8 @@ void World::truncate(size_t lease, Position length) {
 }
 
 void World::fork(size_t lease) {
-  Held twin{cache_->fork(held_[lease].lease), held_[lease].tenant, held_[lease].text, held_[lease].rows, 0,
-            held_[lease].public_slots};
+  const Held& from = held_[lease];
+  Held twin{cache_->fork(from.lease), from.tenant, from.policy, from.text, from.rows, 0, from.public_slots};
   held_.push_back(std::move(twin));
   check();
 }
@@ -162,16 +172,24 @@ World::Row World::next_row(const Held& held, TokenId token) const {
 // --- bytes
 // ----------------------------------------------------------------------------------------------------------
 
+std::int64_t World::rows_of_page() const {
+  std::int64_t most = 0;
+  for (const WorldConfig::Group& group : groups_) most = std::max(most, config_.page_bytes / group.bytes);
+  return most * config_.block_tokens;
+}
+
 World::Row* World::row(size_t group, BlockId block, Position position) {
   const std::int64_t size = config_.block_tokens;
-  return &memory_[group][static_cast<size_t>(block * size + position % size)];
+  const std::int64_t per_page = config_.page_bytes / groups_[group].bytes;
+  const std::int64_t place = block / per_page * rows_of_page() + block % per_page * size + position % size;
+  return &memory_[static_cast<size_t>(place)];
 }
 
 // Runs the copies, then spoils every row that somebody has the right to write.
 void World::move_bytes() {
   const auto size = static_cast<std::ptrdiff_t>(config_.block_tokens);
   for (const BlockCopy& copy : std::exchange(pending_, {})) {
-    std::copy_n(memory_[copy.group].begin() + copy.from * size, size, memory_[copy.group].begin() + copy.to * size);
+    std::copy_n(row(copy.group, copy.from, 0), size, row(copy.group, copy.to, 0));
     ++copies_made_;
   }
   for (const Held& held : held_) scribble(held);
@@ -179,9 +197,9 @@ void World::move_bytes() {
 
 void World::scribble(const Held& held) {
   const auto length = static_cast<Position>(held.text.size());
-  for (size_t g = 0; g < memory_.size(); ++g) {
+  for (size_t i = 0; i < groups_of(held).size(); ++i) {
     for (Position p = length; p < length + held.reserved; ++p) {
-      *row(g, held.lease.table(g).at(p / config_.block_tokens), p) = kScribble;
+      *row(groups_of(held)[i], held.lease.table(i).at(p / config_.block_tokens), p) = kScribble;
     }
   }
 }
@@ -200,9 +218,10 @@ void World::check_lease(const Held& held) {
   const std::int64_t size = config_.block_tokens;
   const auto length = static_cast<Position>(held.text.size());
   if (!std::ranges::equal(held.lease.tokens(), held.text)) return fail("a lease has another's tokens");
-  for (size_t g = 0; g < memory_.size(); ++g) {
-    const BlockTable& table = held.lease.table(g);
-    const Retention& retention = config_.groups[g].retention;
+  for (size_t i = 0; i < groups_of(held).size(); ++i) {
+    const size_t g = groups_of(held)[i];
+    const BlockTable& table = held.lease.table(i);
+    const Retention& retention = groups_[g].retention;
     for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
       const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
       if (table.hole(slot) == needed) return fail(needed ? "a needed block is a hole" : "an unneeded block is kept");
@@ -218,17 +237,21 @@ void World::check_lease(const Held& held) {
 }
 
 void World::check_pools() {
-  for (size_t g = 0; g < memory_.size(); ++g) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
     std::set<BlockId> held;
     for (const Held& one : held_) {
-      for (std::int64_t slot = 0; slot < one.lease.table(g).slots(); ++slot) held.insert(one.lease.table(g).at(slot));
+      for (size_t i = 0; i < groups_of(one).size(); ++i) {
+        const BlockTable& table = one.lease.table(i);
+        if (groups_of(one)[i] == g) held.insert(table.data(), table.data() + table.slots());
+      }
     }
     held.erase(kNoBlock);
     const BlockPool& pool = cache_->pool(g);
     if (pool.held() != std::ssize(held))
       fail(fmt::format("{} blocks are held, and {} counted", held.size(), pool.held()));
     for (const auto& [block, name] : names_[g]) {
-      if (pool.state(block) == BlockPool::State::kFree) fail(fmt::format("block {} is named and free", block));
+      if (pool.refs(block) == 0 && pool.state(block) < BlockPool::State::kHeld)
+        fail(fmt::format("block {} is named and free", block));
     }
   }
 }
@@ -237,17 +260,19 @@ void World::check_pools() {
 std::string World::observable() const {
   std::string out = fmt::format("{} {} {}|", cache_->stats().copied_blocks, cache_->stats().evicted_blocks,
                                 cache_->problem().value_or("well"));
-  for (size_t g = 0; g < memory_.size(); ++g) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
     const BlockPool& pool = cache_->pool(g);
     out += fmt::format("{} {}:", pool.held(), pool.free_blocks());
-    for (BlockId b = 0; b < pool.size(); ++b)
+    for (BlockId b = 0; b < pool.id_limit(); ++b)
       out += fmt::format("{},{} ", pool.refs(b), static_cast<int>(pool.state(b)));
-    for (const Held& held : held_) {
-      const BlockTable& table = held.lease.table(g);
+  }
+  for (const Held& held : held_) {
+    for (size_t i = 0; i < groups_of(held).size(); ++i) {
+      const BlockTable& table = held.lease.table(i);
       out += fmt::format("[{}]", fmt::join(std::span(table.data(), static_cast<size_t>(table.slots())), " "));
     }
+    out += fmt::format("({})", held.lease.length());
   }
-  for (const Held& held : held_) out += fmt::format("({})", held.lease.length());
   return out;
 }
 

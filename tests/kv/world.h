@@ -23,7 +23,8 @@ Tenant tenant_of(std::uint32_t id);  // its secret follows from its id
 struct WorldConfig {
   struct Group {
     Retention retention;
-    std::int64_t blocks = 4;
+    std::int64_t blocks = 4;    // the memory is what all groups together would need for so many
+    std::int64_t bytes = 1024;  // of a block
   };
   // kEager: bytes move after every verb. kLate: only before a commit, as the engine does it once a step.
   enum class Copies : std::uint8_t { kEager, kLate };
@@ -35,6 +36,8 @@ struct WorldConfig {
   std::uint64_t shuffle = 0;           // of the order in which blocks are first handed out
   std::vector<TokenId> public_text{};  // whose whole blocks all tenants share
   std::map<std::uint32_t, TenantShare> shares{};
+  std::int64_t page_bytes = 1024;
+  std::vector<std::vector<Group>> more_policies{};  // their memory is the same: `blocks` counts for nothing
 };
 
 class World {
@@ -44,7 +47,7 @@ class World {
   explicit World(const WorldConfig& config);
 
   // The verbs. `lease` counts the leases in the order they came.
-  ReuseReport open(const Text& prompt, std::uint32_t tenant);
+  ReuseReport open(const Text& prompt, std::uint32_t tenant, PolicyId policy = 0);
   bool reserve(size_t lease, std::int64_t tokens);
   void commit(size_t lease, const Text& tokens);  // at most what is reserved
   bool write(size_t lease, const Text& tokens);   // reserve and commit
@@ -66,6 +69,7 @@ class World {
   const Text& text(size_t i) const { return held_[i].text; }
   std::int64_t reserved(size_t i) const { return held_[i].reserved; }
   bool may_truncate(size_t i, Position length) const;
+  size_t policies() const { return 1 + config_.more_policies.size(); }
   std::int64_t published(size_t group) const { return std::ssize(names_[group]); }
   std::int64_t copies_made() const { return copies_made_; }
 
@@ -75,13 +79,15 @@ class World {
     std::int64_t tokens = 0;
     bool exact = false;
   };
-  Expected expected_reuse(const Text& prompt, std::uint32_t tenant) const;
+  Expected expected_reuse(const Text& prompt, std::uint32_t tenant, PolicyId policy = 0) const;
+  bool fits_alone(PolicyId policy, std::int64_t length, std::uint32_t tenant) const;
 
  private:
   using Row = std::uint64_t;
   struct Held {
     KvLease lease;
     std::uint32_t tenant = 0;
+    PolicyId policy = 0;
     Text text;
     std::vector<Row> rows;          // what each position's bytes must be
     std::int64_t reserved = 0;      // tokens that may be committed
@@ -97,9 +103,10 @@ class World {
 
   static constexpr std::uint32_t kEverybody = 0xffffffff;
 
-  std::int64_t public_slots(const Text& prompt) const;
+  std::int64_t public_slots(const Text& prompt, PolicyId policy) const;
   Row next_row(const Held& held, TokenId token) const;
   void hear(const Held* from, const std::vector<BlockTable>& tables);
+  std::span<const size_t> groups_of(const Held& held) const { return cache_->groups_of(held.policy); }
   void move_bytes();
   void scribble(const Held& held);
   void check();
@@ -107,6 +114,7 @@ class World {
   void check_pools();
   bool has_room(const Held& held, std::int64_t tokens) const;
   std::string observable() const;
+  std::int64_t rows_of_page() const;
   Row* row(size_t group, BlockId block, Position position);
   static Name name_of(const Held& held, std::int64_t slot, Text text);
   bool named(size_t group, const Name& name) const;
@@ -115,7 +123,8 @@ class World {
   WorldConfig config_;
   std::optional<KvCache> cache_;
   std::vector<Held> held_;                      // declared after the cache: leases go first
-  std::vector<std::vector<Row>> memory_;        // [group][block * block_tokens + row]
+  std::vector<WorldConfig::Group> groups_;      // by the cache's numbers
+  std::vector<Row> memory_;                     // [page][block in the page][row], whoever has the page
   std::vector<std::map<BlockId, Name>> names_;  // [group]
   std::vector<BlockCopy> pending_;
   std::int64_t copies_made_ = 0;

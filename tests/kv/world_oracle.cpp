@@ -15,8 +15,17 @@ void World::hear(const Held* from, const std::vector<BlockTable>& tables) {
       if (names.erase(event.block) == 0) fail(fmt::format("block {} had no name to lose", event.block));
       continue;
     }
+    if (event.kind == CacheEvent::Kind::kMoved) {
+      if (auto moved = names.extract(event.block)) {
+        moved.key() = event.to;
+        if (!names.insert(std::move(moved)).inserted) fail("a block was moved onto a named one");
+      }
+      continue;
+    }
     if (from == nullptr) return fail("a block got a name outside commit");
-    const BlockTable& table = tables[event.group];
+    const auto place = std::ranges::find(groups_of(*from), event.group);
+    if (place == groups_of(*from).end()) return fail("a block got a name under another policy");
+    const BlockTable& table = tables[static_cast<size_t>(place - groups_of(*from).begin())];
     std::int64_t slot = 0;
     while (slot < table.slots() && table.at(slot) != event.block) ++slot;
     const auto end = static_cast<std::ptrdiff_t>((slot + 1) * config_.block_tokens);
@@ -37,21 +46,23 @@ bool World::named(size_t group, const Name& name) const {
   return std::ranges::any_of(names_[group], [&](const auto& entry) { return entry.second == name; });
 }
 
-std::int64_t World::public_slots(const Text& prompt) const {
+std::int64_t World::public_slots(const Text& prompt, PolicyId policy) const {
+  if (policy != 0) return 0;  // only the first policy's are public
   return (std::ranges::mismatch(prompt, config_.public_text).in1 - prompt.begin()) / config_.block_tokens;
 }
 
-World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant) const {
+World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant, PolicyId policy) const {
+  const std::span<const size_t> groups = cache_->groups_of(policy);
   const std::int64_t size = config_.block_tokens;
   const std::int64_t most = std::ssize(prompt) - 1;
   const std::span<const TokenId> all(prompt);
   Held asking;
   asking.tenant = tenant;
-  asking.public_slots = public_slots(prompt);
+  asking.public_slots = public_slots(prompt, policy);
   const auto all_there = [&](std::int64_t slots) {
-    for (size_t g = 0; g < names_.size(); ++g) {
+    for (const size_t g : groups) {
       for (std::int64_t slot = 0; slot < slots; ++slot) {
-        if (!config_.groups[g].retention.needed(slot * size, slot * size + size - 1, slots * size)) continue;
+        if (!groups_[g].retention.needed(slot * size, slot * size + size - 1, slots * size)) continue;
         const std::span<const TokenId> text = all.first(static_cast<size_t>((slot + 1) * size));
         if (!named(g, name_of(asking, slot, {text.begin(), text.end()}))) return false;
       }
@@ -60,9 +71,9 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant) 
   };
   std::int64_t slots = most / size;
   while (!all_there(slots)) --slots;
-  const bool exact = names_.size() == 1 && config_.groups[0].retention.full();
+  const bool exact = groups.size() == 1 && groups_[groups[0]].retention.full();
   std::int64_t tail = 0;
-  for (const auto& [block, name] : names_[0]) {
+  for (const auto& [block, name] : names_[groups[0]]) {
     if (!exact || name != name_of(asking, slots, name.text) || std::ssize(name.text) != (slots + 1) * size) continue;
     const auto reach = static_cast<size_t>(std::min(most, (slots + 1) * size));
     const std::int64_t agreed = std::ranges::mismatch(name.text, all.first(reach)).in1 - name.text.begin();
@@ -71,36 +82,57 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant) 
   return {slots * size + tail, exact};
 }
 
+bool World::fits_alone(PolicyId policy, std::int64_t length, std::uint32_t tenant) const {
+  std::vector<CacheGroupConfig> groups;
+  for (const size_t g : cache_->groups_of(policy)) groups.push_back({groups_[g].retention, groups_[g].bytes});
+  return cache_->fits_alone(groups, length, share(tenant));
+}
+
 // Room for new blocks, and for a copy of an open block that somebody else holds too. An open block that has a
-// name but no other holder needs no room: at worst it loses its name.
+// name but no other holder needs no room: at worst it loses its name. Groups take whole pages.
 bool World::has_room(const Held& held, std::int64_t tokens) const {
   const std::int64_t size = config_.block_tokens;
   const auto length = static_cast<Position>(held.text.size());
-  for (size_t g = 0; g < names_.size(); ++g) {
-    const BlockTable& table = held.lease.table(g);
+  std::vector<std::int64_t> wanted;  // by group: blocks held, and to be held
+  std::int64_t own_bytes = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const BlockPool& pool = cache_->pool(g);
+    wanted.push_back(pool.held());
+    for (BlockId b = 0; b < pool.id_limit(); ++b) {
+      if (pool.state(b) == BlockPool::State::kHeld && pool.owner(b) == held.tenant + 1) own_bytes += groups_[g].bytes;
+    }
+  }
+  std::int64_t own_need = 0;
+  for (size_t i = 0; i < groups_of(held).size(); ++i) {
+    const size_t g = groups_of(held)[i];
+    const BlockTable& table = held.lease.table(i);
     std::int64_t need = std::max<std::int64_t>((length + tokens + size - 1) / size - table.slots(), 0);
     if (length % size != 0 && tokens > 0) {
       const BlockId open = table.at(length / size);
       const auto holders = std::ranges::count_if(held_, [&](const Held& other) {
-        const BlockTable& theirs = other.lease.table(g);
+        if (other.policy != held.policy) return false;
+        const BlockTable& theirs = other.lease.table(i);
         return std::find(theirs.data(), theirs.data() + theirs.slots(), open) != theirs.data() + theirs.slots();
       });
       need += holders > 1;
     }
-    const BlockPool& pool = cache_->pool(g);
-    if (need > pool.size() - pool.held()) return false;
-    std::int64_t own = 0;
-    for (BlockId b = 0; b < pool.size(); ++b) {
-      own += pool.state(b) == BlockPool::State::kHeld && pool.owner(b) == held.tenant + 1;
-    }
+    wanted[g] += need;
     const std::int64_t for_all =
         std::max<std::int64_t>(std::min(held.public_slots, (length + tokens + size - 1) / size) - table.slots(), 0);
-    const auto share = config_.shares.find(held.tenant);
-    if (share == config_.shares.end() || share->second.most >= 1) continue;
-    const auto most = static_cast<std::int64_t>(share->second.most * static_cast<double>(pool.size()));
-    if (need - for_all > std::max<std::int64_t>(std::max<std::int64_t>(most, 1) - own, 0)) return false;
+    own_need += (need - for_all) * groups_[g].bytes;
   }
-  return true;
+  std::int64_t pages = 0;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const std::int64_t per_page = config_.page_bytes / groups_[g].bytes;
+    pages += (wanted[g] + per_page - 1) / per_page;
+  }
+  if (pages * config_.page_bytes > cache_->memory_bytes()) return false;
+  const auto share = config_.shares.find(held.tenant);
+  if (share == config_.shares.end() || share->second.most >= 1 || own_need == 0) return true;
+  std::int64_t least = 0;
+  for (const WorldConfig::Group& group : config_.groups) least += group.bytes;
+  const auto most = static_cast<std::int64_t>(share->second.most * static_cast<double>(cache_->memory_bytes()));
+  return own_bytes + own_need <= std::max(most, least);
 }
 
 }  // namespace kvasir

@@ -41,6 +41,7 @@ struct Cell {
     out += "_" + model;
     for (const std::int64_t window : windows) out += "_w" + std::to_string(window);
     if (activations == Activations::kF32) out += "_f32_rows";
+    if (policy.recent > 0) out += "_recent";
     return out;
   }
 };
@@ -99,6 +100,13 @@ inline std::vector<Cell> all_cells() {
   cells.push_back({"ref", "auto", 1, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kF32});
   cells.push_back({"cpu", "auto", 2, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kF32});
   add_formats_with_scales(cells);
+  // Recent tokens in a format of their own.
+  for (const char* device : {"ref", "cpu"}) {
+    for (const std::vector<std::int64_t>& windows : {std::vector<std::int64_t>{}, {24, 0}}) {
+      cells.push_back({device, "auto", device == std::string("cpu") ? 2 : 1,
+                       parse_kv_policy("bf16, recent=20:f32, sinks=4", "cell"), "gqa", windows});
+    }
+  }
   return cells;
 }
 

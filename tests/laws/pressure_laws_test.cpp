@@ -31,6 +31,17 @@ class PressureLaw : public ::testing::TestWithParam<Cell> {
     return engine.scheduler().counts();
   }
 
+  // Windows leave room to others: there what is to happen needs fewer blocks.
+  template <class Happens>
+  void expect_with_little_room(EngineConfig config, std::uint32_t tenants, const Happens& happens) {
+    for (std::int64_t blocks = 12; blocks > 3; --blocks) {
+      config.kv_bytes = world_.bytes_for(blocks);
+      if (!world_.engine(config).cache().fits_alone(36 + 12 + 40, {0, tenants > 1 ? 0.5 : 1.0, 1})) break;
+      if (happens(crowd(config, tenants))) return;
+    }
+    ADD_FAILURE() << "it never happened";
+  }
+
   EngineConfig tight() const {
     EngineConfig config = world_.config();
     config.kv_bytes = world_.bytes_for(12);
@@ -49,34 +60,37 @@ TEST_P(PressureLaw, ComputedAgainEqualsUndisturbed) {
   EngineConfig config = tight();
   config.swap_bytes = 0;
   config.pace = Pace{kCheap, kDear, 1};
-  const SchedulerCounts counts = crowd(config, 1);
-  EXPECT_GT(counts.recomputes, 0);
-  EXPECT_EQ(counts.swaps, 0);
+  expect_with_little_room(config, 1, [](const SchedulerCounts& counts) {
+    EXPECT_EQ(counts.swaps, 0);
+    return counts.recomputes > 0;
+  });
 }
 
 TEST_P(PressureLaw, SwappedOutAndBackEqualsUndisturbed) {
   EngineConfig config = tight();
   config.swap_bytes = config.kv_bytes;
   config.pace = Pace{kDear, kDear, 1e12};
-  const SchedulerCounts counts = crowd(config, 1);
-  if (GetParam().windows.empty()) {
-    EXPECT_GT(counts.swaps, 0);
+  expect_with_little_room(config, 1, [](const SchedulerCounts& counts) {
+    const bool plain = GetParam().windows.empty() && GetParam().policy.recent == 0;
+    if (!plain) return counts.swaps + counts.recomputes > 0;  // what a window dropped cannot be saved
     EXPECT_EQ(counts.recomputes, 0);
-  } else {
-    EXPECT_GT(counts.swaps + counts.recomputes, 0);  // what a window dropped cannot be saved
-  }
+    return counts.swaps > 0;
+  });
 }
 
 TEST_P(PressureLaw, StandingStillEqualsUndisturbed) {
   EngineConfig config = tight();
   config.swap_bytes = 0;
   config.pace = Pace{kDear, kCheap, 1};
-  EXPECT_GT(crowd(config, 1).waits, 0);
+  expect_with_little_room(config, 1, [](const SchedulerCounts& counts) {
+    const bool plain = GetParam().windows.empty() && GetParam().policy.recent == 0;
+    return counts.waits > 0 || (!plain && counts.recomputes > 0);
+  });
 }
 
 TEST_P(PressureLaw, TenantsWithQuotasEqualEachAlone) {
-  const SchedulerCounts counts = crowd(tight(), 2);
-  EXPECT_GT(counts.recomputes + counts.swaps + counts.waits, 0);
+  expect_with_little_room(
+      tight(), 2, [](const SchedulerCounts& counts) { return counts.recomputes + counts.swaps + counts.waits > 0; });
 }
 
 }  // namespace

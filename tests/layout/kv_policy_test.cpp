@@ -20,13 +20,19 @@ TEST(KvPolicy, OrderAndWhiteSpaceSayNothing) {
   EXPECT_EQ(canonical("k=f32"), "k=f32, v=f16");
   EXPECT_EQ(canonical("sinks=4,window=1024,f32"), "f32, window=1024, sinks=4");
   EXPECT_EQ(canonical("window=7"), "f16, window=7");
+  EXPECT_EQ(canonical("sinks=4, recent = 64 : f32, bf16"), "bf16, recent=64:f32, sinks=4");
+  EXPECT_EQ(canonical("window=100,sinks=4,recent=64:f32,bf16"), "bf16, recent=64:f32, window=100, sinks=4");
 }
 
 TEST(KvPolicy, ItsTextGivesItBack) {
   for (const KvFormat k : kAllKvFormats) {
     for (const KvFormat v : kAllKvFormats) {
       for (const Retention kept : {Retention{}, Retention{1, 0}, Retention{1000, 4}}) {
-        const KvPolicy policy{k, v, kept};
+        KvPolicy policy{k, v, kept};
+        EXPECT_EQ(parse_kv_policy(to_text(policy), "--kv"), policy) << to_text(policy);
+        if (kept.window == 1) continue;
+        policy.recent = 5;
+        policy.recent_format = k;
         EXPECT_EQ(parse_kv_policy(to_text(policy), "--kv"), policy) << to_text(policy);
       }
     }
@@ -50,6 +56,11 @@ TEST(KvPolicy, WhatIsWrongIsNamedWithItsPlaceAndAWayOut) {
                                                {"window=12x", "'12x'"},
                                                {"window=99999999999999999999", "not a number of tokens"},
                                                {"sinks=4", "sinks=4 says nothing without a window"},
+                                               {"recent=64", "does not say in which format"},
+                                               {"recent=0:f32", "'0'"},
+                                               {"recent=8:f33", "'f33' is not a KV format"},
+                                               {"window=8, recent=8:f32", "covers the whole window of 8"},
+                                               {"recent=8:f32, recent=8:f32", "recent is given twice"},
                                                {"depth=3", "there is no setting 'depth'"}}) {
     try {
       parse_kv_policy(wrong.text, "here");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "layout/kv_view.h"
 
 namespace kvasir {
 namespace {
@@ -198,6 +200,43 @@ TEST(Config, APolicysWindowNarrowsLayersAndMayMakeThemAlike) {
   ASSERT_EQ(narrow.size(), 1U);
   EXPECT_EQ(narrow[0].layers, (std::vector<int>{0, 1, 2, 3}));
   EXPECT_EQ(narrow[0].retention, (Retention{100, 0}));
+}
+
+// Every key that a layer sees is read from exactly one of its groups.
+TEST(Config, RecentTokensAreAGroupOfTheirOwn) {
+  const ModelConfig config = parsed("", kGemma2);
+  for (const char* text : {"bf16, recent=64:f32, sinks=4", "bf16, recent=4096:f32", "bf16, recent=5000:f32, sinks=2",
+                           "bf16, recent=20:f32, window=100, sinks=4"}) {
+    const KvPolicy policy = parse_kv_policy(text, "test");
+    KvPolicy plain = policy;
+    plain.recent = 0;
+    if (plain.retention.full()) plain.retention.sinks = 0;
+    const std::vector<KvGroup> groups = kv_groups(config, policy);
+    for (int layer = 0; layer < config.layers; ++layer) {
+      Retention seen;
+      for (const KvGroup& group : kv_groups(config, plain)) {
+        if (std::ranges::find(group.layers, layer) != group.layers.end()) seen = group.retention;
+      }
+      for (const std::int64_t query : {0, 10, 70, 130, 4200, 9000}) {
+        for (std::int64_t key = 0; key <= query; key += key < 130 ? 1 : 13) {
+          int readers = 0;
+          for (const KvGroup& group : groups) {
+            if (std::ranges::find(group.layers, layer) == group.layers.end()) continue;
+            KvView view;
+            view.retention = group.retention;
+            view.finer = group.finer;
+            if (!view.reads(query, key)) continue;
+            ++readers;
+            const bool local = config.windows[static_cast<size_t>(layer)] > 0;
+            const bool fine = query - key < policy.recent || (key < policy.retention.sinks && !local);
+            EXPECT_EQ(group.k_format, fine ? KvFormat::kF32 : KvFormat::kBF16) << text << " " << query << " " << key;
+          }
+          EXPECT_EQ(readers, seen.visible(query, key) ? 1 : 0)
+              << text << ", " << layer << ": " << query << " " << key;
+        }
+      }
+    }
+  }
 }
 
 TEST(Config, LayerTypesDecide) {

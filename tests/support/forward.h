@@ -13,10 +13,11 @@ namespace kvasir::testing {
 inline std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens,
                                   const KvPolicy& policy = uniform_policy(KvFormat::kF32)) {
   const auto length = static_cast<Position>(tokens.size());
-  std::vector<KvStorage::GroupSpec> specs;
-  for (const KvGroup& group : kv_groups(model.config(), policy)) specs.push_back({group, blocks_for(length, 16)});
-  KvStorage storage(backend, specs, 16);
-  const std::vector<BlockId> table = blocks_in_order(blocks_for(length, 16));
+  const std::vector<KvGroup> groups = kv_groups(model.config(), policy);
+  CHECK(groups.size() == 1);
+  KvStorage storage(backend, {blocks_for(length, 16), make_layout(groups[0], 16).block_bytes()}, 16);
+  storage.set_group(0, groups[0]);
+  const std::vector<BlockId> table = in_order(blocks_for(length, 16));
   Batch batch;
   batch.tokens = tokens;
   for (int i = 0; i < length; ++i) {

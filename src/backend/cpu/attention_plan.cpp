@@ -51,7 +51,10 @@ void AttentionPlan::cut_tiles(const AttentionBatch& batch) {
 bool AttentionPlan::sees(const AttentionBatch& batch, const QueryTile& tile, std::int64_t split) {
   const Position begin = split * kSplitTokens;
   const Position oldest = sequence_of(batch, tile).start + tile.first_token;
-  return begin <= oldest + tile.tokens - 1 && batch.view.retention.needed(begin, begin + kSplitTokens - 1, oldest);
+  const Retention& finer = batch.view.finer;
+  const Position last =
+      oldest + tile.tokens - 1 - finer.window;  // that the tile reads: a finer group has what follows
+  return begin <= last && batch.view.retention.needed(begin, begin + kSplitTokens - 1, oldest);
 }
 
 // Tiles that lie wholly behind the split, and are small enough for two to be one unit, may share it.

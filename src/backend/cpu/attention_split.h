@@ -33,9 +33,10 @@ struct Sight {
 inline Sight sight_of(const AttendTask& task, int row, const SplitRange& range) {
   const Position query = task.positions[row];
   const Retention& retention = task.view.retention;
-  const Position last = std::min(range.end, query + 1);
+  const Retention& finer = task.view.finer;  // of whose window and sinks another group has the keys
+  const Position last = std::min(range.end, query + 1 - finer.window);
   const Position sinks = retention.full() ? 0 : std::min(retention.sinks, last);
-  const Position window = std::max(retention.window_begin(query), sinks);
+  const Position window = std::max({retention.window_begin(query), sinks, finer.sinks});
   Sight sight;
   sight.begin[0] = 0;
   sight.end[0] = static_cast<int>(std::max<Position>(sinks - range.begin, 0));

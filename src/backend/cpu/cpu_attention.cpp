@@ -134,7 +134,7 @@ void Attention::run_whole(const AttentionBatch& batch, const Room& room, Matrix 
       if (!first) kernels_.merge(sums, part, task.rows);
       first = false;
     }
-    finish(batch, tile, kv_head, sums, out);
+    finish(batch, tile, kv_head, first ? PartialRows{} : sums, out);
   });
 }
 
@@ -213,9 +213,16 @@ void Attention::finish(const AttentionBatch& batch, const QueryTile& tile, int k
   const int first_row = batch.sequences[static_cast<size_t>(tile.sequence)].first_row + tile.first_token;
   for (int row = 0; row < tile.tokens * heads_per_kv; ++row) {
     const int head = kv_head * heads_per_kv + row % heads_per_kv;
-    float* to = out.row(first_row + row / heads_per_kv) + static_cast<std::ptrdiff_t>(head) * v_dim;
-    kernels_.finish(sums, row, v_dim, to);
-    turn(batch.view.layout.v_format, to, v_dim);
+    const int at = first_row + row / heads_per_kv;
+    float* to = out.row(at) + static_cast<std::ptrdiff_t>(head) * v_dim;
+    const SoftmaxState state = sums.o == nullptr ? SoftmaxState{} : sums.state[row];
+    if (state.empty()) {
+      std::fill_n(to, v_dim, 0.0F);
+    } else {
+      kernels_.finish(sums, row, v_dim, to);
+      turn(batch.view.layout.v_format, to, v_dim);
+    }
+    if (batch.states != nullptr) batch.states[static_cast<std::ptrdiff_t>(at) * batch.heads + head] = state;
   }
 }
 

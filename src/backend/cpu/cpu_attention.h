@@ -36,6 +36,7 @@ class Attention {
   void compute_unit(const AttentionBatch& batch, const SplitUnit& unit, int kv_head, std::byte* base,
                     const Room& room) const;
   void merge_tile(const AttentionBatch& batch, int tile, int kv_head, int stride, Matrix out) const;
+  // `sums` without sums: the tile sees nothing.
   void finish(const AttentionBatch& batch, const QueryTile& tile, int kv_head, PartialRows sums, Matrix out) const;
 
   AttentionKernels kernels_;

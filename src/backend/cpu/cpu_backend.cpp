@@ -8,6 +8,7 @@
 #include "backend/cpu/cpu_attention.h"
 #include "backend/cpu/cpu_matmul.h"
 #include "backend/cpu/kernels.h"
+#include "backend/merge_parts.h"
 #include "base/check.h"
 #include "base/thread_pool.h"
 #include "layout/row_codec.h"
@@ -94,6 +95,12 @@ class CpuBackend final : public Backend {
   }
 
   void attention(const AttentionBatch& batch, Matrix out) override { attention_.run(batch, out); }
+
+  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
+    for (const SequenceView& sequence : sequences) {
+      each_row(sequence.rows, [&](int i) { merge_part_rows(into, from, sequence.first_row + i); });
+    }
+  }
 
   void swiglu(Matrix gate, Matrix up, Matrix out) override {
     each_row(out.rows, [&](int r) { rows_.swiglu(gate.row(r), up.row(r), out.cols, out.row(r)); });

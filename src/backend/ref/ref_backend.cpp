@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "backend/merge_parts.h"
 #include "backend/quant/int8_rows.h"
 #include "backend/weight_reader.h"
 #include "base/check.h"
@@ -69,7 +70,7 @@ void attend(const AttentionBatch& batch, const SequenceView& sequence, int row, 
   std::vector<float> held(static_cast<size_t>(std::max(k_dim, v_dim)));
   double top = -std::numeric_limits<double>::infinity();
   for (Position key = 0; key <= query; ++key) {
-    if (!view.retention.visible(query, key)) continue;
+    if (!view.reads(query, key)) continue;
     decode_k(view, place_of(key), held.data());
     double dot = 0;
     for (size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * held[d];
@@ -86,8 +87,14 @@ void attend(const AttentionBatch& batch, const SequenceView& sequence, int row, 
     decode_v(view, place_of(keys[i]), held.data());
     for (size_t d = 0; d < mixed.size(); ++d) mixed[d] += weight * held[d];
   }
-  for (int d = 0; d < v_dim; ++d) out[d] = static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
+  for (int d = 0; d < v_dim; ++d) {
+    out[d] = keys.empty() ? 0.0F : static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
+  }
   turn(layout.v_format, out, v_dim);
+  if (batch.states == nullptr) return;
+  SoftmaxState state;
+  if (!keys.empty()) state = {static_cast<float>(top), static_cast<float>(sum)};
+  batch.states[static_cast<std::ptrdiff_t>(sequence.first_row + row) * batch.heads + head] = state;
 }
 
 class RefBackend final : public Backend {
@@ -188,6 +195,12 @@ class RefBackend final : public Backend {
           encode_v(view, place, v.row(sequence.first_row + i) + static_cast<std::ptrdiff_t>(h) * layout.shape.v_dim);
         }
       }
+    }
+  }
+
+  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
+    for (const SequenceView& sequence : sequences) {
+      for (int row = 0; row < sequence.rows; ++row) merge_part_rows(into, from, sequence.first_row + row);
     }
   }
 

@@ -1,0 +1,246 @@
+// One memory for all groups: pages, whose they are, and how one changes hands.
+//
+// What can be had is a count: the blocks that all groups hold and shall hold, each group's rounded up to whole pages,
+// must not need more pages than there are. Then some group has a page to spare for any that lacks one. To hand it
+// over, what is only cached in it is forgotten, and what somebody holds is moved to another page of its group.
+//
+// A group that may evict its own blocks takes a page of others all the same when all that lies in that page was let
+// go longer ago: the memory follows use, whichever policy asks.
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "base/check.h"
+#include "kv/cache.h"
+
+namespace kvasir {
+
+std::vector<BlockId> KvCache::blocks_in(const Group& group, PageId page) const {
+  std::vector<BlockId> blocks;
+  for (std::int64_t i = 0; i < group.per_page; ++i) blocks.push_back(static_cast<BlockId>(page * group.per_page + i));
+  return blocks;
+}
+
+void KvCache::add_pages(Group& group, std::span<const PageId> pages) {
+  std::vector<BlockId> blocks;
+  for (const PageId page : pages) {
+    const std::vector<BlockId> more = blocks_in(group, page);
+    blocks.insert(blocks.end(), more.begin(), more.end());
+    pages_[static_cast<size_t>(page)] = {group.id, 0, 0, 0};
+  }
+  group.pool.admit(blocks);
+  group.index.grow(group.pool.id_limit());
+  group.last_use.resize(static_cast<size_t>(group.pool.id_limit()));
+}
+
+// At first the groups of the first policy have all pages, so that each has about as many blocks.
+void KvCache::deal_pages() {
+  std::vector<bool> seen(pages_.size(), false);
+  for (const PageId page : config_.pages.order) {
+    CHECK(page >= 0 && static_cast<size_t>(page) < seen.size() && !seen[static_cast<size_t>(page)]);
+    seen[static_cast<size_t>(page)] = true;
+  }
+  std::span<const PageId> left(config_.pages.order);
+  std::int64_t bytes_left = 0;
+  for (const Group& group : groups_) bytes_left += group.config.block_bytes;
+  for (Group& group : groups_) {
+    const auto share = static_cast<size_t>(std::ssize(left) * group.config.block_bytes / bytes_left);
+    add_pages(group, left.first(share));
+    left = left.subspan(share);
+    bytes_left -= group.config.block_bytes;
+  }
+}
+
+bool KvCache::pages_suffice(PolicyId policy, std::span<const Need> needs) const {
+  std::int64_t pages = 0;
+  for (const Group& group : groups_) pages += pages_for(group, group.pool.held());
+  for (size_t i = 0; i < needs.size(); ++i) {
+    const Group& group = groups_[policies_[policy].groups[i]];
+    pages += pages_for(group, group.pool.held() + needs[i].blocks) - pages_for(group, group.pool.held());
+  }
+  return pages <= std::ssize(pages_);
+}
+
+// A tenant that has the most it may have gives up what it has cached, the oldest first, in whatever group it is.
+void KvCache::shed(const LeaseState& state, std::span<const Need> needs, PrefixIndex::Eviction why) {
+  const OwnerId owner = owner_of(state.tenant.id);
+  std::int64_t bytes = 0;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    bytes += (needs[i].blocks - needs[i].public_blocks) * group_of(state, i).config.block_bytes;
+  }
+  why.over_quota = true;
+  while (bytes > 0 && owners_->of(owner).has > owners_->of(owner).limits.most - bytes) {
+    Group* oldest = nullptr;
+    std::uint64_t tick = std::numeric_limits<std::uint64_t>::max();
+    for (Group& group : groups_) {
+      const std::optional<BlockId> next = group.pool.next_of(owner);
+      if (!next || group.last_use[static_cast<size_t>(*next)].tick >= tick) continue;
+      oldest = &group;
+      tick = group.last_use[static_cast<size_t>(*next)].tick;
+    }
+    CHECK(oldest != nullptr);  // the caller counted
+    evict(*oldest, *oldest->pool.next_of(owner), why);
+  }
+}
+
+// Enough blocks for every group of the lease, free or evictable, before any is taken.
+void KvCache::gather(const LeaseState& state, std::span<const Need> needs, const PrefixIndex::Eviction& why) {
+  if (groups_.size() == 1) return;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    Group& group = group_of(state, i);
+    while (group.pool.free_blocks() < needs[i].blocks) {
+      const std::optional<PageId> idle = oldest_idle_page(state.policy);
+      const std::optional<BlockId> own = group.pool.next_to_go(owner_of(state.tenant.id));
+      if (!idle) break;
+      const Page& page = pages_[static_cast<size_t>(*idle)];
+      if (own && page.filled > 0 && group.last_use[static_cast<size_t>(*own)].tick <= page.newest) break;
+      give_page(*idle, group, why);
+    }
+  }
+  for (size_t i = 0; i < needs.size(); ++i) {
+    Group& group = group_of(state, i);
+    while (group.pool.available() < needs[i].blocks) give_page(page_to_spare(state.policy, needs), group, why);
+  }
+}
+
+// Whether something in it belongs to a tenant that has no more than it is guaranteed.
+bool KvCache::guaranteed(PageId page) const {
+  const Group& group = groups_[pages_[static_cast<size_t>(page)].group];
+  const std::vector<BlockId> blocks = blocks_in(group, page);
+  return std::ranges::any_of(blocks, [&](BlockId block) {
+    return group.pool.state(block) != BlockPool::State::kFree && !owners_->over_guarantee(group.pool.owner(block));
+  });
+}
+
+// Of another policy's pages in which nothing is held or guaranteed, an empty one, or else the one let go first.
+std::optional<PageId> KvCache::oldest_idle_page(PolicyId but) const {
+  std::optional<PageId> best;
+  const auto rank = [this](PageId id) {
+    const Page& page = pages_[static_cast<size_t>(id)];
+    return std::tuple(page.filled > 0, page.newest);
+  };
+  for (PageId id = 0; id < std::ssize(pages_); ++id) {
+    const Page& page = pages_[static_cast<size_t>(id)];
+    if (page.held > 0 || groups_[page.group].policy == but) continue;
+    if (best && rank(id) >= rank(*best)) continue;
+    if (page.filled == 0 || !guaranteed(id)) best = id;
+  }
+  return best;
+}
+
+// The page whose loss costs least, of a group that can do without one.
+PageId KvCache::page_to_spare(PolicyId policy, std::span<const Need> needs) const {
+  std::vector<std::int64_t> spare(groups_.size());
+  for (const Page& page : pages_) ++spare[page.group];
+  for (const Group& group : groups_) {
+    const auto& lease_groups = policies_[policy].groups;
+    const auto at = std::ranges::find(lease_groups, group.id);
+    const std::int64_t need =
+        at == lease_groups.end() ? 0 : needs[static_cast<size_t>(at - lease_groups.begin())].blocks;
+    spare[group.id] -= pages_for(group, group.pool.held() + need);
+  }
+  std::optional<PageId> best;
+  const auto rank = [this](PageId id) {
+    const Page& page = pages_[static_cast<size_t>(id)];
+    return std::tuple(page.held, page.filled > 0 && guaranteed(id), page.filled > 0, page.newest);
+  };
+  for (PageId id = 0; id < std::ssize(pages_); ++id) {
+    if (spare[pages_[static_cast<size_t>(id)].group] <= 0) continue;
+    if (!best || rank(id) < rank(*best)) best = id;
+  }
+  CHECK(best.has_value());  // the caller counted
+  return *best;
+}
+
+void KvCache::give_page(PageId id, Group& to, const PrefixIndex::Eviction& why) {
+  Group& from = groups_[pages_[static_cast<size_t>(id)].group];
+  const std::vector<BlockId> blocks = blocks_in(from, id);
+  for (const BlockId block : blocks) {
+    const BlockPool::State state = from.pool.state(block);
+    if (state == BlockPool::State::kCovered || state == BlockPool::State::kEvictable) evict_from(from, block, why);
+  }
+  std::vector<BlockId> held;
+  std::vector<BlockId> free;
+  for (const BlockId block : blocks) (from.pool.refs(block) > 0 ? held : free).push_back(block);
+  from.pool.expel(free);
+  for (const BlockId block : held) move_block(from, block, why);
+  ++stats_.moved_pages;
+  add_pages(to, {&id, 1});
+}
+
+// A block and, where a chain is of no use without its start, all that continues it. Nobody holds any of them.
+void KvCache::evict_from(Group& group, BlockId block, const PrefixIndex::Eviction& why) {
+  std::vector<BlockId> path{block};
+  while (!path.empty()) {
+    const BlockId last = path.back();
+    const BlockId child =
+        group.config.retention.full() ? group.index.first_child(group.index.entry(last).key) : kNoBlock;
+    if (child != kNoBlock) {
+      path.push_back(child);
+      continue;
+    }
+    path.pop_back();
+    evict(group, last, why);
+  }
+}
+
+// To another page of the group, out of one whose free blocks are gone already; its own is then gone too.
+void KvCache::move_block(Group& group, BlockId from, const PrefixIndex::Eviction& why) {
+  if (group.pool.free_blocks() == 0) {
+    const std::optional<BlockId> victim = group.pool.next_to_go(0);
+    CHECK(victim.has_value());  // the group can spare the page
+    evict(group, *victim, why);
+  }
+  const BlockId to = group.pool.next_free();
+  group.pool.move(from, to);
+  group.pool.expel({&from, 1});
+  if (group.index.published(from)) group.index.move(from, to);
+  group.last_use[static_cast<size_t>(to)] = group.last_use[static_cast<size_t>(from)];
+  ++pages_[static_cast<size_t>(page_of(group, to))].held;
+  ++pages_[static_cast<size_t>(page_of(group, to))].filled;
+  const auto i = static_cast<size_t>(std::ranges::find(policies_[group.policy].groups, group.id) -
+                                     policies_[group.policy].groups.begin());
+  for (LeaseState* lease : leases_) {
+    if (lease->policy != group.policy) continue;
+    for (std::int64_t slot = 0; slot < lease->tables[i].slots(); ++slot) {
+      if (lease->tables[i].at(slot) == from) lease->tables[i].replace(slot, to);
+    }
+  }
+  copies_.push_back({group.id, from, to});
+  ++stats_.moved_blocks;
+  if (listening_) events_.push_back({CacheEvent::Kind::kMoved, group.id, from, tick_, to});
+}
+
+std::optional<std::string> KvCache::problem_with_pages() const {
+  std::vector<Page> counted(pages_.size());
+  std::vector<std::int64_t> blocks(groups_.size(), 0);
+  for (size_t id = 0; id < pages_.size(); ++id) {
+    const Group& group = groups_[pages_[id].group];
+    for (const BlockId block : blocks_in(group, static_cast<PageId>(id))) {
+      if (group.pool.state(block) == BlockPool::State::kAbsent) return "a page lacks a block";
+      counted[id].held += group.pool.refs(block) > 0;
+      counted[id].filled += group.pool.state(block) != BlockPool::State::kFree;
+      ++blocks[group.id];
+    }
+    if (counted[id].held != pages_[id].held || counted[id].filled != pages_[id].filled) return "a page is miscounted";
+  }
+  std::vector<Owners::Book> books(owners_->size());
+  for (const Group& group : groups_) {
+    if (blocks[group.id] != group.pool.size()) return "a group has blocks in pages of another";
+    for (BlockId block = 0; block < group.pool.id_limit(); ++block) {
+      const BlockPool::State state = group.pool.state(block);
+      if (state == BlockPool::State::kFree || state == BlockPool::State::kAbsent) continue;
+      Owners::Book& book = books[group.pool.owner(block)];
+      book.has += group.config.block_bytes;
+      if (state == BlockPool::State::kHeld) book.held += group.config.block_bytes;
+    }
+  }
+  for (OwnerId owner = 0; owner < owners_->size(); ++owner) {
+    if (books[owner].has != owners_->of(owner).has || books[owner].held != owners_->of(owner).held) {
+      return "the ledger of owners is wrong";
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,71 @@
+// KvCache by policy: groups come and go, and share the pages.
+#include <algorithm>
+
+#include "base/check.h"
+#include "kv/cache.h"
+
+namespace kvasir {
+
+bool KvCache::fits_a_page(std::span<const CacheGroupConfig> groups) const {
+  return std::ranges::all_of(
+      groups, [this](const CacheGroupConfig& group) { return group.block_bytes <= config_.pages.bytes; });
+}
+
+PolicyId KvCache::add_policy(CachePolicy added) {
+  CHECK(!added.groups.empty() && fits_a_page(added.groups));
+  const auto unused = std::ranges::find_if(policies_, [](const Policy& policy) { return policy.groups.empty(); });
+  const auto id = static_cast<PolicyId>(unused - policies_.begin());
+  if (unused == policies_.end()) policies_.emplace_back();
+  Policy& policy = policies_[id];
+  policy.key = added.key;
+  for (const CacheGroupConfig& config : added.groups) {
+    const auto place = std::ranges::find(groups_, kDropped, &Group::policy);
+    const auto group = static_cast<size_t>(place - groups_.begin());
+    Group made{config,
+               group,
+               id,
+               config_.pages.bytes / config.block_bytes,
+               BlockPool(make_eviction_policy(config_.eviction), owners_, config.block_bytes),
+               PrefixIndex(0, config_.block_tokens),
+               {}};
+    if (place == groups_.end()) {
+      groups_.push_back(std::move(made));
+    } else {
+      *place = std::move(made);
+    }
+    policy.groups.push_back(group);
+  }
+  policy.widest = policy.groups.front();
+  for (const size_t group : policy.groups) {
+    if (groups_[group].config.retention.full()) policy.widest = group;
+  }
+  return id;
+}
+
+bool KvCache::in_use(PolicyId policy) const {
+  return std::ranges::any_of(leases_, [policy](const LeaseState* lease) { return lease->policy == policy; });
+}
+
+void KvCache::drop_policy(PolicyId id) {
+  CHECK(id > 0 && id < policies_.size() && !in_use(id));
+  ++tick_;
+  for (PageId page = 0; page < std::ssize(pages_); ++page) {
+    if (groups_[pages_[static_cast<size_t>(page)].group].policy == id) {
+      give_page(page, groups_.front(), {tick_, now_, kHouse, 0, false});
+    }
+  }
+  for (const size_t group : policies_[id].groups) groups_[group].policy = kDropped;
+  policies_[id] = {};
+}
+
+PolicyStats KvCache::policy_stats(PolicyId id) const {
+  PolicyStats out = policies_[id].stats;
+  for (const size_t g : policies_[id].groups) {
+    const BlockPool& pool = groups_[g].pool;
+    out.blocks += pool.size() - pool.free_blocks();
+    out.bytes += (pool.size() - pool.free_blocks()) * groups_[g].config.block_bytes;
+  }
+  return out;
+}
+
+}  // namespace kvasir
