@@ -55,15 +55,16 @@ class Scene {
     const std::int64_t page_bytes = 3 * make_layout(group, c.block_tokens).block_bytes() + 64;
     storage_ = std::make_unique<KvStorage>(backend, KvStorage::Pages{(blocks + 2) / 3, page_bytes}, c.block_tokens);
     storage_->set_group(0, group);
+    blocks_ = blocks;
     const std::vector<std::byte> old(static_cast<size_t>(storage_->layout(0).block_bytes()), before);
     for (BlockId block = 0; block < blocks; ++block) storage_->write_block(0, block, old);
     fill();
   }
 
   std::vector<std::byte> bytes() const {
-    std::vector<std::byte> out(storage_->bytes());
     const auto size = static_cast<size_t>(storage_->layout(0).block_bytes());
-    for (BlockId block = 0; block < storage_->blocks(0); ++block) {
+    std::vector<std::byte> out(static_cast<size_t>(blocks_) * size);
+    for (BlockId block = 0; block < blocks_; ++block) {
       storage_->read_block(0, block, std::span(out).subspan(static_cast<size_t>(block) * size, size));
     }
     return out;
@@ -145,6 +146,7 @@ class Scene {
   std::vector<Span> spans_;
   std::vector<std::vector<BlockId>> tables_;
   std::unique_ptr<KvStorage> storage_;
+  std::int64_t blocks_ = 0;
 };
 
 using AttentionTest = OpTest;

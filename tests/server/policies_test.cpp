@@ -10,11 +10,11 @@ const std::vector<Json>& eight_policies() {
   static const std::vector<Json> policies{
       "f32",
       "f16",
-      "bf16",
+      "int8",
       {{"k", "f32"}, {"v", "bf16"}},
       {{"format", "f16"}, {"window", 48}},
       "bf16, window=32, sinks=4",
-      {{"format", "bf16"}, {"recent", "24:f32"}, {"sinks", 4}},
+      {{"format", "int4"}, {"recent", "24:bf16"}, {"sinks", 4}},
       "recent=16:f32",
   };
   return policies;
@@ -60,7 +60,7 @@ TEST(Policies, SixteenRequestsOfEightPoliciesAtOnceAreEachAsAlone) {
   for (size_t i = 0; i < 16; ++i) EXPECT_EQ(together[i], alone[i]) << i << " " << asked(static_cast<int>(i))["kv"];
 
   const std::string metrics = server.ask("GET", "/metrics").body;
-  for (const char* policy : {"f32", "k=f32, v=bf16", "bf16, recent=24:f32, sinks=4", "f16, recent=16:f32"}) {
+  for (const char* policy : {"f32", "k=f32, v=bf16", "int4, recent=24:bf16, sinks=4", "f16, recent=16:f32"}) {
     EXPECT_NE(metrics.find("kvasir:policy_kv_blocks{"), std::string::npos);
     EXPECT_NE(metrics.find("policy=\"" + std::string(policy) + "\""), std::string::npos) << metrics;
   }
