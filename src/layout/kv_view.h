@@ -34,10 +34,10 @@ struct KvView {
   }
   // One bf16 a token, in formats that have them.
   KVASIR_HD std::byte* k_scales(BlockId block, int head) const {
-    return arena + block * layout.block_bytes() + layout.k_scale_offset(layer, head);
+    return block_at(block) + layout.k_scale_offset(layer, head);
   }
   KVASIR_HD std::byte* v_scales(BlockId block, int head) const {
-    return arena + block * layout.block_bytes() + layout.v_scale_offset(layer, head);
+    return block_at(block) + layout.v_scale_offset(layer, head);
   }
   // Formats of single numbers: index of dimension `dim` of the token in `slot` of its block. Packed formats have
   // their own places (codec_int.h).
