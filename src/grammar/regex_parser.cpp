@@ -9,7 +9,7 @@
 namespace kvasir::grammar {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxGroupDepth = 64;
 constexpr std::uint32_t kMaxCount = 1'000'000;
 constexpr std::size_t kMaxPattern = 16'384;
 
@@ -57,7 +57,7 @@ class PatternParser {
   }
 
   Regex alternatives(int depth) {
-    if (depth > kMaxDepth) fail("groups nested too deep");
+    if (depth > kMaxGroupDepth) fail("groups nested too deep");
     Regex out{.kind = Regex::Kind::kAlternatives, .set = {}, .parts = {}};
     do {
       out.parts.push_back(sequence(depth));

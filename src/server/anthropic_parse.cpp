@@ -11,7 +11,7 @@
 namespace kvasir {
 namespace {
 
-constexpr size_t kMostStops = 64;
+constexpr size_t kMostStopSequences = 64;
 
 void refuse_later(const Fields& fields) {
   static constexpr std::array<Unsupported, 1> kLater{{{"mcp_servers", "call them yourself, as tools"}}};
@@ -56,7 +56,7 @@ ChatRequest parse_anthropic_messages(const Json& body) {
   fields.required("max_tokens");
   options.max_tokens = fields.integer("max_tokens", {1, 1 << 30});
   check_lengths(options, "max_tokens");
-  options.stop = read_stops(fields, "stop_sequences", kMostStops);
+  options.stop = read_stops(fields, "stop_sequences", kMostStopSequences);
   return request;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 bool is_plain(char c) { return c > ' ' && c < '\x7f' && c != '"' && c != '\\' && c != '='; }
 
-std::string quoted(std::string_view value) {
+std::string in_quotes(std::string_view value) {
   constexpr size_t kLongest = 512;
   value = value.substr(0, kLongest);
   if (!value.empty() && std::ranges::all_of(value, is_plain)) return std::string(value);
@@ -30,7 +30,7 @@ std::string quoted(std::string_view value) {
 
 std::string log_line(std::string_view event, std::initializer_list<std::pair<std::string_view, std::string>> fields) {
   std::string out = fmt::format("time={:%Y-%m-%dT%H:%M:%SZ} event={}", fmt::gmtime(std::time(nullptr)), event);
-  for (const auto& [key, value] : fields) out += fmt::format(" {}={}", key, quoted(value));
+  for (const auto& [key, value] : fields) out += fmt::format(" {}={}", key, in_quotes(value));
   return out;
 }
 

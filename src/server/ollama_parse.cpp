@@ -9,7 +9,7 @@
 namespace kvasir {
 namespace {
 
-constexpr size_t kMostStops = 64;
+constexpr size_t kMostStopTexts = 64;
 
 AnswerForm read_format(const Fields& fields) {
   const Json* format = fields.find("format");
@@ -47,7 +47,7 @@ AnswerOptions read_options(const Fields& fields) {
     if (*count == 0) bad_param(inner->path("num_predict"), "num_predict is 0; ask for at least one token");
     options.max_tokens = *count;
   }
-  options.stop = read_stops(*inner, "stop", kMostStops);
+  options.stop = read_stops(*inner, "stop", kMostStopTexts);
   return options;
 }
 

@@ -13,11 +13,11 @@ constexpr int kSamples = 1000;
 constexpr int kPromptTokens = 48;  // whole blocks
 constexpr std::int64_t kAnswerTokens = 2;
 
-struct Work {
+struct Effort {
   std::int64_t cached = 0;
   std::int64_t computed = 0;
   std::int64_t steps = 0;
-  friend auto operator<=>(const Work&, const Work&) = default;
+  friend auto operator<=>(const Effort&, const Effort&) = default;
 };
 
 class IsolationTest : public ServedDraft {
@@ -30,7 +30,7 @@ class IsolationTest : public ServedDraft {
     return prompt;
   }
 
-  static Work ask(Client& client, const std::string& key, const std::vector<TokenId>& prompt) {
+  static Effort ask(Client& client, const std::string& key, const std::vector<TokenId>& prompt) {
     const Json body{{"prompt", prompt}, {"max_tokens", kAnswerTokens}, {"temperature", 0}, {"ignore_eos", true}};
     const std::string header = "authorization: Bearer " + key + "\r\n";
     const Reply reply = client.ask("POST", "/v1/completions", body.dump(), header);
@@ -57,19 +57,19 @@ TEST_F(IsolationTest, TheWorkForAPromptTellsNothingOfOthers) {
   std::vector<int> primed(kSamples);
   std::fill_n(primed.begin(), kSamples / 2, 1);
   std::ranges::shuffle(primed, random_);
-  std::map<Work, int> seen[2];
-  std::map<Work, int> own;
+  std::map<Effort, int> seen[2];
+  std::map<Effort, int> own;
   for (const int prime : primed) {
     const std::vector<TokenId> prompt = fresh_prompt();
     ask(theirs, victim, prime == 1 ? prompt : fresh_prompt());
     ++seen[prime][ask(ours, attacker, prompt)];
     ++own[ask(ours, attacker, prompt)];
   }
-  const Work cold{0, kPromptTokens + kAnswerTokens - 1, kAnswerTokens};
-  const Work warm{kPromptTokens - 1, kAnswerTokens, kAnswerTokens};
-  EXPECT_EQ(seen[0], (std::map<Work, int>{{cold, kSamples / 2}}));
-  EXPECT_EQ(seen[1], (std::map<Work, int>{{cold, kSamples / 2}}));
-  EXPECT_EQ(own, (std::map<Work, int>{{warm, kSamples}}));
+  const Effort cold{0, kPromptTokens + kAnswerTokens - 1, kAnswerTokens};
+  const Effort warm{kPromptTokens - 1, kAnswerTokens, kAnswerTokens};
+  EXPECT_EQ(seen[0], (std::map<Effort, int>{{cold, kSamples / 2}}));
+  EXPECT_EQ(seen[1], (std::map<Effort, int>{{cold, kSamples / 2}}));
+  EXPECT_EQ(own, (std::map<Effort, int>{{warm, kSamples}}));
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ TEST(Tokenizer, CanBeSharedByThreads) {
 }
 
 // Any bytes: often text, often broken, sometimes special tokens.
-rc::Gen<std::string> any_text() {
+rc::Gen<std::string> any_bytes() {
   const auto piece =
       rc::gen::oneOf(rc::gen::container<std::string>(rc::gen::arbitrary<char>()),
                      rc::gen::element<std::string>("hello", " ", "  ", "\n", "\r\n", "<|end|>", "<s>", "é", "中文",
@@ -223,7 +223,7 @@ TEST(Tokenizer, DecodeIsTheInverseOfEncodeForAnyBytes) {
   const Tokenizer shipped = Tokenizer::load(tales());
   const Tokenizer small = make(small_tokenizer_json());
   EXPECT_TRUE(rc::check("decode(encode(x)) == x", [&] {
-    const std::string text = *any_text();
+    const std::string text = *any_bytes();
     for (const Tokenizer& tokenizer : {shipped, small}) {
       for (const Specials specials : {Specials::kParse, Specials::kPlain}) {
         RC_ASSERT(tokenizer.decode(tokenizer.encode(text, specials), SkipSpecials::kKeep) == text);
@@ -235,14 +235,14 @@ TEST(Tokenizer, DecodeIsTheInverseOfEncodeForAnyBytes) {
 TEST(Tokenizer, PlainTextNeverHoldsSpecialTokens) {
   const Tokenizer tokenizer = Tokenizer::load(tales());
   EXPECT_TRUE(rc::check("kPlain gives no special token", [&] {
-    for (const TokenId id : tokenizer.encode(*any_text(), Specials::kPlain)) RC_ASSERT(!tokenizer.is_special(id));
+    for (const TokenId id : tokenizer.encode(*any_bytes(), Specials::kPlain)) RC_ASSERT(!tokenizer.is_special(id));
   }));
 }
 
 TEST(Tokenizer, CuttingIntoPiecesOfOneKindChangesNothing) {
   const Tokenizer tokenizer = Tokenizer::load(tales());
   EXPECT_TRUE(rc::check("pieces of one kind are one text", [&] {
-    const std::string text = *any_text();
+    const std::string text = *any_bytes();
     const size_t cut = *rc::gen::inRange<size_t>(0, text.size() + 1);
     for (const Specials specials : {Specials::kParse, Specials::kPlain}) {
       const std::vector<Tokenizer::TextPiece> pieces{{std::string_view(text).substr(0, cut), specials},
