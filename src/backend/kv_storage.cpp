@@ -16,6 +16,7 @@ void KvStorage::set_group(size_t number, const KvGroup& group) {
   made.layout = make_layout(group, block_tokens_);
   made.retention = group.retention;
   made.finer = group.finer;
+  made.sink_position = group.sink_position;
   made.per_page = static_cast<std::int32_t>(pages_.bytes / made.layout.block_bytes());
   CHECK(made.per_page > 0);
   for (size_t i = 0; i < group.layers.size(); ++i) {
@@ -37,6 +38,7 @@ KvView KvStorage::view(size_t number, int model_layer) const {
   const Group& group = groups_[number];
   KvView view{memory_.as<std::byte>(), group.layout, group.retention, group.places[static_cast<size_t>(model_layer)]};
   view.finer = group.finer;
+  view.sink_position = group.sink_position;
   // Where no page has a rest, blocks lie as if there were no pages.
   if (group.per_page * group.layout.block_bytes() != pages_.bytes) {
     view.page_bytes = pages_.bytes;

@@ -31,6 +31,7 @@ class KvStorage {
   size_t bytes() const;  // exactly what was asked of the backend
 
   // How kernels see one of the model's layers, if the group caches it.
+  std::int64_t sink_position(size_t group) const { return groups_[group].sink_position; }
   bool caches(size_t group, int model_layer) const;
   KvView view(size_t group, int model_layer) const;
 
@@ -45,6 +46,7 @@ class KvStorage {
     KvLayout layout;
     Retention retention;
     Retention finer;
+    std::int64_t sink_position = 0;
     std::int32_t per_page = 0;
     std::vector<int> places;  // by the model's layer: which of the group's it is; -1: none
   };

@@ -117,9 +117,9 @@ CacheConfig cache_config(const Model& model, const Backend& backend, const Engin
 Key256 policy_key(const Model& model, const Backend& backend, std::span<const KvGroup> groups, int block_tokens) {
   std::string policy = fmt::format("{} {}", backend.kernel_version(), block_tokens);
   for (const KvGroup& group : groups) {
-    policy += fmt::format(" [{}] {} {} {} {} {} {}", fmt::join(group.layers, ","), format_name(group.k_format),
+    policy += fmt::format(" [{}] {} {} {} {} {} {} {}", fmt::join(group.layers, ","), format_name(group.k_format),
                           format_name(group.v_format), group.retention.window, group.retention.sinks,
-                          group.finer.window, group.finer.sinks);
+                          group.finer.window, group.finer.sinks, group.sink_position);
   }
   const std::array<std::string_view, 1> parts{policy};
   return keyed_hash(model.fingerprint(), parts);

@@ -45,6 +45,9 @@ struct KvGroup {
   // What a query sees under this it reads from another group of the same layers, in a finer format, and the rest from
   // this one. window 0: there is no such group.
   Retention finer{};
+  // Where a query stands at most when it looks at the sinks: at its place inside the cache, once a window has dropped
+  // what lies between. 0: at its own position.
+  std::int64_t sink_position = 0;
 };
 
 // The arithmetic of one group's blocks. A value: copy it, pass it to kernels. All sizes in bytes, without padding.

@@ -18,6 +18,7 @@ struct KvView {
   std::int32_t per_page = 0;    // blocks, one after the other; 0: pages have no rest, and need not be known
   std::int64_t page_bytes = 0;  // with per_page
   Retention finer{};            // see KvGroup
+  std::int64_t sink_position = 0;
 
   KVASIR_HD bool reads(std::int64_t query, std::int64_t key) const {
     return retention.visible(query, key) && (finer.full() || !finer.visible(query, key));

@@ -395,7 +395,7 @@ namespace {
 void join(std::vector<KvGroup>& groups, const KvGroup& like, int layer) {
   const auto same = [&](const KvGroup& group) {
     return group.k_format == like.k_format && group.v_format == like.v_format && group.retention == like.retention &&
-           group.finer == like.finer;
+           group.finer == like.finer && group.sink_position == like.sink_position;
   };
   auto group = std::ranges::find_if(groups, same);
   if (group == groups.end()) group = groups.insert(groups.end(), like);
@@ -412,14 +412,15 @@ std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy
   for (int layer = 0; layer < config.layers; ++layer) {
     const Retention own{config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)], 0};
     const Retention kept = narrowed(own, policy.retention);
+    const std::int64_t place = kept.full() || kept.sinks == 0 ? 0 : kept.sinks + kept.window - 1;  // beside the sinks
     if (policy.recent == 0) {
-      join(groups, {{}, shape, policy.k_format, policy.v_format, kept, {}}, layer);
+      join(groups, {{}, shape, policy.k_format, policy.v_format, kept, {}, place}, layer);
     } else if (!kept.full() && kept.window <= policy.recent) {
-      join(groups, {{}, shape, fine, fine, kept, {}}, layer);
+      join(groups, {{}, shape, fine, fine, kept, {}, place}, layer);
     } else {
       const Retention recent{policy.recent, own.full() ? policy.retention.sinks : 0};
-      join(groups, {{}, shape, policy.k_format, policy.v_format, {kept.window, 0}, recent}, layer);
-      join(groups, {{}, shape, fine, fine, recent, {}}, layer);
+      join(groups, {{}, shape, policy.k_format, policy.v_format, {kept.window, 0}, recent, 0}, layer);
+      join(groups, {{}, shape, fine, fine, recent, {}, place}, layer);
     }
   }
   return groups;

@@ -48,7 +48,25 @@ struct Workspace {
   Buffer logits;       // [rows][vocab]
   Buffer cos;          // [rows][head_dim / 2]
   Buffer sin;          // [rows][head_dim / 2]
+  Buffer sink_cos;     // the same at the rows' places inside the cache
+  Buffer sink_sin;
+  Buffer sink_q;       // [rows][heads * head_dim], as they look at sinks
+  Buffer sink_mixed;   // [rows][heads * head_dim], what attention to sinks gives
+  Buffer sink_states;  // [rows][heads] of SoftmaxState
 };
+
+// A batch's angles, for all layers.
+struct Angles {
+  RopeTable own;
+  RopeTable at_sinks;  // without pairs: nobody looks at sinks from behind a gap
+};
+
+// Whether a row of these looks at sinks that its window has left behind.
+bool looks_back(const KvView& view, std::span<const SequenceView> sequences) {
+  return view.sink_position > 0 && std::ranges::any_of(sequences, [&view](const SequenceView& sequence) {
+           return sequence.start + sequence.rows > view.retention.window;
+         });
+}
 
 class Llama final : public Model {
  public:
@@ -88,7 +106,7 @@ class Llama final : public Model {
     CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
     backend_.embed(*embedding_, batch.tokens, x);
-    const RopeTable angles = rotate_to(batch.positions);
+    const Angles angles = rotate_to(batch, storage);
     for (int i = 0; i < config_.layers; ++i) {
       attend(i, batch, angles, storage, x);
       feed_forward(layers_[static_cast<size_t>(i)], x);
@@ -98,7 +116,7 @@ class Llama final : public Model {
 
  private:
   // x += out(attention(rope(qkv(norm(x)))))
-  void attend(int index, const Batch& batch, const RopeTable& angles, const KvStorage& storage, Matrix x) {
+  void attend(int index, const Batch& batch, const Angles& angles, const KvStorage& storage, Matrix x) {
     const Layer& layer = layers_[static_cast<size_t>(index)];
     const int rows = batch.rows();
     const Matrix normed = matrix(space_.normed, rows, config_.hidden);
@@ -111,11 +129,42 @@ class Llama final : public Model {
 
     backend_.rms_norm(x, layer.attention_norm.as<float>(), eps(), normed);
     matmul(layer.qkv, normed, layer.qkv_bias.as<float>(), qkv);
-    backend_.rope(q, config_.heads, angles);
-    backend_.rope(k, config_.kv_heads, angles);
+    if (angles.at_sinks.pairs > 0) turn_to_sinks(q, angles.at_sinks);
+    backend_.rope(q, config_.heads, angles.own);
+    backend_.rope(k, config_.kv_heads, angles.own);
     write_and_read({q, k, v}, index, batch, storage, mixed);
     backend_.matmul(*layer.out, mixed, layer.out_bias.as<float>(), branch);
     backend_.add(x, branch);
+  }
+
+  // The queries a second time, before they are turned: as they stand beside the sinks inside the cache.
+  void turn_to_sinks(Matrix q, const RopeTable& angles) {
+    const Matrix copy = matrix(space_.sink_q, q.rows, q_width());
+    for (int r = 0; r < q.rows; ++r) {
+      backend_.copy(reinterpret_cast<std::byte*>(copy.row(r)), reinterpret_cast<const std::byte*>(q.row(r)),
+                    sizeof(float) * static_cast<size_t>(q_width()));
+    }
+    backend_.rope(copy, config_.heads, angles);
+  }
+
+  // Keys keep their positions, so that what is cached never changes: RoPE knows only distances. The window's keys are
+  // as far as they are; the sinks are as far as if nothing had been dropped between them and the window.
+  void read(const AttentionBatch& batch, const AttentionPart& part) {
+    const KvView& view = batch.view;
+    AttentionBatch window = batch;
+    window.states = part.states;
+    if (view.sink_position > 0) window.view.retention.sinks = 0;
+    backend_.attention(window, part.out);
+    if (!looks_back(view, batch.sequences)) return;
+    const AttentionPart sinks{matrix(space_.sink_mixed, batch.q.rows, q_width()),
+                              space_.sink_states.as<SoftmaxState>(), config_.heads};
+    AttentionBatch behind = batch;
+    behind.q = matrix(space_.sink_q, batch.q.rows, q_width());
+    behind.states = sinks.states;
+    behind.view.retention.window = 1;                // of the sinks …
+    behind.view.finer = {view.retention.window, 0};  // … those that the window does not have
+    backend_.attention(behind, sinks.out);
+    backend_.merge_attention(part, sinks, batch.sequences);
   }
 
   struct QueriesKeysValues {
@@ -138,7 +187,7 @@ class Llama final : public Model {
         const AttentionPart& part = view.finer.full() ? whole : rest;
         if (!merging) {
           backend_.kv_write(rows.k, rows.v, view, sequences);
-          backend_.attention({rows.q, view, sequences, config_.heads, scale, part.states}, part.out);
+          read({rows.q, view, sequences, config_.heads, scale}, part);
         } else if (!view.finer.full()) {
           backend_.merge_attention(whole, rest, sequences);
         }
@@ -183,15 +232,33 @@ class Llama final : public Model {
     return out;
   }
 
-  // The batch's angles, computed once for all layers.
-  RopeTable rotate_to(const std::vector<Position>& positions) {
+  Angles rotate_to(const Batch& batch, const KvStorage& storage) {
+    Angles angles;
+    angles.own = rotate_to(batch.positions, space_.cos, space_.sin);
+    bool any = false;
+    sink_positions_ = batch.positions;
+    for (size_t group = 0; group < batch.sequences.size(); ++group) {
+      if (batch.sequences[group].empty() || storage.sink_position(group) == 0) continue;
+      any = true;
+      for (const SequenceView& sequence : batch.sequences[group]) {
+        for (int i = 0; i < sequence.rows; ++i) {
+          Position& position = sink_positions_[static_cast<size_t>(sequence.first_row + i)];
+          position = std::min(position, storage.sink_position(group));
+        }
+      }
+    }
+    if (any) angles.at_sinks = rotate_to(sink_positions_, space_.sink_cos, space_.sink_sin);
+    return angles;
+  }
+
+  RopeTable rotate_to(const std::vector<Position>& positions, const Buffer& cos, const Buffer& sin) {
     const size_t count = positions.size() * frequencies_.size();
     host_cos_.resize(count);
     host_sin_.resize(count);
     rope_angles(positions, frequencies_, host_cos_.data(), host_sin_.data());
-    backend_.upload(space_.cos.as<std::byte>(), std::as_bytes(std::span(host_cos_)));
-    backend_.upload(space_.sin.as<std::byte>(), std::as_bytes(std::span(host_sin_)));
-    return {space_.cos.as<float>(), space_.sin.as<float>(), config_.head_dim / 2};
+    backend_.upload(cos.as<std::byte>(), std::as_bytes(std::span(host_cos_)));
+    backend_.upload(sin.as<std::byte>(), std::as_bytes(std::span(host_sin_)));
+    return {cos.as<float>(), sin.as<float>(), config_.head_dim / 2};
   }
 
   // --- loading
@@ -279,6 +346,11 @@ class Llama final : public Model {
     space_.logits = rows_of(config_.vocab);
     space_.cos = rows_of(config_.head_dim / 2);
     space_.sin = rows_of(config_.head_dim / 2);
+    space_.sink_cos = rows_of(config_.head_dim / 2);
+    space_.sink_sin = rows_of(config_.head_dim / 2);
+    space_.sink_q = rows_of(q_width());
+    space_.sink_mixed = rows_of(q_width());
+    space_.sink_states = rows_of(config_.heads * static_cast<int>(sizeof(SoftmaxState) / sizeof(float)));
   }
 
   // The same weights with another rope or norm give other keys and values: all that changes them is in the name.
@@ -311,6 +383,7 @@ class Llama final : public Model {
   Workspace space_;
   std::vector<float> host_cos_;
   std::vector<float> host_sin_;
+  std::vector<Position> sink_positions_;
 };
 
 }  // namespace

@@ -62,8 +62,7 @@ TEST_F(StreamTest, BeyondItMemoryStaysAsItIs) {
     EXPECT_GT(segment.process_bytes, 0);
   }
   // The text begins again every 512 tokens, and the window knows nothing of that.
-  const auto without_sinks = read("f16, window=100");
-  EXPECT_NEAR(without_sinks[3].perplexity / without_sinks[1].perplexity, 1, 0.01);
+  for (size_t i = 2; i < 5; ++i) EXPECT_NEAR(segments[i].perplexity / segments[1].perplexity, 1, 0.01) << i;
   EXPECT_EQ(segments.back().end, 6000);
   const auto cut = read("f16, window=100, sinks=4", 64);
   EXPECT_EQ(cut.front().perplexity, segments.front().perplexity);
