@@ -250,7 +250,7 @@ void Engine::step() {
   cache_.set_clock(now());
   pins_.expire(now());
   finish_done();
-  const std::vector<PlannedRows> plan = scheduler_.plan(cache_);
+  const std::vector<PlannedRows>& plan = scheduler_.plan(cache_);
   for (const auto& [id, label, pause] : scheduler_.take_pauses()) {
     if (on_pause_) on_pause_(label.empty() ? std::to_string(id) : label, pause);
   }

@@ -39,13 +39,13 @@ void Scheduler::add_running(std::unique_ptr<Sequence> sequence) {
   running_.push_back(std::move(sequence));
 }
 
-std::vector<PlannedRows> Scheduler::plan(KvCache& cache) {
-  std::vector<PlannedRows> plan;
+const std::vector<PlannedRows>& Scheduler::plan(KvCache& cache) {
+  plan_.clear();
   std::int64_t budget = config_.max_batch_tokens;
-  plan_running(cache, budget, plan);
-  admit(cache, budget, plan);
+  plan_running(cache, budget);
+  admit(cache, budget);
   tell_pauses(cache);
-  return plan;
+  return plan_;
 }
 
 // A chunk ends where a tile does, and where a breakpoint's last block does: that place can then be kept whole.
@@ -67,24 +67,25 @@ std::int64_t Scheduler::rows_for(const KvCache& cache, const Sequence& sequence,
 }
 
 // Charged at once, so that the next turn is another's.
-void Scheduler::schedule(Sequence& sequence, std::int64_t rows, std::int64_t& budget,
-                         std::vector<PlannedRows>& plan) {
-  plan.push_back({&sequence, static_cast<int>(rows)});
+void Scheduler::schedule(Sequence& sequence, std::int64_t rows, std::int64_t& budget) {
+  plan_.push_back({&sequence, static_cast<int>(rows)});
   budget -= rows;
   waiting_.serve(sequence.request.tenant.id, rows);
 }
 
 // Two passes: whoever has one token to compute is in the middle of an answer that someone reads.
-void Scheduler::plan_running(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {
-  std::vector<Sequence*> answering;
-  std::vector<Sequence*> catching_up;
+void Scheduler::plan_running(KvCache& cache, std::int64_t& budget) {
+  answering_.clear();
+  catching_up_.clear();
   for (const auto& sequence : running_) {
-    (sequence->pending() == 1 ? answering : catching_up).push_back(sequence.get());
+    (sequence->pending() == 1 ? answering_ : catching_up_).push_back(sequence.get());
   }
   // Prompts share what the answers leave, the least served tenant first.
-  std::ranges::stable_sort(catching_up, {},
-                           [this](const Sequence* s) { return waiting_.served(s->request.tenant.id); });
-  for (const auto* pass : {&answering, &catching_up}) {
+  if (catching_up_.size() > 1) {
+    std::ranges::stable_sort(catching_up_, {},
+                             [this](const Sequence* s) { return waiting_.served(s->request.tenant.id); });
+  }
+  for (const auto* pass : {&answering_, &catching_up_}) {
     for (Sequence* sequence : *pass) {
       if (budget == 0) break;
       if (!sequence->lease.valid() || sequence->finish != FinishReason::kNone) continue;  // paused for another
@@ -94,11 +95,11 @@ void Scheduler::plan_running(KvCache& cache, std::int64_t& budget, std::vector<P
       std::int64_t rows = rows_for(cache, *sequence, most);
       if (!make_room(cache, *sequence, rows)) continue;
       sequence->standing_still = false;
-      schedule(*sequence, rows, budget, plan);
+      schedule(*sequence, rows, budget);
     }
   }
   // A sequence planned in the first pass may have been paused in the second.
-  std::erase_if(plan, [](const PlannedRows& planned) { return !planned.sequence->lease.valid(); });
+  std::erase_if(plan_, [](const PlannedRows& planned) { return !planned.sequence->lease.valid(); });
 }
 
 // For a sequence that nobody can make room for: pins yield, and fewer rows at a time need less room where a window
@@ -214,8 +215,7 @@ bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& s
   });
 }
 
-Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget,
-                                         std::vector<PlannedRows>& plan) {
+Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget) {
   if (prompt_is_being_computed(cache, sequence)) {
     if (!std::exchange(sequence.held_back, true)) ++counts_.held_back;
     return Admitted::kHeldBack;
@@ -249,16 +249,15 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
     sequence.record.queue_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.submitted).count();
   }
-  schedule(sequence, rows, budget, plan);
+  schedule(sequence, rows, budget);
   return Admitted::kYes;
 }
 
 // The tenant's first request that is not held back.
-Scheduler::Admitted Scheduler::admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget,
-                                         std::vector<PlannedRows>& plan) {
+Scheduler::Admitted Scheduler::admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget) {
   for (size_t i = 0; i < queue.size(); ++i) {
     if (queue[i]->finish != FinishReason::kNone) continue;
-    const Admitted admitted = try_admit(cache, *queue[i], budget, plan);
+    const Admitted admitted = try_admit(cache, *queue[i], budget);
     if (admitted == Admitted::kHeldBack) continue;
     if (admitted == Admitted::kYes) {
       running_.push_back(std::move(queue[i]));
@@ -271,14 +270,14 @@ Scheduler::Admitted Scheduler::admit_one(KvCache& cache, TenantQueues::Queue& qu
 
 // By tenant in turn. A request without room stops everybody, or those with small ones would pass it for ever; one
 // over its tenant's quota stops only its tenant.
-void Scheduler::admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan) {
+void Scheduler::admit(KvCache& cache, std::int64_t& budget) {
   std::vector<std::uint32_t> passed;
   while (budget > 0 && !full()) {
     const std::vector<std::uint32_t> turns = waiting_.order();
     const auto next = std::ranges::find_if(
         turns, [&](std::uint32_t tenant) { return std::ranges::find(passed, tenant) == passed.end(); });
     if (next == turns.end()) return;
-    const Admitted admitted = admit_one(cache, waiting_.queue(*next), budget, plan);
+    const Admitted admitted = admit_one(cache, waiting_.queue(*next), budget);
     if (admitted == Admitted::kNoRoom) return;
     if (admitted != Admitted::kYes) passed.push_back(*next);
   }

@@ -53,7 +53,7 @@ class Scheduler {
 
   void add(std::unique_ptr<Sequence> sequence);
   void add_running(std::unique_ptr<Sequence> sequence);  // has a lease
-  std::vector<PlannedRows> plan(KvCache& cache);
+  const std::vector<PlannedRows>& plan(KvCache& cache);  // valid until the next
 
   // Takes out what has finished, wherever it is, and hands it to the caller.
   std::vector<std::unique_ptr<Sequence>> take_finished();
@@ -100,12 +100,11 @@ class Scheduler {
   void pause(KvCache& cache, const PauseChoice& choice);
   void stand_still(const PauseChoice& choice);
   void tell_pauses(const KvCache& cache);
-  void plan_running(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan);
-  void admit(KvCache& cache, std::int64_t& budget, std::vector<PlannedRows>& plan);
-  void schedule(Sequence& sequence, std::int64_t rows, std::int64_t& budget, std::vector<PlannedRows>& plan);
-  Admitted admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget,
-                     std::vector<PlannedRows>& plan);
-  Admitted try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget, std::vector<PlannedRows>& plan);
+  void plan_running(KvCache& cache, std::int64_t& budget);
+  void admit(KvCache& cache, std::int64_t& budget);
+  void schedule(Sequence& sequence, std::int64_t rows, std::int64_t& budget);
+  Admitted admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget);
+  Admitted try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget);
   Admitted room_for(const KvCache& cache, Sequence& sequence) const;
   bool runs(std::uint32_t tenant) const;
   bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
@@ -118,7 +117,11 @@ class Scheduler {
   TenantQueues waiting_;
   std::uint64_t arrivals_ = 0;
   SchedulerCounts counts_;
-  std::vector<std::pair<Sequence*, Pause>> paused_;  // in this plan
+  // Of this plan; kept between plans, so that a step allocates nothing.
+  std::vector<PlannedRows> plan_;
+  std::vector<Sequence*> answering_;
+  std::vector<Sequence*> catching_up_;
+  std::vector<std::pair<Sequence*, Pause>> paused_;
   std::vector<PauseNews> told_;
 };
 

@@ -1,6 +1,7 @@
 // One request while it runs: its tokens, how many of them are in the cache, and how to choose the next.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -23,6 +24,8 @@ struct Sequence {
         on_update(std::move(listener)),
         tokens(request.prompt),
         sampler(request.sampling, request.prompt) {
+    constexpr std::int64_t kRoomAtOnce = 4096;  // for an answer; longer ones grow
+    tokens.reserve(tokens.size() + static_cast<size_t>(std::clamp<std::int64_t>(request.max_tokens, 0, kRoomAtOnce)));
     if (request.constraint) sampler.constrain(request.constraint->fork());
   }
 

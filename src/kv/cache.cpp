@@ -89,10 +89,20 @@ KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, std::
   return shortage_of(policy, tenant, std::vector<Need>(policies_[policy].groups.size(), need));
 }
 
+// Most tokens of an answer go into a block that is there already.
+bool KvCache::has_room(const LeaseState& state, Position target) const {
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    const Need need = need_of(state, i, target);
+    if (need.blocks > 0 || need.tail != Need::Tail::kWrite) return false;
+  }
+  return true;
+}
+
 bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
   CHECK(lease.valid() && lease.cache_ == this && tokens >= 0);
   LeaseState& state = *lease.state_;
   const Position target = lease.length() + tokens;
+  if (has_room(state, target)) return true;
   const std::vector<Need> needs = needs_of(state, target);
   if (shortage_of(state.policy, state.tenant.id, needs) != Shortage::kNone) return false;
   ++tick_;
@@ -105,6 +115,9 @@ bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
       state.tables[i].append(take(group_of(state, i), state, state.tables[i].slots()));
     }
   }
+  // Room for their tokens now: what is written into blocks that are there allocates nothing.
+  const auto tokens_then = static_cast<size_t>(blocks_holding(target, config_.block_tokens) * config_.block_tokens);
+  if (state.tokens.capacity() < tokens_then) state.tokens.reserve(std::max(tokens_then, 2 * state.tokens.capacity()));
   return true;
 }
 

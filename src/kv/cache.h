@@ -265,6 +265,7 @@ class KvCache {
   void release(LeaseState& state);
 
   Need need_of(const LeaseState& state, size_t i, Position target) const;
+  bool has_room(const LeaseState& state, Position target) const;
   std::vector<Need> needs_of(const LeaseState& state, Position target) const;  // by group of the policy
   Shortage shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const;
   Owners::Limits limits_of(const TenantShare& share) const;

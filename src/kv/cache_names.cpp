@@ -26,7 +26,8 @@ Key256 derived(const Key256& secret, std::string_view purpose, const Key256& fro
 }  // namespace
 
 void KvCache::name_roots(std::span<const TokenId> tokens, LeaseState& state) const {
-  // Only the first policy's are computed before anybody asks: under another, a hit would tell that a tenant had asked.
+  // Only the first policy's are computed before anybody asks: under another, a hit would tell that a tenant had
+  // asked.
   for (size_t i = 0; state.policy == 0 && i < config_.public_texts.size(); ++i) {
     const auto [end, unused] = std::ranges::mismatch(tokens, config_.public_texts[i]);
     const std::int64_t slots = (end - tokens.begin()) / config_.block_tokens;
