@@ -1,6 +1,7 @@
 #include "backend/cpu/attention_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "base/check.h"
@@ -27,12 +28,24 @@ void AttentionPlan::build(const AttentionBatch& batch) {
   order_.clear();
   spread_.clear();
   places_.assign(tiles_.size(), -1);
-  splits_ = 0;
+  choose_splits(batch);
+  for (int i = 0; i < static_cast<int>(splits_.size()); ++i) add_split(batch, i);
+}
+
+// Those of the sinks, and from the first that a window reaches to the last.
+void AttentionPlan::choose_splits(const AttentionBatch& batch) {
+  const Retention& retention = batch.view.retention;
+  std::int64_t end = 0;
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const QueryTile& tile : tiles_) {
-    const Position last = sequence_of(batch, tile).start + tile.first_token + tile.tokens - 1;
-    splits_ = std::max(splits_, last / kSplitTokens + 1);
+    const Position oldest = sequence_of(batch, tile).start + tile.first_token;
+    first = std::min(first, retention.window_begin(oldest) / kSplitTokens);
+    end = std::max(end, (oldest + tile.tokens - 1) / kSplitTokens + 1);
   }
-  for (std::int64_t split = 0; split < splits_; ++split) add_split(batch, split);
+  const std::int64_t sinks = retention.full() ? 0 : (retention.sinks + kSplitTokens - 1) / kSplitTokens;
+  splits_.clear();
+  for (std::int64_t split = 0; split < std::min({sinks, first, end}); ++split) splits_.push_back(split);
+  for (std::int64_t split = first; split < end; ++split) splits_.push_back(split);
 }
 
 void AttentionPlan::cut_tiles(const AttentionBatch& batch) {
@@ -58,7 +71,8 @@ bool AttentionPlan::sees(const AttentionBatch& batch, const QueryTile& tile, std
 }
 
 // Tiles that lie wholly behind the split, and are small enough for two to be one unit, may share it.
-void AttentionPlan::add_split(const AttentionBatch& batch, std::int64_t split) {
+void AttentionPlan::add_split(const AttentionBatch& batch, int index) {
+  const std::int64_t split = splits_[static_cast<size_t>(index)];
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   const bool whole_blocks = kSplitTokens % batch.view.layout.block_tokens == 0;
   candidates_.clear();
@@ -69,7 +83,7 @@ void AttentionPlan::add_split(const AttentionBatch& batch, std::int64_t split) {
     if (whole_blocks && behind && 2 * tile.tokens * heads_per_kv <= kMaxQueryRows) {
       candidates_.push_back(t);
     } else {
-      add_group(split, &t, 1, heads_per_kv);
+      add_group(index, &t, 1, heads_per_kv);
     }
   }
   const auto blocks = [&](int t) { return blocks_of(batch, tiles_[static_cast<size_t>(t)], split); };
@@ -81,12 +95,12 @@ void AttentionPlan::add_split(const AttentionBatch& batch, std::int64_t split) {
   for (size_t i = 0; i < candidates_.size();) {
     size_t end = i + 1;
     while (end < candidates_.size() && std::ranges::equal(blocks(candidates_[end]), blocks(candidates_[i]))) ++end;
-    add_group(split, candidates_.data() + i, static_cast<int>(end - i), heads_per_kv);
+    add_group(index, candidates_.data() + i, static_cast<int>(end - i), heads_per_kv);
     i = end;
   }
 }
 
-void AttentionPlan::add_group(std::int64_t split, const int* tiles, int count, int rows_per_token) {
+void AttentionPlan::add_group(int split, const int* tiles, int count, int rows_per_token) {
   int rows = kMaxQueryRows + 1;  // the first tile begins a unit
   for (int i = 0; i < count; ++i) {
     const int tile_rows = tiles_[static_cast<size_t>(tiles[i])].tokens * rows_per_token;

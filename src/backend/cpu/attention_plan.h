@@ -21,7 +21,7 @@ struct QueryTile {
 };
 
 struct SplitUnit {
-  std::int64_t split = 0;
+  int split = 0;  // of the plan's
   int first = 0;  // tiles order()[first, first + count), together at most kMaxQueryRows rows
   int count = 0;
 };
@@ -34,7 +34,8 @@ class AttentionPlan {
   const std::vector<QueryTile>& tiles() const { return tiles_; }
   const std::vector<SplitUnit>& units() const { return units_; }
   const std::vector<int>& order() const { return order_; }
-  std::int64_t splits() const { return splits_; }  // of the longest context
+  // The splits that some tile may see, ascending: with a window a long context has no more than a short one.
+  const std::vector<std::int64_t>& splits() const { return splits_; }
 
   // Tiles that share a unit with others are spread: their sums over each split are kept apart until all are there.
   // The others go through their splits one after the other.
@@ -43,14 +44,15 @@ class AttentionPlan {
   int place(int tile) const { return places_[static_cast<size_t>(tile)]; }  // among the spread ones
   const std::vector<int>& spread_tiles() const { return spread_; }
 
-  // Whether any row of the tile sees anything of the split: with a window most splits of a long context are skipped.
+  // Whether any row of the tile sees anything of this split of the context.
   static bool sees(const AttentionBatch& batch, const QueryTile& tile, std::int64_t split);
 
  private:
   void cut_tiles(const AttentionBatch& batch);
-  void add_split(const AttentionBatch& batch, std::int64_t split);
+  void choose_splits(const AttentionBatch& batch);
+  void add_split(const AttentionBatch& batch, int index);
   void spread_tile(int tile);
-  void add_group(std::int64_t split, const int* tiles, int count, int rows_per_token);
+  void add_group(int split, const int* tiles, int count, int rows_per_token);
 
   std::vector<QueryTile> tiles_;
   std::vector<SplitUnit> units_;
@@ -58,7 +60,7 @@ class AttentionPlan {
   std::vector<int> candidates_;  // tiles that may share the split at hand
   std::vector<int> places_;      // by tile; -1: not spread
   std::vector<int> spread_;
-  std::int64_t splits_ = 0;
+  std::vector<std::int64_t> splits_;
 };
 
 }  // namespace kvasir::cpu

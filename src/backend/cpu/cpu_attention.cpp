@@ -128,7 +128,7 @@ void Attention::run_whole(const AttentionBatch& batch, const Room& room, Matrix 
     const PartialRows part{reinterpret_cast<float*>(base + room.part), states, room.stride};
     const PartialRows sums{reinterpret_cast<float*>(base + room.sums), states + kMaxQueryRows, room.stride};
     bool first = true;
-    for (std::int64_t split = 0; split < plan_.splits(); ++split) {
+    for (const std::int64_t split : plan_.splits()) {
       if (!AttentionPlan::sees(batch, tile, split)) continue;
       this->split(task, split, scratch, first ? sums : part);
       if (!first) kernels_.merge(sums, part, task.rows);
@@ -146,7 +146,8 @@ void Attention::run_units(const AttentionBatch& batch, const Room& room, Matrix 
   }
   const size_t part_bytes = padded(static_cast<size_t>(part_rows_) *
                                    (static_cast<size_t>(room.stride) * sizeof(float) + sizeof(SoftmaxState)));
-  const size_t bytes = static_cast<size_t>(plan_.splits() * kv_heads) * plan_.spread_tiles().size() * part_bytes;
+  const size_t bytes =
+      plan_.splits().size() * static_cast<size_t>(kv_heads) * plan_.spread_tiles().size() * part_bytes;
   if (partials_.bytes() < bytes) partials_ = allocate_host(bytes);
   pool_.parallel_for(static_cast<std::int64_t>(plan_.units().size()) * kv_heads, [&](std::int64_t i, int thread) {
     const SplitUnit& unit = plan_.units()[static_cast<size_t>(i / kv_heads)];
@@ -159,13 +160,13 @@ void Attention::run_units(const AttentionBatch& batch, const Room& room, Matrix 
   });
 }
 
-PartialRows Attention::part_at(const AttentionBatch& batch, int tile, int kv_head, std::int64_t split,
-                               int stride) const {
+PartialRows Attention::part_at(const AttentionBatch& batch, int tile, int kv_head, int split, int stride) const {
   const auto rows = static_cast<size_t>(part_rows_);
   const size_t o_bytes = rows * static_cast<size_t>(stride) * sizeof(float);
   const size_t part_bytes = padded(o_bytes + rows * sizeof(SoftmaxState));
   const std::int64_t item = static_cast<std::int64_t>(plan_.place(tile)) * batch.view.layout.shape.heads + kv_head;
-  std::byte* base = partials_.as<std::byte>() + static_cast<size_t>(item * plan_.splits() + split) * part_bytes;
+  std::byte* base =
+      partials_.as<std::byte>() + static_cast<size_t>(item * std::ssize(plan_.splits()) + split) * part_bytes;
   return {reinterpret_cast<float*>(base), reinterpret_cast<SoftmaxState*>(base + o_bytes), stride};
 }
 
@@ -174,12 +175,13 @@ void Attention::compute_unit(const AttentionBatch& batch, const SplitUnit& unit,
   const std::span<const int> tiles{plan_.order().data() + unit.first, static_cast<size_t>(unit.count)};
   const AttendTask task = task_of(batch, tiles, kv_head, reinterpret_cast<float*>(base + room.q));
   const AttendScratch scratch = scratch_of(base, room);
+  const std::int64_t split = plan_.splits()[static_cast<size_t>(unit.split)];
   if (unit.count == 1) {
-    return this->split(task, unit.split, scratch, part_at(batch, tiles[0], kv_head, unit.split, room.stride));
+    return this->split(task, split, scratch, part_at(batch, tiles[0], kv_head, unit.split, room.stride));
   }
   const PartialRows all{reinterpret_cast<float*>(base + room.part),
                         reinterpret_cast<SoftmaxState*>(base + room.states), room.stride};
-  this->split(task, unit.split, scratch, all);
+  this->split(task, split, scratch, all);
   int row = 0;
   for (const int t : tiles) {
     const int rows = plan_.tiles()[static_cast<size_t>(t)].tokens * batch.heads / batch.view.layout.shape.heads;
@@ -194,9 +196,9 @@ void Attention::merge_tile(const AttentionBatch& batch, int tile, int kv_head, i
   const QueryTile& queries = plan_.tiles()[static_cast<size_t>(tile)];
   const int rows = queries.tokens * batch.heads / batch.view.layout.shape.heads;
   PartialRows sums;
-  for (std::int64_t split = 0; split < plan_.splits(); ++split) {
-    if (!AttentionPlan::sees(batch, queries, split)) continue;
-    const PartialRows part = part_at(batch, tile, kv_head, split, stride);
+  for (int i = 0; i < static_cast<int>(plan_.splits().size()); ++i) {
+    if (!AttentionPlan::sees(batch, queries, plan_.splits()[static_cast<size_t>(i)])) continue;
+    const PartialRows part = part_at(batch, tile, kv_head, i, stride);
     if (sums.o == nullptr) {
       sums = part;
     } else {

@@ -32,7 +32,7 @@ class Attention {
   void split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) const;
   void run_whole(const AttentionBatch& batch, const Room& room, Matrix out);
   void run_units(const AttentionBatch& batch, const Room& room, Matrix out);
-  PartialRows part_at(const AttentionBatch& batch, int tile, int kv_head, std::int64_t split, int stride) const;
+  PartialRows part_at(const AttentionBatch& batch, int tile, int kv_head, int split, int stride) const;
   void compute_unit(const AttentionBatch& batch, const SplitUnit& unit, int kv_head, std::byte* base,
                     const Room& room) const;
   void merge_tile(const AttentionBatch& batch, int tile, int kv_head, int stride, Matrix out) const;
