@@ -39,6 +39,7 @@ struct EvalOptions {
   std::string svg;
   std::string resume;
   std::optional<std::int64_t> stream;
+  std::int64_t reread = 0;
   bool json = false;
 };
 
@@ -145,20 +146,26 @@ void stream(const EvalOptions& options, const std::filesystem::path& folder, con
   const std::vector<TokenId> text = text_of(options, tokenizer);
   const auto backend = backend_of(options.model);
   const auto model = load_with_bar(options.model, folder, *backend);
-  StreamReport report{folder.filename().string(), backend->description(), *options.stream, {}};
+  StreamReport report{folder.filename().string(), backend->description(), *options.stream, options.reread, {}};
   StreamPlan plan;
   plan.tokens = *options.stream;
   plan.opening = opening_of(tokenizer);
+  plan.last = options.reread;
+  const std::vector<TokenId> tokens = stream_tokens(text, plan);
   const std::vector<std::string> policies =
       options.policies.empty() ? std::vector<std::string>{kStreamPolicy} : options.policies;
   for (const std::string& policy : policies) {
     const EngineConfig config = with_policy({}, policy);
     const std::string name = to_text(config.kv);
     Progress progress(name);
-    const auto show = [&](std::int64_t done) {
-      progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(plan.tokens));
+    const auto show_of = [&progress](std::int64_t all) {
+      return [&progress, all](std::int64_t done) {
+        progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
+      };
     };
-    report.policies.push_back({name, read_stream(*backend, *model, config, text, plan, show)});
+    report.policies.push_back({name, read_stream(*backend, *model, config, tokens, plan, show_of(plan.tokens)), 0});
+    if (plan.last == 0) continue;
+    report.policies.back().reread = reread_last(*backend, *model, config, tokens, plan, show_of(plan.last));
   }
   if (!options.svg.empty()) write_svg(options.svg, stream_charts(report));
   if (options.json) {
@@ -226,6 +233,8 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--resume", options->resume, "Keep what is done in this file, and go on from it");
   command->add_option("--stream", options->stream,
                       "Instead: read so many tokens as one endless sequence, under policies with a window");
+  command->add_option("--reread", options->reread,
+                      "With --stream: judge so many last tokens once more, their windows computed from scratch");
   command->add_flag("--json", options->json, "Print JSON");
   command->callback([options] { evaluate(*options); });
 }

@@ -14,9 +14,11 @@ struct StreamReport {
   std::string model;
   std::string backend;
   std::int64_t tokens = 0;
+  std::int64_t last = 0;  // tokens that were read again
   struct One {
     std::string policy;
-    std::vector<StreamSegment> segments;
+    StreamReading reading;
+    double reread = 0;  // perplexity of the last tokens when each window is computed again; 0: not asked for
   };
   std::vector<One> policies;
 };

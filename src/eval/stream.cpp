@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <limits>
 
 #include "base/error.h"
 #include "engine/engine_setup.h"
@@ -56,22 +57,32 @@ std::int64_t held_bytes(const Engine& engine) {
 
 }  // namespace
 
-std::vector<StreamSegment> read_stream(Backend& backend, Model& model, const EngineConfig& config,
-                                       std::span<const TokenId> text, const StreamPlan& plan,
-                                       const std::function<void(std::int64_t done)>& on_progress) {
+std::vector<TokenId> stream_tokens(std::span<const TokenId> text, const StreamPlan& plan) {
   if (plan.tokens < 2 || plan.segment < 1) {
     fail_usage(fmt::format("{} tokens are no stream", plan.tokens), "--stream", "try --stream 100000");
+  }
+  if (plan.last < 0 || plan.last >= plan.tokens) {
+    fail_usage(fmt::format("{} are not some of {} tokens", plan.last, plan.tokens), "--reread",
+               "use fewer than --stream has");
   }
   if (text.empty()) fail_input("the text is empty", "--text", "give a longer text");
   std::vector<TokenId> tokens = plan.opening;
   while (std::ssize(tokens) < plan.tokens)
     tokens.push_back(text[(tokens.size() - plan.opening.size()) % text.size()]);
+  return tokens;
+}
+
+StreamReading read_stream(Backend& backend, Model& model, const EngineConfig& config, std::span<const TokenId> tokens,
+                          const StreamPlan& plan, const OnStream& on_progress) {
   Reader reader(backend, model, config_for(model, config, plan.tokens));
-  std::vector<StreamSegment> segments;
+  StreamReading reading;
   QualitySums sums;
+  QualitySums last;
   Position judged = 0;  // the last one
   const auto judge = [&](Position position, std::span<const float> row) {
-    sums.add({surprise(row, tokens[static_cast<size_t>(position)]), 0, true});
+    const RowComparison one{surprise(row, tokens[static_cast<size_t>(position)]), 0, true};
+    sums.add(one);
+    if (position >= plan.tokens - plan.last) last.add(one);
     judged = position;
   };
   Clock::time_point began = Clock::now();
@@ -79,7 +90,7 @@ std::vector<StreamSegment> read_stream(Backend& backend, Model& model, const Eng
   const auto end_segment = [&] {
     const Clock::time_point now = Clock::now();
     const double seconds = std::chrono::duration<double>(now - began).count();
-    segments.push_back(
+    reading.segments.push_back(
         {judged + 1, sums.perplexity(), seconds / static_cast<double>(sums.rows), held, process_bytes()});
     sums = {};
     began = now;
@@ -91,7 +102,30 @@ std::vector<StreamSegment> read_stream(Backend& backend, Model& model, const Eng
     if (sums.rows >= plan.segment) end_segment();
   }
   if (sums.rows > 0) end_segment();
-  return segments;
+  if (last.rows > 0) reading.last_perplexity = last.perplexity();
+  return reading;
+}
+
+double reread_last(Backend& backend, Model& model, const EngineConfig& config, std::span<const TokenId> tokens,
+                   const StreamPlan& plan, const OnStream& on_progress) {
+  Position window = std::numeric_limits<Position>::max();
+  for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
+    if (!group.retention.full()) window = std::min(window, group.retention.window);
+  }
+  Reader reader(backend, model, config, window);
+  QualitySums sums;
+  for (Position at = plan.tokens - plan.last; at < plan.tokens; at += kRereadTokens) {
+    const Position end = std::min(at + kRereadTokens, plan.tokens);
+    const Position begin = std::max<Position>(0, end - window);
+    const auto part = tokens.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    reader.open(part, std::max<Position>(at - begin, 1));
+    while (reader.step([&](Position position, std::span<const float> row) {
+      sums.add({surprise(row, part[static_cast<size_t>(position)]), 0, true});
+    })) {
+    }
+    if (on_progress) on_progress(end - (plan.tokens - plan.last));
+  }
+  return sums.perplexity();
 }
 
 }  // namespace kvasir

@@ -21,10 +21,16 @@ class StreamTest : public ::testing::Test {
     plan_.opening = {0};
   }
 
-  std::vector<StreamSegment> read(const std::string& policy, int chunk = 512) {
+  StreamReading reading(const std::string& policy, int chunk = 512) {
     EngineConfig config = with_policy({}, policy);
     config.scheduler.max_batch_tokens = chunk;
-    return read_stream(*backend_, *model_, config, text_, plan_, {});
+    return read_stream(*backend_, *model_, config, stream_tokens(text_, plan_), plan_, {});
+  }
+  std::vector<StreamSegment> read(const std::string& policy, int chunk = 512) {
+    return reading(policy, chunk).segments;
+  }
+  double reread(const std::string& policy) {
+    return reread_last(*backend_, *model_, with_policy({}, policy), stream_tokens(text_, plan_), plan_, {});
   }
 
   std::unique_ptr<Backend> backend_ = make_backend({"cpu", 1, "auto"});
@@ -66,6 +72,22 @@ TEST_F(StreamTest, BeyondItMemoryStaysAsItIs) {
   EXPECT_EQ(segments.back().end, 6000);
   const auto cut = read("f16, window=100, sinks=4", 64);
   EXPECT_EQ(cut.front().perplexity, segments.front().perplexity);
+}
+
+// A stream whose window has everything is read as if from scratch; one that lost its beginning is nearly so, and the
+// further back a token looks the nearer.
+TEST_F(StreamTest, TheLastTokensCanBeReadFromScratch) {
+  plan_.tokens = 200;
+  plan_.last = kRereadTokens;
+  EXPECT_NEAR(reading("f16, window=250").last_perplexity, reread("f16, window=250"), 1e-3);
+  plan_.tokens = 3000;
+  plan_.last = 640;
+  const double streamed = reading("f16, window=400, sinks=4").last_perplexity;
+  const double scratch = reread("f16, window=400, sinks=4");
+  EXPECT_NEAR(streamed / scratch, 1, 0.05);
+  EXPECT_GT(std::abs(reread("f16, window=80, sinks=4") / scratch - 1), 0.001);  // it is the window that is read
+  plan_.last = 3000;
+  EXPECT_THROW(stream_tokens(text_, plan_), Error);
 }
 
 TEST_F(StreamTest, WhatMustKeepEverythingCannotStream) {
