@@ -22,6 +22,9 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
       config.kv_also.push_back(parse_kv_policy(policy, "--kv-allow"));
     }
   }
+  for (const std::string& policy : options.kv_room_for) {
+    config.kv_of_house.push_back(parse_kv_policy(policy, "kv_room_for"));
+  }
   config.block_tokens = options.block_tokens;
   config.context = options.context;
   config.kv_bytes = options.kv_bytes;

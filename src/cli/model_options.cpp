@@ -113,6 +113,7 @@ LlmOptions llm_options(const ModelOptions& options) {
   out.context = options.context;
   out.kv = options.kv;
   out.kv_allow = options.kv_allow;
+  out.kv_room_for = options.kv_room_for;
   if (!options.kv_memory.empty()) out.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   out.block_tokens = options.block_size;
   out.max_batch_tokens = options.max_batch_tokens;

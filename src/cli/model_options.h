@@ -23,6 +23,7 @@ struct ModelOptions {
   std::int64_t context = 0;
   std::string kv = "f16";
   std::vector<std::string> kv_allow;
+  std::vector<std::string> kv_room_for;
   std::string kv_memory;
   int block_size = 16;
   int max_batch_tokens = 512;

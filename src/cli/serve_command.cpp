@@ -1,7 +1,9 @@
 #include "cli/serve_command.h"
 
 #include <fmt/format.h>
+
 #include <sys/resource.h>
+#include <charconv>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -36,6 +38,7 @@ struct ServeOptions {
   bool public_metrics = false;
   std::vector<std::filesystem::path> public_texts;
   bool insecure_public = false;
+  std::string canary;  // a share, like "0.5%"
   bool quiet = false;
 };
 
@@ -83,8 +86,35 @@ void check_access(ServeOptions& options) {
   if (options.max_queued_per_tenant >= 0) service.max_queued_per_tenant = options.max_queued_per_tenant;
 }
 
+// "0.5%", or 0.005.
+double share_of(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const std::string_view unit(rest, end);
+  if (unit == "%") value /= 100;
+  if (error != std::errc() || (!unit.empty() && unit != "%") || !(value >= 0 && value <= 1)) {
+    fail_usage(fmt::format("'{}' is no share of requests", text), "--kv-canary", "use 0% to 100%, like 0.5%");
+  }
+  return value;
+}
+
+// The canary's own policies need room in the memory that the engine lays out.
+void check_canary(ServeOptions& options) {
+  CanaryConfig& canary = options.service.canary;
+  if (!options.canary.empty()) canary.share = share_of(options.canary);
+  if (!(canary.most_kl > 0)) fail_usage("no policy is that close", "--kv-canary-limit", "use more than 0, like 0.1");
+  if (canary.share == 0) return;
+  std::vector<KvPolicy> watched{parse_kv_policy(options.model.kv, "--kv")};
+  for (const std::string& also : options.model.kv_allow) {
+    if (also != "any") watched.push_back(parse_kv_policy(also, "--kv-allow"));
+  }
+  for (const KvPolicy& policy : canary_policies(watched)) options.model.kv_room_for.push_back(to_text(policy));
+}
+
 void check(ServeOptions& options) {
   check_access(options);
+  check_canary(options);
   if (options.service.max_queued < 0)
     fail_usage(fmt::format("{} requests cannot queue", options.service.max_queued), "--max-queued", "use 0 or more");
   if (options.http.max_connections < 1)
@@ -223,6 +253,16 @@ void add_serve_command(CLI::App& app) {
   command
       ->add_option("--kv-allow", options->model.kv_allow,
                    "A KV policy that requests may ask for besides --kv; any: all. May be given several times")
+      ->group("Cache");
+  command
+      ->add_option("--kv-canary", options->canary,
+                   "Share of requests under lossy KV policies to read again in idle time over a plain cache, and "
+                   "compare; like 0.5%. Off by default")
+      ->group("Cache");
+  command
+      ->add_option("--kv-canary-limit", options->service.canary.most_kl,
+                   "Mean divergence in nats beyond which a policy is replaced by a safer one")
+      ->capture_default_str()
       ->group("Cache");
   command->callback([options] { serve(*options); });
 }

@@ -69,7 +69,8 @@ void Engine::check(const Request& request) const {
     fail_input(fmt::format("{} likeliest tokens were asked for", *request.logprobs), "request",
                fmt::format("use 0 to {}", model_.config().vocab));
   }
-  if (request.kv) check_policy(*request.kv);
+  if (request.kv && request.origin == Request::Origin::kClient) check_policy(*request.kv);
+  if (request.kv) check_fit(*request.kv);
   check_room(request);
 }
 
@@ -81,6 +82,9 @@ void Engine::check_policy(const KvPolicy& policy) const {
     fail_input(fmt::format("the KV policy \"{}\" is not allowed here", to_text(policy)), "kv",
                fmt::format("use one of {}, or allow it with --kv-allow", allowed));
   }
+}
+
+void Engine::check_fit(const KvPolicy& policy) const {
   const std::vector<KvGroup> groups = kv_groups(model_.config(), policy);
   if (config_.context > model_.config().context && !streams(groups, model_.config().context)) {
     fail_input(fmt::format("the KV policy \"{}\" keeps more tokens than the model was trained for", to_text(policy)),
@@ -91,6 +95,29 @@ void Engine::check_policy(const KvPolicy& policy) const {
                 {fmt::format("a block of the KV policy \"{}\" is larger than a page of the cache", to_text(policy)),
                  "kv", "ask for smaller formats"});
   }
+}
+
+bool Engine::has_room(const Request& request, const KvPolicy& policy) const {
+  const std::int64_t longest = std::min(std::ssize(request.prompt) + request.max_tokens, config_.context);
+  const std::vector<CacheGroupConfig> groups = cache_groups(kv_groups(model_.config(), policy), config_.block_tokens);
+  return cache_.fits_a_page(groups) && cache_.fits_alone(groups, longest - 1, share_of(request.tenant.id));
+}
+
+void Engine::replace_policy(const KvPolicy& policy, const KvPolicy& by) {
+  std::erase_if(replaced_, [&policy](const auto& pair) { return pair.first == policy; });
+  replaced_.emplace_back(policy, by);
+}
+
+// A replacement may be replaced in turn.
+KvPolicy Engine::policy_for(const Request& request) const {
+  KvPolicy policy = request.kv.value_or(config_.kv);
+  if (request.origin == Request::Origin::kEngine) return policy;
+  for (size_t i = 0; i < replaced_.size(); ++i) {
+    const auto found = std::ranges::find(replaced_, policy, &std::pair<KvPolicy, KvPolicy>::first);
+    if (found == replaced_.end() || !has_room(request, found->second)) break;
+    policy = found->second;
+  }
+  return policy;
 }
 
 void Engine::check_room(const Request& request) const {
@@ -128,7 +155,7 @@ void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_
                    std::vector<Branch> branches) {
   CHECK(ids.size() == 1 + branches.size());
   request.breakpoints = places_to_keep(request);
-  const KvPolicy policy = request.kv.value_or(config_.kv);
+  const KvPolicy policy = policy_for(request);
   auto sequence = std::make_unique<Sequence>(ids[0], std::move(request), std::move(on_update));
   sequence->policy = policies_.use(policy);
   sequence->record.kv = sequence->policy->text;
@@ -415,6 +442,11 @@ void Engine::choose(Sequence& sequence, std::span<float> logits) {
 // The last token travels with the reason why it is the last.
 void Engine::finish_done() {
   for (const std::unique_ptr<Sequence>& sequence : scheduler_.take_finished()) {
+    const bool by_itself = sequence->finish == FinishReason::kStop || sequence->finish == FinishReason::kLength;
+    if (on_finished_ && by_itself && sequence->request.origin == Request::Origin::kClient) {
+      on_finished_({sequence->tokens, std::ssize(sequence->request.prompt), sequence->policy->policy,
+                    sequence->request.tenant});
+    }
     pin(*sequence, PinMoment::kEnded);
     tell(*sequence, sequence->finish == FinishReason::kLength ? sequence->tokens.back() : -1);
   }

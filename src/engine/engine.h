@@ -36,6 +36,7 @@ struct EngineConfig {
   KvPolicy kv;                                    // of requests that name none
   std::vector<KvPolicy> kv_also;                  // others that requests may ask for …
   OtherPolicies others = OtherPolicies::kListed;  // … or any
+  std::vector<KvPolicy> kv_of_house;              // that no request may ask for: memory is laid out for them as well
   int block_tokens = kDefaultBlockTokens;
   std::int64_t context = 0;    // the longest sequence; 0: what the model was trained for
   std::uint64_t kv_bytes = 0;  // for all blocks; 0: four of the longest sequences, at most half the memory
@@ -96,6 +97,13 @@ class Engine {
   using OnPause = std::function<void(const std::string& request, const Pause& pause)>;
   void on_pause(OnPause listener) { on_pause_ = std::move(listener); }
 
+  // Hears of every client's request that ended by itself.
+  using OnFinished = std::function<void(const FinishedSequence& finished)>;
+  void on_finished(OnFinished listener) { on_finished_ = std::move(listener); }
+
+  // From now on clients' requests that ask for the one policy run under the other, where that fits.
+  void replace_policy(const KvPolicy& policy, const KvPolicy& by);
+
   std::int64_t context() const { return config_.context; }
   const KvCache& cache() const { return cache_; }
   const KvStorage& storage() const { return storage_; }
@@ -108,7 +116,10 @@ class Engine {
  private:
   double now() const;
   void check_policy(const KvPolicy& policy) const;
+  void check_fit(const KvPolicy& policy) const;
   void check_room(const Request& request) const;
+  bool has_room(const Request& request, const KvPolicy& policy) const;
+  KvPolicy policy_for(const Request& request) const;
   std::vector<Breakpoint> places_to_keep(const Request& request) const;
   TenantShare share_of(std::uint32_t tenant) const;
   std::int64_t most_pinned(std::uint32_t tenant) const;
@@ -130,6 +141,7 @@ class Engine {
   EngineConfig config_;
   KvStorage storage_;
   KvCache cache_;
+  std::vector<std::pair<KvPolicy, KvPolicy>> replaced_;
   PolicyBook policies_;
   HostSwap swap_;
   PinBoard pins_;        // after cache_, as
@@ -139,6 +151,7 @@ class Engine {
   Batch batch_;
   std::vector<float> logits_;  // [logit rows][vocab] on the host
   OnLogits observer_;
+  OnFinished on_finished_;
   OnPause on_pause_;
   Pace pace_;
   std::int64_t steps_measured_ = 0;

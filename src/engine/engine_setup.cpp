@@ -82,6 +82,7 @@ KvStorage::Pages pages_of(const Model& model, const EngineConfig& config) {
   };
   see(config.kv);
   for (const KvPolicy& also : config.kv_also) see(also);
+  for (const KvPolicy& house : config.kv_of_house) see(house);
   if (config.others == EngineConfig::OtherPolicies::kAny) {
     for (const KvFormat format : kAllKvFormats) see(uniform_policy(format));
   }

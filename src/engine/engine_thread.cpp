@@ -4,7 +4,7 @@
 
 namespace kvasir {
 
-EngineThread::EngineThread(Engine& engine) : engine_(engine) {
+EngineThread::EngineThread(Engine& engine, IdleWork* idle_work) : engine_(engine), idle_work_(idle_work) {
   engine_.claim();
   thread_ = std::thread([this] { loop(); });
 }
@@ -27,10 +27,12 @@ std::vector<RequestId> EngineThread::submit(Request request, OnUpdate on_update,
   engine_.check(request);  // const, and of what never changes or is locked: safe while the loop runs
   std::vector<RequestId> ids(1 + branches.size());
   for (RequestId& id : ids) id = engine_.new_id();
-  post([ids, request = std::move(request), on_update = std::move(on_update),
-        branches = std::move(branches)](Engine& engine) mutable {
-    engine.start(ids, std::move(request), std::move(on_update), std::move(branches));
-  });
+  post(
+      [ids, request = std::move(request), on_update = std::move(on_update),
+       branches = std::move(branches)](Engine& engine) mutable {
+        engine.start(ids, std::move(request), std::move(on_update), std::move(branches));
+      },
+      Brings::kWork);
   return ids;
 }
 
@@ -38,25 +40,31 @@ void EngineThread::cancel(RequestId id) {
   post([id](Engine& engine) { engine.cancel(id); });
 }
 
-void EngineThread::post(Command command) {
+void EngineThread::post(Command command, Brings brings) {
   {
     const std::lock_guard lock(mutex_);
     commands_.push_back(std::move(command));
+    work_came_ |= brings == Brings::kWork;
   }
   wake_.notify_one();
 }
 
 void EngineThread::loop() {
   std::vector<Command> commands;
+  const auto idle_work_waits = [this] { return idle_work_ != nullptr && idle_work_->waiting(); };
   while (true) {
+    bool work_came = false;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stopping_ || !commands_.empty() || !engine_.idle(); });
+      wake_.wait(lock, [&] { return stopping_ || !commands_.empty() || !engine_.idle() || idle_work_waits(); });
       std::swap(commands, commands_);
+      work_came = std::exchange(work_came_, false);
       if (stopping_ && commands.empty()) break;
     }
+    if (work_came && idle_work_ != nullptr) idle_work_->give_way(engine_);
     for (Command& command : commands) command(engine_);
     commands.clear();
+    if (engine_.idle() && idle_work_waits()) idle_work_->begin(engine_);
     engine_.step();
   }
   engine_.cancel_all();

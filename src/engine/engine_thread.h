@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/idle_work.h"
 
 namespace kvasir {
 
@@ -20,7 +21,8 @@ class EngineThread {
  public:
   // The engine outlives this, and is this thread's alone until the destructor returns: no second EngineThread, and
   // no call of the engine itself.
-  explicit EngineThread(Engine& engine);
+  // Idle work, if any, outlives this too.
+  explicit EngineThread(Engine& engine, IdleWork* idle_work = nullptr);
   ~EngineThread();  // cancels what still runs; every listener has then heard its end
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
@@ -43,14 +45,17 @@ class EngineThread {
 
  private:
   using Command = std::function<void(Engine&)>;
+  enum class Brings : std::uint8_t { kWork, kQuestion };
 
-  void post(Command command);
+  void post(Command command, Brings brings = Brings::kQuestion);
   void loop();
 
   Engine& engine_;
   std::mutex mutex_;
   std::condition_variable wake_;
+  IdleWork* idle_work_;
   std::vector<Command> commands_;  // under mutex_
+  bool work_came_ = false;         // under mutex_: idle work must give way
   bool stopping_ = false;          // under mutex_
   std::thread thread_;             // started when all else is there
 };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,9 @@ struct Request {
   int priority = 0;            // within the tenant: the smaller goes first
   Tenant tenant;
   std::string label;  // what logs call it; empty: its id
+  // What the engine asks itself may be of any policy, and is not told of when it ends.
+  enum class Origin : std::uint8_t { kClient, kEngine };
+  Origin origin = Origin::kClient;
 };
 
 enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled, kFailed };
@@ -94,6 +98,14 @@ struct Update {
   FinishReason finish = FinishReason::kNone;
   const TokenLogprobs* logprobs = nullptr;  // of the token, if asked for; valid during the call
   const RequestRecord* record = nullptr;    // valid during the call
+};
+
+// A client's request that ended by itself; valid during the call.
+struct FinishedSequence {
+  std::span<const TokenId> tokens;  // prompt and answer
+  std::int64_t prompt_tokens = 0;
+  const KvPolicy& policy;  // that it ran under
+  const Tenant& tenant;
 };
 
 // Called on the engine's thread, once for each token and once at the end; may cancel() but not submit().

@@ -113,6 +113,29 @@ void write_policies(Page& page, std::span<const PolicyNumbers> policies) {
   each("kvasir:policy_kv_bytes", "gauge", "Bytes of them", &PolicyStats::bytes);
 }
 
+void write_canary(Page& page, std::span<const CanaryNumbers> canary) {
+  if (canary.empty()) return;
+  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, const auto& value) {
+    page.family(name, type, help);
+    for (const CanaryNumbers& one : canary)
+      page.sample(value(one), fmt::format("policy=\"{}\"", escaped(one.policy)));
+  };
+  each("kvasir:canary_requests_total", "counter",
+       "Requests of a lossy KV policy that were read again over a plain cache",
+       [](const CanaryNumbers& one) { return one.requests; });
+  each("kvasir:canary_tokens_total", "counter", "Tokens of theirs that were compared",
+       [](const CanaryNumbers& one) { return one.tokens; });
+  each("kvasir:canary_kl", "gauge", "Mean divergence from a plain cache, in nats",
+       [](const CanaryNumbers& one) { return one.mean_kl; });
+  each("kvasir:canary_top1_agreement", "gauge", "Share of tokens where both find the same one likeliest",
+       [](const CanaryNumbers& one) { return one.top_agreement; });
+  page.family("kvasir:canary_replaced", "gauge", "1: requests of a policy run under a safer one");
+  for (const CanaryNumbers& one : canary) {
+    page.sample(std::int64_t{one.replaced_by.empty() ? 0 : 1},
+                fmt::format("policy=\"{}\",by=\"{}\"", escaped(one.policy), escaped(one.replaced_by)));
+  }
+}
+
 void write_tenants(Page& page, std::span<const TenantNumbers> tenants) {
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help,
                         std::int64_t TenantStats::*value) {
@@ -165,6 +188,7 @@ std::string Metrics::render(const EngineNumbers& engine) const {
   Page page(model_name_);
   write_engine(page, engine);
   write_policies(page, engine.policies);
+  write_canary(page, engine.canary);
   write_tenants(page, engine.tenants);
   const std::lock_guard lock(mutex_);
   page.one("vllm:prompt_tokens_total", "counter", "Tokens of prompts", static_cast<double>(prompt_tokens_));

@@ -27,6 +27,16 @@ struct PolicyNumbers {
   PolicyStats stats;
 };
 
+// What the canary saw of a policy.
+struct CanaryNumbers {
+  std::string policy;
+  std::int64_t requests = 0;
+  std::int64_t tokens = 0;
+  double mean_kl = 0;
+  double top_agreement = 1;
+  std::string replaced_by;  // empty: it is not
+};
+
 // The engine's own numbers, read between two steps.
 struct EngineNumbers {
   std::int64_t running = 0;
@@ -47,6 +57,7 @@ struct EngineNumbers {
   std::int64_t swapped_bytes = 0;  // of paused requests, in host memory
   std::int64_t moved_pages = 0;    // of the cache's memory, from policy to policy
   std::vector<PolicyNumbers> policies{};
+  std::vector<CanaryNumbers> canary{};
   std::vector<TenantNumbers> tenants{};
 };
 

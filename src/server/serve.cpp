@@ -1,5 +1,7 @@
 #include "server/serve.h"
 
+#include <fmt/format.h>
+
 #include "server/api_error.h"
 #include "server/log.h"
 
@@ -21,6 +23,14 @@ HttpServer::Callbacks callbacks_of(Service& service, std::function<void(const st
     service.on_pause([log](const std::string& request, const Pause& pause) {
       log(log_line("pause",
                    {{"id", request}, {"how", std::string(name_of(pause.how))}, {"what", describe(request, pause)}}));
+    });
+  }
+  if (log) {
+    service.on_verdict([log](const Canary::Verdict& verdict) {
+      log(log_line("kv_fallback", {{"policy", verdict.policy},
+                                   {"by", verdict.replaced_by.empty() ? "none" : verdict.replaced_by},
+                                   {"kl", fmt::format("{:.3g}", verdict.kl)},
+                                   {"tokens", std::to_string(verdict.tokens)}}));
     });
   }
   HttpServer::Callbacks out;

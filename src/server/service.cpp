@@ -39,8 +39,18 @@ Service::Service(LoadedModel& model, ServiceOptions options)
                                   options_.max_queued_per_tenant.value_or(options_.max_queued)),
       forms_(model.tokenizer, model.model->config().eos),
       tool_dialect_(tool_dialect(model.tokenizer)),
-      engine_(model.engine) {
+      canary_(options_.canary,
+              [this](const Canary::Verdict& verdict) {
+                if (on_verdict_) on_verdict_(verdict);
+              }),
+      engine_(model.engine, &canary_) {
   set_shares();
+  if (options_.canary.share > 0) {
+    engine_.ask([this](Engine& engine) {
+      canary_.watch(engine);
+      return 0;
+    });
+  }
 }
 
 std::span<const Service::Route> Service::routes() {
@@ -266,9 +276,20 @@ void Service::on_pause(Engine::OnPause listener) {
   });
 }
 
+void Service::on_verdict(Canary::OnVerdict listener) {
+  engine_.ask([this, listener = std::move(listener)](Engine&) {
+    on_verdict_ = listener;
+    return 0;
+  });
+}
+
 EngineNumbers Service::engine_numbers() {
-  EngineNumbers numbers = engine_.ask([](Engine& engine) {
+  EngineNumbers numbers = engine_.ask([this](Engine& engine) {
     EngineNumbers out;
+    for (const auto& [policy, seen] : canary_.seen()) {
+      out.canary.push_back(
+          {policy, seen.requests, seen.sums.rows, seen.sums.mean_kl(), seen.sums.top_agreement(), seen.replaced_by});
+    }
     out.running = engine.scheduler().running();
     out.waiting = engine.scheduler().waiting();
     out.preemptions = engine.scheduler().preemptions();

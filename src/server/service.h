@@ -15,6 +15,7 @@
 
 #include "api/loaded_model.h"
 #include "engine/engine_thread.h"
+#include "eval/canary.h"
 #include "server/admission.h"
 #include "server/answer_form.h"
 #include "server/answer_work.h"
@@ -39,6 +40,7 @@ struct ServiceOptions {
   ResponseStore::Limits kept_responses{};
   std::optional<KeysFile> keys{};  // nullopt: anyone may ask
   enum class MetricsFor { kKeys, kAnyone };
+  CanaryConfig canary{};                       // needs room in the engine for canary_policies()
   MetricsFor metrics_for = MetricsFor::kKeys;  // with keys: an operator's sees all, another its own tenant's
 };
 
@@ -57,6 +59,9 @@ class Service {
 
   // Hears of every pause, on the engine's thread.
   void on_pause(Engine::OnPause listener);
+
+  // Hears of every policy that the canary found too far off, on the engine's thread.
+  void on_verdict(Canary::OnVerdict listener);
 
   Metrics& metrics() { return metrics_; }
   EngineNumbers engine_numbers();
@@ -147,7 +152,9 @@ class Service {
   Tenants tenants_;
   AnswerForms forms_;
   ToolDialect tool_dialect_;
-  EngineThread engine_;  // last: what it still tells goes to nobody once this is destroyed
+  Canary::OnVerdict on_verdict_;  // of the engine's thread, as
+  Canary canary_;                 // this
+  EngineThread engine_;           // last: what it still tells goes to nobody once this is destroyed
 };
 
 // A reply with this JSON.

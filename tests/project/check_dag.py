@@ -18,7 +18,7 @@ DAG = {
     "plan": ["layout"],
     "grammar": ["base"],
     "api": ["engine", "text"],
-    "server": ["api", "grammar"],
+    "server": ["api", "eval", "grammar"],
     "cli": ["eval", "plan", "server"],
 }
 # (folder, included folder) -> the only headers allowed

@@ -113,5 +113,37 @@ TEST(Policies, WhatTheOperatorDoesNotAllowIsRefused) {
             R"(["f16","bf16, window=64"])");
 }
 
+// A policy that is too far off is told of and left, and the metrics say what was seen.
+TEST(Policies, TheCanaryFallsBackAndSaysSo) {
+  LlmOptions options = draft_options();
+  options.kv = "int2";
+  options.kv_room_for = {"int4", "int8", "f16", "f32"};
+  LoadedModel model(options);
+  ServiceOptions watched;
+  watched.canary = {1.0, 0.01, 32};
+  TestServer server(model, {}, watched);
+  std::vector<Canary::Verdict> verdicts;
+  server.service().on_verdict([&](const Canary::Verdict& verdict) { verdicts.push_back(verdict); });
+  const auto ask = [&](int seed) {
+    Json body = asked(seed);
+    body.erase("kv");
+    return Json::parse(server.post("/v1/chat/completions", body).body);
+  };
+  const auto policy_of = [&](const Json& answer) {
+    const std::string path = "/kvasir/requests/" + answer["id"].get<std::string>();
+    return Json::parse(server.ask("GET", path).body).dump();
+  };
+  EXPECT_NE(policy_of(ask(1)).find("int2"), std::string::npos);
+  EXPECT_TRUE(eventually([&] {
+    return server.ask("GET", "/metrics").body.find("policy=\"int2\",by=\"int4\"} 1") != std::string::npos;
+  }));
+  const std::string metrics = server.ask("GET", "/metrics").body;
+  EXPECT_NE(metrics.find("kvasir:canary_kl{"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("kvasir:canary_top1_agreement{"), std::string::npos);
+  ASSERT_EQ(verdicts.size(), 1U);  // heard before the metrics were asked for
+  EXPECT_EQ(verdicts[0].replaced_by, "int4");
+  EXPECT_NE(policy_of(ask(2)).find("int4"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace kvasir::testing
