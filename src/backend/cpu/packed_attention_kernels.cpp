@@ -274,20 +274,29 @@ void gather_quad(const AttendTask& task, Position first, Position end, int colum
 
 ValueQuads value_quads(const AttendTask& task, const SplitRange& range, int columns, std::byte* room) {
   const int block_tokens = task.view.layout.block_tokens;
-  const bool direct = block_tokens % kQuad == 0 && columns % kLanes == 0;
   ValueQuads quads;
   quads.columns = (columns + kLanes - 1) / kLanes * kLanes;
-  for (Position first = range.begin; first < range.end; first += kQuad) {
-    if (direct) {
+  if (block_tokens % kQuad == 0 && columns % kLanes == 0) {
+    for (Position first = range.begin; first < range.end;) {
+      const auto slot = static_cast<int>(first % block_tokens);
+      const Position end = std::min<Position>(first + block_tokens - slot, range.end);
       const BlockId block = task.sequence.block_of(first, block_tokens);
-      if (block == kNoBlock) continue;
-      quads.at[quads.count] = task.view.v_head(block, task.kv_head) + first % block_tokens * columns;
-    } else {
-      std::byte* to = room + static_cast<std::ptrdiff_t>(quads.count) * quads.columns * kQuad;
-      std::memset(to, 0, static_cast<size_t>(quads.columns) * kQuad);
-      gather_quad(task, first, range.end, columns, to);
-      quads.at[quads.count] = to;
+      if (block != kNoBlock) {
+        const std::byte* at = task.view.v_head(block, task.kv_head) + static_cast<std::int64_t>(slot) * columns;
+        for (Position token = first; token < end; token += kQuad, at += kQuad * columns) {
+          quads.at[quads.count] = at;
+          quads.token[quads.count++] = static_cast<int>(token - range.begin);
+        }
+      }
+      first = end;
     }
+    return quads;
+  }
+  for (Position first = range.begin; first < range.end; first += kQuad) {
+    std::byte* to = room + static_cast<std::ptrdiff_t>(quads.count) * quads.columns * kQuad;
+    std::memset(to, 0, static_cast<size_t>(quads.columns) * kQuad);
+    gather_quad(task, first, range.end, columns, to);
+    quads.at[quads.count] = to;
     quads.token[quads.count++] = static_cast<int>(first - range.begin);
   }
   return quads;
