@@ -71,7 +71,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("--kv,--kv-dtype", options.kv,
                   "KV policy: formats and what is kept, like \"int8\" or \"k=int8, v=int4, window=1024, sinks=4\"; "
-                  "formats: f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4, int2")
+                  "formats: f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4, int2, top50, top25")
       ->capture_default_str()
       ->group(cache);
   command

@@ -11,6 +11,10 @@ bool is_packed(KvFormat format) {
   return visit_codec(format, [](auto codec) { return kIsPacked<decltype(codec)>; });
 }
 
+bool is_pruned(KvFormat format) {
+  return visit_codec(format, [](auto codec) { return kIsPruned<decltype(codec)>; });
+}
+
 bool has_scale(KvFormat format) {
   return visit_codec(format, [](auto codec) { return kHasScale<decltype(codec)>; });
 }
@@ -27,6 +31,8 @@ std::int64_t k_code_bytes(KvFormat format, int k_dim) {
     using Codec = decltype(codec);
     if constexpr (kIsPacked<Codec>)
       return std::int64_t{kCodeQuad} * Codec::k_groups(k_dim);
+    else if constexpr (kIsPruned<Codec>)
+      return Codec::row_bytes(k_dim);
     else
       return static_cast<std::int64_t>(sizeof(typename Codec::Stored)) * k_dim;
   });
@@ -37,6 +43,8 @@ std::int64_t v_code_bytes(KvFormat format, int v_dim) {
     using Codec = decltype(codec);
     if constexpr (kIsPacked<Codec>)
       return Codec::v_columns(v_dim);
+    else if constexpr (kIsPruned<Codec>)
+      return Codec::row_bytes(v_dim);
     else
       return static_cast<std::int64_t>(sizeof(typename Codec::Stored)) * v_dim;
   });

@@ -4,7 +4,8 @@
 // decode(Stored)
 // -> float, exact, and encode(float) -> Stored, which rounds to nearest even; with kLargest, a row's numbers are
 // divided by a scale of the row before. Integer formats (codec_int.h) pack several numbers in a byte and always have
-// a scale. row_codec.h writes and reads rows of any format.
+// a scale. Pruned formats (codec_top.h) keep some of a row's numbers and have rows of kept() numbers and a mask.
+// row_codec.h writes and reads rows of any format.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@
 #include "layout/codec_f32.h"
 #include "layout/codec_fp8.h"
 #include "layout/codec_int.h"
+#include "layout/codec_top.h"
 #include "layout/kv_format.h"
 
 namespace kvasir {
@@ -39,6 +41,10 @@ decltype(auto) visit_codec(KvFormat format, Visitor&& visitor) {
       return visitor(CodecE4M3{});
     case KvFormat::kE5M2:
       return visitor(CodecE5M2{});
+    case KvFormat::kTop50:
+      return visitor(CodecTop50{});
+    case KvFormat::kTop25:
+      return visitor(CodecTop25{});
     case KvFormat::kF32:
       break;
   }
@@ -50,11 +56,16 @@ inline constexpr bool kIsPacked = requires {
   Codec::kPerByte;
 };
 template <class Codec>
+inline constexpr bool kIsPruned = requires {
+  Codec::kOneIn;
+};
+template <class Codec>
 inline constexpr bool kHasScale = kIsPacked<Codec> || requires {
   Codec::kLargest;
 };
 
 bool is_packed(KvFormat format);  // integers
+bool is_pruned(KvFormat format);  // some numbers of a row, and a mask
 bool has_scale(KvFormat format);  // one bf16 a row
 bool is_rotated(
     KvFormat format);  // holds rows turned by hadamard(): so must the query be, and the output turned back

@@ -10,7 +10,7 @@ namespace kvasir {
 namespace {
 
 void check_fits(KvFormat format, int dim) {
-  if (!is_packed(format) || dim <= kMaxPackedDim) return;
+  if ((!is_packed(format) && !is_pruned(format)) || dim <= kMaxPackedDim) return;
   fail_usage(fmt::format("heads of {} numbers cannot be kept as {}: {} is the most", dim, format_name(format),
                          kMaxPackedDim),
              "--kv-dtype", "use f16, bf16 or f32");

@@ -9,7 +9,8 @@
 //
 // K is stored with the token as the fastest index: a query's dot products with 16 neighbouring keys are then 16
 // lanes of one vector, with no sum across lanes. V is stored row by row, so that a weighted sum of rows runs along
-// lanes as well. Formats of a few bits pack K and V their own way (codec_int.h). Formats with scales have those of
+// lanes as well. Formats of a few bits pack K and V their own way (codec_int.h), and
+// so do pruned ones (codec_top.h). Formats with scales have those of
 // the block's rows behind the codes of their head: K, V, scales of K, scales of V. docs/block-format.md draws it.
 #pragma once
 

@@ -40,8 +40,8 @@ struct KvView {
   KVASIR_HD std::byte* v_scales(BlockId block, int head) const {
     return block_at(block) + layout.v_scale_offset(layer, head);
   }
-  // Formats of single numbers: index of dimension `dim` of the token in `slot` of its block. Packed formats have
-  // their own places (codec_int.h).
+  // Formats of single numbers: index of dimension `dim` of the token in `slot` of its block. Packed and
+  // pruned formats have their own places (codec_int.h, codec_top.h).
   KVASIR_HD std::int64_t k_index(int slot, int dim) const {
     return static_cast<std::int64_t>(dim) * layout.block_tokens + slot;
   }

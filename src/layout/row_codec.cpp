@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -167,6 +168,49 @@ void decode_numbers(const std::byte* head, const IndexOf& index_of, float scale,
   }
 }
 
+// --- the largest numbers
+
+// The row at `slot` of its head.
+template <class Codec>
+void encode_pruned(std::span<const float> row, std::byte* head, int slot) {
+  const int dim = static_cast<int>(row.size());
+  CHECK(dim <= kMaxPackedDim);
+  Row held_row;
+  std::array<std::uint64_t, kMaxPackedDim> ranks;  // the larger the number, and then the lower its dimension
+  std::array<std::uint64_t, kMaxPackedDim> sorted;
+  for (size_t i = 0; i < row.size(); ++i) {
+    held_row[i] = held(row[i]);
+    const std::uint64_t magnitude = std::bit_cast<std::uint32_t>(held_row[i]) & 0x7fffffffU;
+    ranks[i] = sorted[i] = magnitude << 32 | (kMaxPackedDim - i);
+  }
+  const auto last = sorted.begin() + Codec::kept(dim) - 1;
+  std::nth_element(sorted.begin(), last, sorted.begin() + dim, std::greater<>());
+  std::byte* mask = head + static_cast<std::ptrdiff_t>(slot) * Codec::row_bytes(dim);
+  std::byte* values = mask + Codec::mask_bytes(dim);
+  std::fill(mask, values, std::byte{0});
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (ranks[i] < *last) continue;
+    mask[i / 8] |= static_cast<std::byte>(1U << i % 8);
+    const CodecF16::Stored stored = CodecF16::encode(held_row[i]);
+    std::memcpy(values, &stored, sizeof stored);
+    values += sizeof stored;
+  }
+}
+
+template <class Codec>
+void decode_pruned(const std::byte* head, int slot, float* row, int dim) {
+  const std::byte* mask = head + static_cast<std::ptrdiff_t>(slot) * Codec::row_bytes(dim);
+  const std::byte* values = mask + Codec::mask_bytes(dim);
+  for (int i = 0; i < dim; ++i) {
+    row[i] = 0.0F;
+    if ((mask[i / 8] >> i % 8 & std::byte{1}) == std::byte{0}) continue;
+    CodecF16::Stored stored = 0;
+    std::memcpy(&stored, values, sizeof stored);
+    row[i] = CodecF16::decode(stored);
+    values += sizeof stored;
+  }
+}
+
 }  // namespace
 
 void encode_k(const KvView& view, const RowPlace& place, const float* row) {
@@ -179,6 +223,8 @@ void encode_k(const KvView& view, const RowPlace& place, const float* row) {
     if constexpr (kIsPacked<Codec>) {
       const auto at = [&](int d) { return Codec::k_place(view.layout.block_tokens, place.slot, d); };
       scale = encode_packed<Codec>(values, kCodeQuad * Codec::kPerByte * Codec::k_groups(dim), head, at);
+    } else if constexpr (kIsPruned<Codec>) {
+      encode_pruned<Codec>(values, head, place.slot);
     } else {
       scale = encode_numbers<Codec>(values, head, [&](int d) { return view.k_index(place.slot, d); });
     }
@@ -196,6 +242,8 @@ void encode_v(const KvView& view, const RowPlace& place, const float* row) {
     if constexpr (kIsPacked<Codec>) {
       const auto at = [&](int d) { return Codec::v_place(view.layout.block_tokens, dim, place.slot, d); };
       scale = encode_packed<Codec>(values, Codec::kPerByte * Codec::v_columns(dim), head, at);
+    } else if constexpr (kIsPruned<Codec>) {
+      encode_pruned<Codec>(values, head, place.slot);
     } else {
       scale = encode_numbers<Codec>(values, head, [&](int d) { return view.v_index(place.slot, d); });
     }
@@ -212,6 +260,8 @@ void decode_k(const KvView& view, const RowPlace& place, float* row) {
     if constexpr (kIsPacked<Codec>) {
       const auto at = [&](int d) { return Codec::k_place(view.layout.block_tokens, place.slot, d); };
       decode_packed<Codec>(head, at, scale, row, dim);
+    } else if constexpr (kIsPruned<Codec>) {
+      decode_pruned<Codec>(head, place.slot, row, dim);
     } else {
       decode_numbers<Codec>(
           head, [&](int d) { return view.k_index(place.slot, d); }, scale, row, dim);
@@ -228,6 +278,8 @@ void decode_v(const KvView& view, const RowPlace& place, float* row) {
     if constexpr (kIsPacked<Codec>) {
       const auto at = [&](int d) { return Codec::v_place(view.layout.block_tokens, dim, place.slot, d); };
       decode_packed<Codec>(head, at, scale, row, dim);
+    } else if constexpr (kIsPruned<Codec>) {
+      decode_pruned<Codec>(head, place.slot, row, dim);
     } else {
       decode_numbers<Codec>(
           head, [&](int d) { return view.v_index(place.slot, d); }, scale, row, dim);

@@ -5,9 +5,9 @@
 // holds for packed ones. Every backend that writes on the host calls these: its bytes are then the same by
 // themselves.
 //
-// Formats with scales are for finite numbers: NaN becomes 0, and what lies beyond ±65,504 becomes that, so a row can
-// never spoil another. (f16 keeps infinities, which then reach whoever sees them.) A row whose largest number is
-// below 1e-30 becomes zeros.
+// Formats with scales, and pruned ones, are for finite numbers: NaN becomes 0, and what lies beyond ±65,504 becomes
+// that, so a row can never spoil another. (f16 keeps infinities, which then reach whoever sees them.) A row with a
+// scale whose largest number is below 1e-30 becomes zeros.
 #pragma once
 
 #include "layout/kv_view.h"

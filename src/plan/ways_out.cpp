@@ -58,10 +58,12 @@ std::string names_of(const std::vector<KvFormat>& formats) {
   return names;
 }
 
-// Every format the project has that makes the cache smaller, those of one size in one line.
+// Every format the project has that makes the cache smaller, those of one size in one line; but none that leaves
+// numbers out, which costs more quality than fewer bits for each.
 void Ways::add_formats() {
   std::vector<std::pair<std::uint64_t, std::vector<KvFormat>>> by_total;
   for (const KvFormat format : kAllKvFormats) {
+    if (is_pruned(format)) continue;
     PlanInput changed = input_;
     for (KvGroup& group : changed.groups) group.k_format = group.v_format = format;
     const std::uint64_t total = total_of(changed);

@@ -206,7 +206,7 @@ TEST_P(AttentionTest, WhatWasNeverWrittenIsNeverSeen) {
 
 TEST_P(AttentionTest, EqualsRefOverBlockSizes) {
   for (const KvFormat format :
-       {KvFormat::kBF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kInt2, KvFormat::kE4M3}) {
+       {KvFormat::kBF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kInt2, KvFormat::kE4M3, KvFormat::kTop50}) {
     for (const int block_tokens : {1, 2, 4, 5, 16, 24, 48, 512}) {
       const Case c{4, 2, 20, 16, both(format), block_tokens, {}};
       EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), Scene(*ref_, c, kRagged).attend()),
@@ -219,7 +219,8 @@ TEST_P(AttentionTest, EqualsRefOverBlockSizes) {
 TEST_P(AttentionTest, EqualsRefOverWindowsAndSinks) {
   for (const Retention& retention :
        std::vector<Retention>{{1, 0}, {7, 0}, {16, 4}, {33, 1}, {64, 20}, {257, 0}, {100, 300}, {1000, 2}}) {
-    for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kE5M2}) {
+    for (const KvFormat format :
+         {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kE5M2, KvFormat::kTop25}) {
       const Case c{4, 2, 16, 16, both(format), 16, retention};
       EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), Scene(*ref_, c, kRagged).attend()),
                 tolerance(both(format)))

@@ -48,14 +48,15 @@ struct Cell {
 
 inline std::ostream& operator<<(std::ostream& out, const Cell& cell) { return out << cell.name(); }
 
-// Formats with scales differ from the others in how rows are encoded and attended to, not in what surrounds them. So
-// each of them meets every law on the plainest and the most different backends with one model, and once a window, odd
-// head sizes, and another format beside it.
-inline void add_formats_with_scales(std::vector<Cell>& cells) {
+// Formats with scales, and pruned ones, differ from the others in how rows are encoded and attended to, not in what
+// surrounds them. So each of them meets every law on the plainest and the most different backends with one model, and
+// once a window, odd head sizes, and another format beside it.
+inline void add_formats_of_rows(std::vector<Cell>& cells) {
   const std::string fastest(name_of(available_isas().back()));
   const std::string middle(name_of(available_isas()[available_isas().size() / 2]));
   std::vector<KvFormat> formats;
-  std::ranges::copy_if(kAllKvFormats, std::back_inserter(formats), &has_scale);
+  std::ranges::copy_if(kAllKvFormats, std::back_inserter(formats),
+                       [](KvFormat format) { return has_scale(format) || is_pruned(format); });
   for (size_t i = 0; i < formats.size(); ++i) {
     const KvPolicy both = uniform_policy(formats[i]);
     cells.push_back({"ref", "auto", 1, both, "gqa", {}});
@@ -66,9 +67,9 @@ inline void add_formats_with_scales(std::vector<Cell>& cells) {
   }
 }
 
-// Every backend of this machine x every KV format without scales x full attention, odd head sizes, and a hybrid of
-// window and full; and bf16 weights, whose products round their rows. Dot products differ from plain AVX-512 in those
-// alone.
+// Every backend of this machine x every KV format that is number by number x full attention, odd head sizes, and a
+// hybrid of window and full; and bf16 weights, whose products round their rows. Dot products differ from plain
+// AVX-512 in those alone.
 inline std::vector<Cell> all_cells() {
   std::vector<Cell> backends{{"ref", "auto", 1, {}, {}, {}}};
   for (const Isa isa : available_isas()) {
@@ -99,7 +100,7 @@ inline std::vector<Cell> all_cells() {
   // bf16 weights whose rows are not rounded.
   cells.push_back({"ref", "auto", 1, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kF32});
   cells.push_back({"cpu", "auto", 2, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kF32});
-  add_formats_with_scales(cells);
+  add_formats_of_rows(cells);
   // Recent tokens in a format of their own.
   for (const char* device : {"ref", "cpu"}) {
     for (const std::vector<std::int64_t>& windows : {std::vector<std::int64_t>{}, {24, 0}}) {

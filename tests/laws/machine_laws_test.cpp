@@ -9,9 +9,9 @@ class MachineLaw : public ::testing::TestWithParam<KvFormat> {};
 INSTANTIATE_TEST_SUITE_P(Everywhere, MachineLaw, ::testing::ValuesIn(kAllKvFormats),
                          [](const auto& format) { return std::string(format_name(format.param)); });
 
-// Weights of every kind where rows are kept number by number; of formats with scales, heads of every kind.
+// Weights of every kind where rows are kept number by number; of others, heads of every kind.
 std::vector<std::string> models_for(KvFormat format) {
-  if (has_scale(format)) return {"gqa", "odd_head_dim", "narrow_head"};
+  if (has_scale(format) || is_pruned(format)) return {"gqa", "odd_head_dim", "narrow_head"};
   return {"gqa", "odd_head_dim", "narrow_head", "bf16", "f16_tied", "q8_0", "q4_0", "q4_k", "q6_k"};
 }
 

@@ -45,7 +45,9 @@ class Owners {
   void own_number(KvFormat format, std::int64_t head, std::int64_t index, const auto& place_of) {
     visit_codec(format, [&](auto codec) {
       using Codec = decltype(codec);
-      if constexpr (kIsPacked<Codec>) {
+      if constexpr (kIsPruned<Codec>)
+        return;  // rows, not numbers, have a place
+      else if constexpr (kIsPacked<Codec>) {
         const CodePlace place = place_of(codec);
         own((head + place.byte) * 8 + place.shift, Codec::kBits);
       } else {
@@ -53,6 +55,12 @@ class Owners {
         own(head * 8 + index * kBits, kBits);
       }
     });
+  }
+  void own_row(KvFormat format, std::int64_t head, int slot, int dim) {
+    if (!is_pruned(format)) return;
+    const std::int64_t bytes = k_code_bytes(format, dim);
+    ASSERT_EQ(bytes, v_code_bytes(format, dim));
+    own((head + slot * bytes) * 8, static_cast<int>(8 * bytes));
   }
   int most() const { return *std::ranges::max_element(bits_); }
   std::int64_t unowned() const { return std::ranges::count(bits_, 0); }
@@ -79,6 +87,8 @@ TEST(KvLayout, EveryBitOfABlockBelongsToOneNumber) {
               owners.own_number(group.v_format, layout.v_offset(layer, head), view.v_index(slot, d),
                                 [&](auto codec) { return codec.v_place(tokens, shape.v_dim, slot, d); });
             }
+            owners.own_row(group.k_format, layout.k_offset(layer, head), slot, shape.k_dim);
+            owners.own_row(group.v_format, layout.v_offset(layer, head), slot, shape.v_dim);
             if (has_scale(group.k_format)) owners.own((layout.k_scale_offset(layer, head) + 2 * slot) * 8, 16);
             if (has_scale(group.v_format)) owners.own((layout.v_scale_offset(layer, head) + 2 * slot) * 8, 16);
           }
@@ -115,6 +125,8 @@ TEST(KvLayout, RowsTakeTheBytesTheirBitsNeed) {
   EXPECT_EQ(row(KvFormat::kE5M2), 66);
   EXPECT_EQ(row(KvFormat::kInt4), 34);
   EXPECT_EQ(row(KvFormat::kInt2), 18);
+  EXPECT_EQ(row(KvFormat::kTop50), 8 + 2 * 32);
+  EXPECT_EQ(row(KvFormat::kTop25), 8 + 2 * 16);
 }
 
 // The number everybody knows: 2 · layers · KV heads · head size · bytes.

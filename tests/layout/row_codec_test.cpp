@@ -91,7 +91,9 @@ TEST(RowCodec, NoiseComesBackWithTheErrorOfItsBits) {
                                                {KvFormat::kInt4, 0.125},
                                                {KvFormat::kInt2, 0.36},
                                                {KvFormat::kE4M3, 0.028},
-                                               {KvFormat::kE5M2, 0.056}}) {
+                                               {KvFormat::kE5M2, 0.056},
+                                               {KvFormat::kTop50, 0.31},
+                                               {KvFormat::kTop25, 0.58}}) {
     for (const int dim : {64, 80, 128}) {
       double worst = 0;
       for (unsigned seed = 0; seed < 50; ++seed) {
@@ -122,11 +124,15 @@ TEST(RowCodec, AnOutlierDoesNotDrownTheRest) {
 }
 
 TEST(RowCodec, EveryHeadSizeComesBack) {
+  const auto most = [](KvFormat format) {
+    if (format == KvFormat::kTop50) return 0.7072;  // the root of the share that is dropped, were all equally large
+    if (format == KvFormat::kTop25) return 0.8661;
+    return format == KvFormat::kInt2 ? 0.65 : 0.2;
+  };
   for (const KvFormat format : kAllKvFormats) {
     for (int dim = 1; dim <= 70; ++dim) {
       const std::vector<float> row = noise(dim, static_cast<unsigned>(dim));
-      EXPECT_LT(relative_error(through(format, row), row), format == KvFormat::kInt2 ? 0.65 : 0.2)
-          << format_name(format) << " " << dim;
+      EXPECT_LT(relative_error(through(format, row), row), most(format)) << format_name(format) << " " << dim;
     }
   }
 }
@@ -160,7 +166,7 @@ TEST(RowCodec, SmallAndLargeRowsKeepTheirPrecision) {
 
 TEST(RowCodec, WhatIsNotFiniteIsHeldAndSpoilsNobody) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
-  for (const KvFormat format : formats_where(&has_scale)) {
+  for (const KvFormat format : formats_where([](KvFormat one) { return has_scale(one) || is_pruned(one); })) {
     Block block(format, 32, 4);
     Block alone(format, 32, 4);
     const std::vector<float> good = noise(32, 1);
@@ -203,10 +209,43 @@ TEST(RowCodec, ABlocksBytesDependOnItsRowsAlone) {
 // What a block holds is a fixed point: encoding it again changes nothing. (Integers of few bits look for their
 // scale.)
 TEST(RowCodec, WhatWasHeldIsHeldAgain) {
-  for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16, KvFormat::kE4M3, KvFormat::kE5M2}) {
+  for (const KvFormat format :
+       {KvFormat::kF16, KvFormat::kBF16, KvFormat::kE4M3, KvFormat::kE5M2, KvFormat::kTop50, KvFormat::kTop25}) {
     const std::vector<float> once = through(format, noise(64, 5));
     EXPECT_EQ(through(format, once), once) << format_name(format);
   }
+}
+
+// By looking at every number: it is kept, to the precision of f16, if fewer than the format keeps are larger, or as
+// large and before it; otherwise it is 0.
+TEST(RowCodec, PrunedRowsKeepTheirLargestNumbers) {
+  for (const KvFormat format : formats_where(&is_pruned)) {
+    for (const int dim : {1, 2, 3, 7, 8, 9, 15, 16, 17, 20, 33, 64, 80, 1024}) {
+      const int kept = (dim + (format == KvFormat::kTop50 ? 1 : 3)) / (format == KvFormat::kTop50 ? 2 : 4);
+      for (const bool ties : {false, true}) {
+        std::vector<float> row = noise(dim, static_cast<unsigned>(dim));
+        if (ties)
+          std::ranges::for_each(row, [](float& value) { value = std::copysign(std::ceil(std::abs(value)), value); });
+        const std::vector<float> got = through(format, row);
+        for (size_t i = 0; i < row.size(); ++i) {
+          std::ptrdiff_t before = 0;
+          for (size_t j = 0; j < row.size(); ++j) {
+            const float other = std::abs(row[j]);
+            before += other > std::abs(row[i]) || (other == std::abs(row[i]) && j < i) ? 1 : 0;
+          }
+          const float expected = before < kept ? CodecF16::decode(CodecF16::encode(row[i])) : 0.0F;
+          EXPECT_EQ(got[i], expected) << format_name(format) << " " << dim << " " << i;
+        }
+      }
+    }
+  }
+}
+
+// What is sparse already loses nothing.
+TEST(RowCodec, APrunedRowWithFewNumbersIsExact) {
+  std::vector<float> row(64, 0.0F);
+  for (const size_t i : {0, 7, 8, 31, 62, 63}) row[i] = static_cast<float>(i) - 20.5F;
+  for (const KvFormat format : formats_where(&is_pruned)) EXPECT_EQ(through(format, row), row);
 }
 
 TEST(RowCodec, IntegersUseEveryLevel) {

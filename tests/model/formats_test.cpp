@@ -81,5 +81,25 @@ TEST_F(FormatsTest, KeysNeedMoreBitsThanValues) {
   EXPECT_LT(divergence({KvFormat::kInt8, KvFormat::kInt4, {}}), divergence({KvFormat::kInt4, KvFormat::kInt8, {}}));
 }
 
+// Keys need their numbers more than values do; each limit is a little above what was measured.
+TEST_F(FormatsTest, PrunedRowsCostWhatTheyPromise) {
+  struct Pruned {
+    KvFormat k, v;
+    double divergence;
+  };
+  double last = 0;
+  for (const Pruned& pruned : std::vector<Pruned>{{KvFormat::kF16, KvFormat::kTop50, 0.09},
+                                                  {KvFormat::kTop50, KvFormat::kF16, 0.22},
+                                                  {KvFormat::kTop50, KvFormat::kTop50, 0.3},
+                                                  {KvFormat::kF16, KvFormat::kTop25, 0.42},
+                                                  {KvFormat::kTop25, KvFormat::kF16, 1.4},
+                                                  {KvFormat::kTop25, KvFormat::kTop25, 1.8}}) {
+    const double got = divergence({pruned.k, pruned.v, {}});
+    EXPECT_LT(got, pruned.divergence) << format_name(pruned.k) << " " << format_name(pruned.v);
+    EXPECT_GT(got, last) << format_name(pruned.k) << " " << format_name(pruned.v);
+    last = got;
+  }
+}
+
 }  // namespace
 }  // namespace kvasir::testing

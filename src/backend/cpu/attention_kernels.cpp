@@ -18,6 +18,7 @@
 #include "backend/cpu/attention_split.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/lanes-inl.h"
+#include "backend/cpu/pruned_rows-inl.h"
 #include "base/check.h"
 #include "layout/codec.h"
 
@@ -335,6 +336,28 @@ void scale_weights(const AttendTask& task, const SplitRange& range, const Sight*
   }
 }
 
+// --- pruned rows
+
+template <class Codec>
+void score_pruned(const AttendTask& task, const SplitRange& range, const AttendScratch& scratch) {
+  auto* keys = reinterpret_cast<float*>(scratch.keys);
+  expand_keys<Codec>(task, range, keys);
+  KeyTiles<float> tiles;
+  tiles.stride = kLanes;
+  for (; tiles.count * kLanes < range.tokens(); ++tiles.count) {
+    tiles.index[tiles.count] = tiles.count;
+    tiles.keys[tiles.count] = keys + static_cast<std::ptrdiff_t>(tiles.count) * kLanes * task.view.layout.shape.k_dim;
+  }
+  score(task, tiles, scratch.scores);
+}
+
+template <class Codec>
+void mix_pruned(const AttendTask& task, const SplitRange& range, const Sight* sights, const AttendScratch& scratch,
+                PartialRows out) {
+  expand_values<Codec>(task, range, scratch.values, out.stride);
+  mix(Values<float>{task, range.begin, scratch.values}, sights, scratch.scores, out, task.rows);
+}
+
 // --- the three steps
 
 void score_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows) {
@@ -352,6 +375,10 @@ void score_split(const AttendTask& task, std::int64_t split, const AttendScratch
     case KvFormat::kE5M2:
       score_keys<Fp8E5M2>(task, range, scratch);
       return scale_scores(task, range, scratch);
+    case KvFormat::kTop50:
+      return score_pruned<CodecTop50>(task, range, scratch);
+    case KvFormat::kTop25:
+      return score_pruned<CodecTop25>(task, range, scratch);
     case KvFormat::kInt8:
     case KvFormat::kInt4:
     case KvFormat::kInt2:
@@ -385,6 +412,10 @@ void mix_split(const AttendTask& task, std::int64_t split, const AttendScratch& 
       return mix_values<Fp8E4M3>(task, range, sights, scratch, out);
     case KvFormat::kE5M2:
       return mix_values<Fp8E5M2>(task, range, sights, scratch, out);
+    case KvFormat::kTop50:
+      return mix_pruned<CodecTop50>(task, range, sights, scratch, out);
+    case KvFormat::kTop25:
+      return mix_pruned<CodecTop25>(task, range, sights, scratch, out);
     case KvFormat::kInt8:
     case KvFormat::kInt4:
     case KvFormat::kInt2:

@@ -141,9 +141,9 @@ struct PartialRows {
 };
 
 struct AttendScratch {
-  float* scores = nullptr;         // [kMaxQueryRows][kSplitTokens]
-  std::byte* keys = nullptr;       // 16 gathered key tiles, for block sizes that 16 does not divide
-  float* values = nullptr;         // [kSplitTokens][stride], for value rows that 16 does not divide
+  float* scores = nullptr;    // [kMaxQueryRows][kSplitTokens]
+  std::byte* keys = nullptr;  // 16 gathered key tiles, for block sizes that 16 does not divide; pruned keys as floats
+  float* values = nullptr;    // [kSplitTokens][stride], for value rows that 16 does not divide, or pruned
   std::int8_t* weights = nullptr;  // [kMaxQueryRows][2][kSplitTokens], for packed values
 };
 
