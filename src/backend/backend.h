@@ -4,9 +4,10 @@
 //   - a row's result depends on that row (and its sequence's cached rows) alone: not on the other rows of the batch,
 //     on how a sequence was cut into chunks, on the block size, on where blocks lie, or on the number of threads;
 //   - attention reads K and V in the cache's own format, the newest tokens included.
-// Only kv_write and attention know KV formats. Nothing here knows models, sequences' owners or policy.
+// Only kv_write, kv_move and attention know KV formats. Nothing here knows models, sequences' owners or policy.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include "base/ids.h"
 #include "layout/kv_view.h"
 #include "layout/softmax_state.h"
+#include "layout/token_eviction.h"
 
 namespace kvasir {
 
@@ -59,6 +61,20 @@ struct AttentionPart {
   int heads = 0;
 };
 
+// Queries whose attention is watched, for whoever evicts rows: what each cached row gets of it is noted.
+struct AttentionWatch {
+  enum class Note : std::uint8_t {
+    kShares,     // the row's softmax weights, of all query heads of its KV head, are added up, query after query
+    kLastQuery,  // the position of the last query that gave the row more than an equal share, or that it is of
+  };
+  int sequence = 0;       // of the batch's
+  int first = 0;          // row of the sequence, as all behind it
+  Position position = 0;  // of the token in row `first`
+  Note note = Note::kShares;
+  float* scores = nullptr;  // [KV heads][stride], a number a cached row; those of new rows are 0 before
+  std::int64_t stride = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -87,6 +103,10 @@ class Backend {
   virtual void attention(const AttentionBatch& batch, Matrix out) = 0;
   // The sequences' rows of `into` become attention over the keys of both, which have none in common.
   virtual void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) = 0;
+  // After the batch's attention. Each score is a sum in the order of the queries, so chunks change nothing.
+  virtual void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) = 0;
+  // Rows of one layer of one sequence change their places, one move after the other; their codes stay as they are.
+  virtual void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) = 0;
   virtual void swiglu(Matrix gate, Matrix up, Matrix out) = 0;  // silu(gate) * up
   virtual void add(Matrix x, Matrix y) = 0;                     // x += y
 };

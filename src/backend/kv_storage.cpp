@@ -17,6 +17,7 @@ void KvStorage::set_group(size_t number, const KvGroup& group) {
   made.retention = group.retention;
   made.finer = group.finer;
   made.sink_position = group.sink_position;
+  made.first_head = group.first_head;
   made.per_page = static_cast<std::int32_t>(pages_.bytes / made.layout.block_bytes());
   CHECK(made.per_page > 0);
   for (size_t i = 0; i < group.layers.size(); ++i) {
@@ -39,6 +40,7 @@ KvView KvStorage::view(size_t number, int model_layer) const {
   KvView view{memory_.as<std::byte>(), group.layout, group.retention, group.places[static_cast<size_t>(model_layer)]};
   view.finer = group.finer;
   view.sink_position = group.sink_position;
+  view.first_head = group.first_head;
   // Where no page has a rest, blocks lie as if there were no pages.
   if (group.per_page * group.layout.block_bytes() != pages_.bytes) {
     view.page_bytes = pages_.bytes;

@@ -47,6 +47,7 @@ class KvStorage {
     Retention retention;
     Retention finer;
     std::int64_t sink_position = 0;
+    int first_head = 0;
     std::int32_t per_page = 0;
     std::vector<int> places;  // by the model's layer: which of the group's it is; -1: none
   };

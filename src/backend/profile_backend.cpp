@@ -75,6 +75,17 @@ void ProfileBackend::merge_attention(AttentionPart into, AttentionPart from,
         [&] { inner_.merge_attention(into, from, sequences); });
 }
 
+void ProfileBackend::watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) {
+  AttentionBatch one = batch;
+  one.sequences = batch.sequences.subspan(static_cast<size_t>(watch.sequence), 1);
+  timed("watch attention", cached_bytes(one), [&] { inner_.watch_attention(batch, watch); });
+}
+
+void ProfileBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {
+  const double row = static_cast<double>(view.layout.head_bytes()) / view.layout.block_tokens;
+  timed("kv_move", row * static_cast<double>(moves.size()), [&] { inner_.kv_move(view, blocks, moves); });
+}
+
 void ProfileBackend::swiglu(Matrix gate, Matrix up, Matrix out) {
   timed("swiglu", bytes_of(gate) + bytes_of(up), [&] { inner_.swiglu(gate, up, out); });
 }

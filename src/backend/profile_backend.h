@@ -40,6 +40,8 @@ class ProfileBackend final : public Backend {
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override;
   void attention(const AttentionBatch& batch, Matrix out) override;
   void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override;
+  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override;
+  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override;
   void swiglu(Matrix gate, Matrix up, Matrix out) override;
   void add(Matrix x, Matrix y) override;
 

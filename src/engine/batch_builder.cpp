@@ -19,6 +19,8 @@ void build_batch(std::span<const PlannedRows> plan, const KvCache& cache, Batch&
   batch.logit_rows.clear();
   batch.sequences.resize(cache.groups());
   for (auto& views : batch.sequences) views.clear();
+  batch.watches.resize(cache.groups());
+  for (auto& watches : batch.watches) watches.clear();
   for (const PlannedRows& planned : plan) {
     const Sequence& sequence = *planned.sequence;
     const Position start = sequence.lease.length();
@@ -29,7 +31,13 @@ void build_batch(std::span<const PlannedRows> plan, const KvCache& cache, Batch&
     }
     const std::span<const size_t> groups = cache.groups_of(sequence.lease.policy());
     for (size_t i = 0; i < groups.size(); ++i) {
-      batch.sequences[groups[i]].push_back({sequence.lease.table(i).data(), start, first_row, planned.rows});
+      std::vector<SequenceView>& views = batch.sequences[groups[i]];
+      views.push_back({sequence.lease.table(i).data(), sequence.lease.rows(i), first_row, planned.rows});
+      if (!sequence.rows) continue;
+      if (const auto watch = sequence.rows->watch(i, start, planned.rows)) {
+        batch.watches[groups[i]].push_back(*watch);
+        batch.watches[groups[i]].back().sequence = static_cast<int>(views.size()) - 1;
+      }
     }
     for (int row = batch.rows() - logit_rows_of(planned); row < batch.rows(); ++row) batch.logit_rows.push_back(row);
   }

@@ -64,6 +64,9 @@ void Engine::check(const Request& request) const {
   if (request.score_from && (*request.score_from < 0 || *request.score_from >= prompt)) {
     fail_input(fmt::format("scoring was asked for from token {} of {}", *request.score_from, prompt), "request");
   }
+  if (request.evict_after && (*request.evict_after < 1 || *request.evict_after > prompt)) {
+    fail_input(fmt::format("eviction was asked for after token {} of {}", *request.evict_after, prompt), "request");
+  }
   check_sampling(request.sampling, "request");
   if (request.logprobs && (*request.logprobs < 0 || *request.logprobs > model_.config().vocab)) {
     fail_input(fmt::format("{} likeliest tokens were asked for", *request.logprobs), "request",
@@ -122,10 +125,13 @@ KvPolicy Engine::policy_for(const Request& request) const {
 
 void Engine::check_room(const Request& request) const {
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
-  const std::int64_t longest = std::min(prompt + request.max_tokens, config_.context);
+  const KvPolicy& policy = request.kv ? *request.kv : config_.kv;
+  std::int64_t longest = std::min(prompt + request.max_tokens, config_.context);
+  if (const auto rule = eviction_rule(policy, request.evict_after.value_or(prompt))) {
+    longest = rule->most_rows(longest - 1) + 1;
+  }
   const TenantShare share = share_of(request.tenant.id);
-  const std::vector<CacheGroupConfig> groups =
-      cache_groups(kv_groups(model_.config(), request.kv.value_or(config_.kv)), config_.block_tokens);
+  const std::vector<CacheGroupConfig> groups = cache_groups(kv_groups(model_.config(), policy), config_.block_tokens);
   if (cache_.fits_alone(groups, longest - 1, share)) return;  // the last token of an answer is never fed back
   std::int64_t block_bytes = 0;
   for (const CacheGroupConfig& group : groups) block_bytes += group.block_bytes;
@@ -157,7 +163,7 @@ void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_
   request.breakpoints = places_to_keep(request);
   const KvPolicy policy = policy_for(request);
   auto sequence = std::make_unique<Sequence>(ids[0], std::move(request), std::move(on_update));
-  sequence->policy = policies_.use(policy);
+  sequence->use(policies_.use(policy));
   sequence->record.kv = sequence->policy->text;
   for (size_t i = 0; i < branches.size(); ++i) sequence->forks.push_back({ids[i + 1], std::move(branches[i])});
   scheduler_.add(std::move(sequence));
@@ -202,6 +208,7 @@ void Engine::set_share(std::uint32_t tenant, TenantShare share) {
 
 void Engine::warm_public_texts() {
   CHECK(idle());
+  if (!cache_.shares(0)) return;  // nothing of them could be found
   for (const std::vector<TokenId>& text : config_.public_texts) {
     Request request;
     request.prompt = text;
@@ -226,14 +233,14 @@ RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
   Request request = from->request;
   request.sampling.seed = seed;
   auto copy = std::make_unique<Sequence>(new_id(), std::move(request), std::move(on_update));
-  copy->policy = from->policy;
+  copy->use(from->policy);
   for (size_t i = from->request.prompt.size(); i < from->tokens.size(); ++i) {
     copy->tokens.push_back(from->tokens[i]);
     copy->sampler.accept(from->tokens[i]);
   }
   copy->record = from->record;
   const RequestId copy_id = copy->id;
-  if (from->lease.valid()) {
+  if (from->lease.valid() && cache_.shares(from->lease.policy())) {
     copy->lease = cache_.fork(from->lease);
     scheduler_.add_running(std::move(copy));
   } else {
@@ -314,6 +321,7 @@ void Engine::show_scored(const Sequence& sequence, std::span<const float> logits
 void Engine::forward(const std::vector<PlannedRows>& plan) {
   const double start = now();
   for (const BlockCopy& copy : cache_.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
+  for (const PlannedRows& planned : plan) watch_rows(*planned.sequence);
   build_batch(plan, cache_, batch_);
   const Matrix logits = model_.forward(batch_, storage_);
   CHECK(logits.cols == model_.config().vocab || logits.rows == 0);
@@ -337,6 +345,15 @@ void Engine::measure(int rows, double seconds) {
   scheduler_.set_pace(pace_);
 }
 
+// Whoever begins, for the first time or again, begins without any rows.
+void Engine::watch_rows(Sequence& sequence) {
+  if (!sequence.eviction || sequence.lease.length() > 0) return;
+  const auto longest =
+      std::min(static_cast<Position>(sequence.request.prompt.size()) + sequence.request.max_tokens, config_.context);
+  sequence.rows = std::make_unique<SequenceRows>(
+      backend_, *sequence.eviction, SequenceRows::Shape{sequence.policy->groups, model_.config().layers, longest});
+}
+
 // The rows are computed: they belong to the cache now.
 void Engine::advance(Sequence& sequence, int rows) {
   const Position done = sequence.lease.length();
@@ -348,13 +365,18 @@ void Engine::advance(Sequence& sequence, int rows) {
                 std::span(sequence.tokens).subspan(static_cast<size_t>(done), static_cast<size_t>(rows)));
   record.computed_tokens += rows;
   ++record.steps;
+  if (sequence.rows && sequence.eviction->is_point(sequence.lease.length())) {
+    sequence.rows->evict(cache_, storage_, sequence.lease);
+    record.evicted_tokens = sequence.rows->evicted(sequence.lease);
+  }
   pin(sequence, PinMoment::kRunning);
 }
 
 // Breakpoints whose last block is full, so that it can be found; at the end, whatever there is.
 void Engine::pin(Sequence& sequence, PinMoment moment) {
   const std::vector<Breakpoint>& marks = sequence.request.breakpoints;
-  if (!sequence.lease.valid() || config_.mode == EngineConfig::Mode::kRecompute) return;
+  if (!sequence.lease.valid() || !cache_.shares(sequence.lease.policy())) return;
+  if (config_.mode == EngineConfig::Mode::kRecompute) return;
   for (; sequence.pinned_breakpoints < marks.size(); ++sequence.pinned_breakpoints) {
     const Breakpoint& mark = marks[sequence.pinned_breakpoints];
     const Position end = (mark.tokens + config_.block_tokens - 1) / config_.block_tokens * config_.block_tokens;
@@ -371,12 +393,12 @@ void Engine::branch_off(Sequence& sequence, std::span<const float> logits) {
   for (Sequence::Fork& fork : std::exchange(sequence.forks, {})) {
     auto twin = std::make_unique<Sequence>(fork.id, sequence.request, OnUpdate{});
     Sequence& other = *twin;
-    other.policy = sequence.policy;
+    other.use(sequence.policy);
     other.become(std::move(fork));
     other.record = sequence.record;
     other.record.computed_tokens = 0;
     other.record.chunks.clear();
-    if (!scheduler_.full()) {
+    if (!scheduler_.full() && cache_.shares(sequence.lease.policy())) {
       other.lease = cache_.fork(sequence.lease);
       scheduler_.add_running(std::move(twin));
     } else {

@@ -127,6 +127,7 @@ class Engine {
   void show_scored(const Sequence& sequence, std::span<const float> logits) const;
   void measure(int rows, double seconds);
   void advance(Sequence& sequence, int rows);
+  void watch_rows(Sequence& sequence);
   enum class PinMoment : std::uint8_t { kRunning, kEnded };
   void pin(Sequence& sequence, PinMoment moment);
   void branch_off(Sequence& sequence, std::span<const float> logits);

@@ -102,7 +102,8 @@ CacheConfig cache_config(const Model& model, const Backend& backend, const Engin
   out.public_texts = config.public_texts;
   out.reuse = config.mode == EngineConfig::Mode::kRecompute ? CacheConfig::Reuse::kOff : config.reuse;
   const std::vector<KvGroup> groups = kv_groups(model.config(), config.kv);
-  out.policy = {policy_key(model, backend, groups, config.block_tokens), cache_groups(groups, config.block_tokens)};
+  out.policy = {policy_key(model, backend, groups, config.block_tokens), cache_groups(groups, config.block_tokens),
+                sharing_of(config.kv)};
   const KvStorage::Pages pages = pages_of(model, config);
   out.pages = {shuffled(in_order(pages.count), config.shuffle_blocks), pages.bytes};
   // A token multiplies with every weight once, and its queries with every cached token.
@@ -121,6 +122,7 @@ Key256 policy_key(const Model& model, const Backend& backend, std::span<const Kv
     policy += fmt::format(" [{}] {} {} {} {} {} {} {}", fmt::join(group.layers, ","), format_name(group.k_format),
                           format_name(group.v_format), group.retention.window, group.retention.sinks,
                           group.finer.window, group.finer.sinks, group.sink_position);
+    if (group.first_head > 0) policy += fmt::format(" {}", group.first_head);
   }
   const std::array<std::string_view, 1> parts{policy};
   return keyed_hash(model.fingerprint(), parts);

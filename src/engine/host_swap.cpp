@@ -45,6 +45,7 @@ SavedBlocks::SavedBlocks(std::shared_ptr<std::uint64_t> counter, std::uint64_t s
 SavedBlocks::~SavedBlocks() { *used_ -= bytes_; }
 
 std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) const {
+  if (!cache.shares(lease.policy())) return 0;  // which rows it has is not in its blocks
   const std::int64_t first = first_private_slot(cache, lease);
   if (has_holes(cache, lease, first)) return 0;
   std::uint64_t bytes = 0;

@@ -28,7 +28,8 @@ PauseChoice cheapest_for(const PauseQuestion& q, Sequence& candidate) {
       q.cache.private_blocks(candidate.lease) / std::ssize(q.cache.groups_of(candidate.lease.policy()));
   // Taken at once: what is asked for; and while it is away, about a block for each of the others.
   const std::int64_t taken = q.rows / size + 1 + std::ssize(q.running);
-  const std::int64_t lost = std::min(length, std::min(freed, taken) * size + length % size);
+  const bool all = !q.cache.shares(candidate.lease.policy());  // nothing of it can be found again
+  const std::int64_t lost = all ? length : std::min(length, std::min(freed, taken) * size + length % size);
   PauseChoice best{&candidate, Pause::How::kRecompute, static_cast<double>(lost) * q.pace.token_seconds};
   const std::uint64_t bytes = q.swap == nullptr ? 0 : q.swap->bytes_for(q.cache, candidate.lease);
   if (bytes > 0 && q.swap->has_room(bytes)) {

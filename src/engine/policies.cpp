@@ -6,6 +6,21 @@
 
 namespace kvasir {
 
+CachePolicy::Sharing sharing_of(const KvPolicy& policy) {
+  return policy.evict.on() ? CachePolicy::Sharing::kPrivate : CachePolicy::Sharing::kByName;
+}
+
+std::optional<EvictionRule> eviction_rule(const KvPolicy& policy, Position prompt) {
+  if (!policy.evict.on()) return std::nullopt;
+  return EvictionRule{policy.evict, policy.retention.sinks, prompt};
+}
+
+std::int64_t group_budget(const EvictionRule& rule, const KvGroup& group, int model_layers) {
+  std::int64_t sum = 0;
+  for (const int layer : group.layers) sum += rule.layer_budget(layer, model_layers);
+  return sum / std::ssize(group.layers);
+}
+
 std::vector<CacheGroupConfig> cache_groups(std::span<const KvGroup> groups, int block_tokens) {
   std::vector<CacheGroupConfig> out;
   for (const KvGroup& group : groups)
@@ -16,8 +31,8 @@ std::vector<CacheGroupConfig> cache_groups(std::span<const KvGroup> groups, int 
 PolicyBook::PolicyBook(const Backend& backend, const Model& model, const KvPolicy& first, KvCache& cache,
                        KvStorage& storage)
     : backend_(backend), model_(model), cache_(cache), storage_(storage) {
-  policies_.push_back(std::make_shared<ActivePolicy>(ActivePolicy{0, first, to_text(first)}));
   const std::vector<KvGroup> groups = kv_groups(model.config(), first);
+  policies_.push_back(std::make_shared<ActivePolicy>(ActivePolicy{0, first, to_text(first), groups}));
   for (size_t i = 0; i < groups.size(); ++i) storage.set_group(cache.groups_of(0)[i], groups[i]);
 }
 
@@ -30,9 +45,10 @@ std::shared_ptr<const ActivePolicy> PolicyBook::use(const KvPolicy& policy) {
   drop_idle();
   const std::vector<KvGroup> groups = kv_groups(model_.config(), policy);
   const int tokens = cache_.block_tokens();
-  const PolicyId id = cache_.add_policy({policy_key(model_, backend_, groups, tokens), cache_groups(groups, tokens)});
+  const PolicyId id = cache_.add_policy(
+      {policy_key(model_, backend_, groups, tokens), cache_groups(groups, tokens), sharing_of(policy)});
   for (size_t i = 0; i < groups.size(); ++i) storage_.set_group(cache_.groups_of(id)[i], groups[i]);
-  policies_.push_front(std::make_shared<ActivePolicy>(ActivePolicy{id, policy, to_text(policy)}));
+  policies_.push_front(std::make_shared<ActivePolicy>(ActivePolicy{id, policy, to_text(policy), groups}));
   return policies_.front();
 }
 

@@ -4,11 +4,13 @@
 
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/kv_storage.h"
 #include "kv/cache.h"
+#include "kv/token_evictor.h"
 #include "layout/kv_policy.h"
 #include "model/model.h"
 
@@ -18,10 +20,17 @@ struct ActivePolicy {
   PolicyId id = 0;
   KvPolicy policy;
   std::string text;
+  std::vector<KvGroup> groups;  // in the order that the cache has them
 };
 
 // What the cache must know of a policy's groups.
+CachePolicy::Sharing sharing_of(const KvPolicy& policy);
 std::vector<CacheGroupConfig> cache_groups(std::span<const KvGroup> groups, int block_tokens);
+
+// How a sequence with so long a prompt evicts tokens, if its policy does; and what each head of a group then keeps,
+// in a model of so many layers.
+std::optional<EvictionRule> eviction_rule(const KvPolicy& policy, Position prompt);
+std::int64_t group_budget(const EvictionRule& rule, const KvGroup& group, int model_layers);
 
 class PolicyBook {
  public:

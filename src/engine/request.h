@@ -39,6 +39,9 @@ struct Request {
   // Scoring: of the prompt's tokens from here on the engine's observer sees the logits, and they are computed even
   // where the cache has them. Whoever pauses may show some of them twice.
   std::optional<Position> score_from;
+  // Under a policy that evicts tokens: so many of the prompt's are what it takes for the prompt, and the rest for
+  // what was written since; nullopt: all of it.
+  std::optional<std::int64_t> evict_after;
   std::optional<KvPolicy> kv;  // nullopt: the engine's own
   int priority = 0;            // within the tenant: the smaller goes first
   Tenant tenant;
@@ -83,10 +86,11 @@ struct RequestRecord {
   std::int64_t computed_tokens = 0;  // rows the model ran for it, recomputation after a preemption included
   int preemptions = 0;               // pauses but those that only waited
   int steps = 0;
-  double queue_seconds = 0;        // from submit to the first step
-  std::vector<Chunk> chunks;       // of the prompt, and of what a pause lost; the first kMostChunks
-  std::vector<Pause> pauses;       // the first kMostPauses
-  std::int64_t pinned_tokens = 0;  // of the prompt, kept by its breakpoints
+  double queue_seconds = 0;         // from submit to the first step
+  std::vector<Chunk> chunks;        // of the prompt, and of what a pause lost; the first kMostChunks
+  std::vector<Pause> pauses;        // the first kMostPauses
+  std::int64_t evicted_tokens = 0;  // of all its tokens, the mean over the heads of layers that evict
+  std::int64_t pinned_tokens = 0;   // of the prompt, kept by its breakpoints
   static constexpr size_t kMostChunks = 1024;
   static constexpr size_t kMostPauses = 64;
   std::string failure;  // kFailed: what went wrong, and what to do

@@ -58,6 +58,8 @@ std::int64_t Scheduler::rows_for(const KvCache& cache, const Sequence& sequence,
     const Position end = (start + rows) / kTileRows * kTileRows;
     if (end > start) rows = end - start;
   }
+  // Rows are evicted at points of their own, which no chunk may pass.
+  if (sequence.eviction) rows = std::min(rows, sequence.eviction->next_point(start) - start);
   const std::int64_t size = cache.block_tokens();
   for (const Breakpoint& mark : sequence.request.breakpoints) {
     const Position end = (mark.tokens + size - 1) / size * size;
@@ -154,6 +156,7 @@ void Scheduler::pause(KvCache& cache, const PauseChoice& choice) {
     ++counts_.recomputes;
   }
   sequence->lease = KvLease();
+  sequence->rows = nullptr;
   sequence->standing_still = false;
   ++sequence->record.preemptions;
   paused_.push_back({sequence.get(), {choice.how, 0, 0, choice.seconds}});
@@ -181,7 +184,8 @@ void Scheduler::tell_pauses(const KvCache& cache) {
 Scheduler::Admitted Scheduler::room_for(const KvCache& cache, Sequence& sequence) const {
   const Tenant& tenant = sequence.request.tenant;
   const std::int64_t size = cache.block_tokens();
-  const auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
+  auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
+  if (sequence.eviction) tokens = sequence.eviction->most_rows(tokens);
   const auto verdict = [&](std::int64_t shared) {
     const PolicyId policy = sequence.policy_id();
     const std::int64_t blocks = tokens / size + 1 - shared + running();
@@ -203,7 +207,7 @@ bool Scheduler::runs(std::uint32_t tenant) const {
 
 // Two requests with one beginning that come together would compute it twice: the second waits, and shares.
 bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const {
-  if (!cache.reuses()) return false;
+  if (!cache.reuses() || !cache.shares(sequence.policy_id())) return false;
   const std::int64_t size = cache.block_tokens();
   return std::ranges::any_of(running_, [&](const std::unique_ptr<Sequence>& other) {
     if (other->pending() <= 1 || other->finish != FinishReason::kNone) return false;

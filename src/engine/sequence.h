@@ -11,7 +11,9 @@
 #include "engine/host_swap.h"
 #include "engine/policies.h"
 #include "engine/request.h"
+#include "engine/sequence_rows.h"
 #include "kv/lease.h"
+#include "kv/token_evictor.h"
 
 namespace kvasir {
 
@@ -29,12 +31,21 @@ struct Sequence {
     if (request.constraint) sampler.constrain(request.constraint->fork());
   }
 
+  // What it runs under. Requires that it has no lease.
+  void use(std::shared_ptr<const ActivePolicy> active) {
+    policy = std::move(active);
+    const auto prompt = static_cast<Position>(request.prompt.size());
+    if (policy != nullptr) eviction = eviction_rule(policy->policy, request.evict_after.value_or(prompt));
+  }
+
   RequestId id;
   Request request;
   OnUpdate on_update;
   std::vector<TokenId> tokens;  // prompt and answer
   Sampler sampler;
   std::shared_ptr<const ActivePolicy> policy;  // null: the engine's own
+  std::optional<EvictionRule> eviction;        // if its policy evicts tokens
+  std::unique_ptr<SequenceRows> rows;          // likewise, while it runs
   KvLease lease;                               // invalid while waiting
   std::unique_ptr<SavedBlocks> saved;          // while paused, if it was swapped out
   std::vector<Key256> block_names;             // while waiting, once they were needed: see KvCache::block_names

@@ -39,11 +39,12 @@ std::optional<KvPolicy> safer(const KvPolicy& policy) {
   KvPolicy out = policy;
   out.k_format = with_more_bits(policy.k_format);
   out.v_format = with_more_bits(policy.v_format);
-  if (out == policy) return std::nullopt;
+  if (out == policy && !policy.evict.on()) return std::nullopt;
+  if (out == policy) out.evict = {};  // what could be kept better is; what is left is to keep it all
   if (is_plain(out.k_format) && is_plain(out.v_format)) {  // nothing is coarser than the recent tokens any more
     out.recent = 0;
     out.recent_format = KvPolicy{}.recent_format;
-    if (out.retention.full()) out.retention.sinks = 0;
+    if (out.retention.full() && !out.evict.on()) out.retention.sinks = 0;
   }
   return out;
 }
@@ -71,6 +72,7 @@ void Canary::offer(const FinishedSequence& finished) {
   Job job;
   job.tokens.assign(finished.tokens.begin(), finished.tokens.end());
   job.first_judged = std::ssize(job.tokens) - std::min<Position>(answered, kMostJudged);
+  job.prompt_tokens = finished.prompt_tokens;
   job.policy = finished.policy;
   job.tenant = finished.tenant;
   jobs_.push_back(std::move(job));
@@ -91,6 +93,7 @@ void Canary::read(Engine& engine, const KvPolicy& policy) {
   request.max_tokens = 1;
   request.sampling.temperature = 0;
   request.score_from = job.first_judged - 1;
+  request.evict_after = job.prompt_tokens;
   request.tenant = job.tenant;
   request.kv = policy;
   request.origin = Request::Origin::kEngine;

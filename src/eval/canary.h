@@ -26,7 +26,8 @@ struct CanaryConfig {
   std::int64_t enough = 128;  // … once so many tokens were compared
 };
 
-// The next policy with more bits, for what can have more; nullopt: only plain formats are left.
+// The next policy with more bits, for what can have more, or that keeps all tokens; nullopt: only plain formats are
+// left, and nothing is evicted.
 std::optional<KvPolicy> safer(const KvPolicy& policy);
 
 // Policies that a canary over these may run requests under, besides these: memory must be laid out for them.
@@ -70,6 +71,7 @@ class Canary final : public IdleWork {
  private:
   struct Job {
     std::vector<TokenId> tokens;  // prompt and answer
+    std::int64_t prompt_tokens = 0;
     Position first_judged = 0;
     KvPolicy policy;
     Tenant tenant;

@@ -89,8 +89,8 @@ void Evaluation::read_window(std::int64_t index) {
       const auto judge = [&](Position position, std::span<const float> row) {
         quality.add(compare_rows(chunk.at(position), row, window.tokens[static_cast<size_t>(position)]));
       };
-      if (policy != 0) {
-        reader(policy).step(judge);
+      if (policy != 0) {  // one that evicts tokens takes smaller steps
+        while (reader(policy).read() < reader(0).read()) reader(policy).step(judge);
         continue;
       }
       for (size_t i = 0; i < chunk.filled; ++i) judge(chunk.first + static_cast<Position>(i), chunk.rows[i]);

@@ -30,8 +30,14 @@ std::vector<std::string> every_format() {
 std::int64_t cache_bytes(const Model& model, const EngineConfig& config, std::int64_t tokens) {
   std::int64_t bytes = 0;
   const std::int64_t size = config.block_tokens;
+  const Position prompt = std::max<Position>(tokens / 2, 1);
   for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
     const std::int64_t block = make_layout(group, config.block_tokens).block_bytes();
+    if (const auto rule = eviction_rule(config.kv, prompt); rule && group.retention.full()) {
+      const std::int64_t budget = group_budget(*rule, group, model.config().layers);
+      bytes += block * blocks_for(std::min(tokens, budget + EvictionRule::kInterval), config.block_tokens);
+      continue;
+    }
     for (std::int64_t first = 0; first < tokens; first += size) {
       if (group.retention.needed(first, first + size - 1, tokens)) bytes += block;
     }

@@ -22,7 +22,8 @@ std::vector<std::string> with_reference(const std::vector<std::string>& policies
 // A policy for each number format.
 std::vector<std::string> every_format();
 
-// What a sequence of so many tokens holds in the cache, in whole blocks, once its retention has dropped what it may.
+// What a sequence of so many tokens holds in the cache, in whole blocks, once its retention has dropped what it may;
+// where tokens are evicted, at most, if half of them are the prompt.
 std::int64_t cache_bytes(const Model& model, const EngineConfig& config, std::int64_t tokens);
 
 // Memory for the cache in which one sequence of so many tokens always fits, and several that share their beginning.

@@ -25,8 +25,12 @@ class Reader {
   Reader(Backend& backend, Model& model, const EngineConfig& config) : engine_(backend, model, config) {}
 
   // From now on this text; the one before must have been read to its end. on_row is told of every token from
-  // `first_judged` on, in order. REQUIRES: 1 <= first_judged < tokens.size().
+  // `first_judged` on, in order. REQUIRES: 1 <= first_judged < tokens.size(). A policy that evicts tokens takes what
+  // is not judged, and at least about half, for the prompt: a number of tokens at which chunks end as well.
   void open(std::span<const TokenId> tokens, Position first_judged);
+
+  // Tokens of the text that were read so far.
+  Position read() const;
 
   // Reads the next chunk. False, and nothing is read: the text is at its end. Throws Error when the model's logits
   // are not numbers.
@@ -38,7 +42,10 @@ class Reader {
   const Engine& engine() const { return engine_; }
 
  private:
+  void open(std::span<const TokenId> tokens, Position first_judged, Position prompt);
+
   Engine engine_;
+  Position length_ = 0;  // of the text, as far as it is read
   std::string failure_;
 };
 

@@ -40,11 +40,13 @@ KvCache::Need KvCache::need_of(const LeaseState& state, size_t i, Position targe
   const Group& group = group_of(state, i);
   const BlockTable& table = state.tables[i];
   const auto length = static_cast<Position>(state.tokens.size());
+  const std::int64_t rows = length - state.evicted[i];
   Need need;
-  need.blocks = std::max<std::int64_t>(blocks_holding(target, config_.block_tokens) - table.slots(), 0);
+  need.blocks =
+      std::max<std::int64_t>(blocks_holding(target - state.evicted[i], config_.block_tokens) - table.slots(), 0);
   need.public_blocks = std::clamp<std::int64_t>(state.public_slots - table.slots(), 0, need.blocks);
-  if (length % config_.block_tokens == 0 || target == length) return need;
-  const BlockId tail = table.at(length / config_.block_tokens);
+  if (rows % config_.block_tokens == 0 || target == length) return need;
+  const BlockId tail = table.at(rows / config_.block_tokens);
   if (group.pool.refs(tail) > 1) {
     need.tail = Need::Tail::kCopy;
     ++need.blocks;
@@ -111,7 +113,7 @@ bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
   gather(state, needs, why);
   for (size_t i = 0; i < needs.size(); ++i) {
     make_tail_writable(state, i, needs[i].tail);
-    while (state.tables[i].slots() < blocks_holding(target, config_.block_tokens)) {
+    while (state.tables[i].slots() < blocks_holding(target - state.evicted[i], config_.block_tokens)) {
       state.tables[i].append(take(group_of(state, i), state, state.tables[i].slots()));
     }
   }
@@ -187,8 +189,10 @@ void KvCache::commit(KvLease& lease, std::span<const TokenId> tokens) {
   ++tick_;
   state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
   const Position length = lease.length();
-  for (const BlockTable& table : state.tables) CHECK(length <= table.slots() * config_.block_tokens);
-  const std::int64_t full = length / config_.block_tokens;
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    CHECK(lease.rows(i) <= state.tables[i].slots() * config_.block_tokens);
+  }
+  const std::int64_t full = shares(state.policy) ? length / config_.block_tokens : 0;
   for (auto slot = static_cast<std::int64_t>(state.keys.size()); slot < full; ++slot) publish(state, slot);
   for (size_t i = 0; i < state.tables.size(); ++i) drop_unneeded(state, i);
 }
@@ -238,6 +242,24 @@ void KvCache::drop_unneeded(LeaseState& state, size_t i) {
   }
 }
 
+void KvCache::shrink(KvLease& lease, size_t i, std::int64_t rows) {
+  CHECK(lease.valid() && lease.cache_ == this && !shares(lease.policy()));
+  LeaseState& state = *lease.state_;
+  CHECK(rows >= 0 && rows <= lease.rows(i) && group_of(state, i).config.retention.full());
+  ++tick_;
+  state.evicted[i] = lease.length() - rows;
+  drop_slots(state, i, blocks_holding(rows, config_.block_tokens));
+}
+
+void KvCache::drop_slots(LeaseState& state, size_t i, std::int64_t keep) {
+  BlockTable& table = state.tables[i];
+  while (table.slots() > keep) {
+    const BlockId last = table.at(table.slots() - 1);
+    table.drop_last();
+    if (last != kNoBlock) let_go(group_of(state, i), last);
+  }
+}
+
 void KvCache::truncate(KvLease& lease, Position length) {
   CHECK(lease.valid() && lease.cache_ == this && length >= 0 && length <= lease.length());
   CHECK(may_truncate(lease, length));
@@ -245,22 +267,19 @@ void KvCache::truncate(KvLease& lease, Position length) {
   ++tick_;
   const std::int64_t keep = blocks_holding(length, config_.block_tokens);
   for (size_t i = 0; i < state.tables.size(); ++i) {
-    BlockTable& table = state.tables[i];
-    while (table.slots() > keep) {
-      const BlockId last = table.at(table.slots() - 1);
-      table.drop_last();
-      if (last != kNoBlock) let_go(group_of(state, i), last);
-    }
+    if (length == 0) state.evicted[i] = 0;
+    drop_slots(state, i, blocks_holding(length - state.evicted[i], config_.block_tokens));
     state.dropped_upto[i] = std::min(state.dropped_upto[i], keep);
   }
   state.tokens.resize(static_cast<size_t>(length));
-  state.keys.resize(static_cast<size_t>(length / config_.block_tokens));
+  if (shares(state.policy)) state.keys.resize(static_cast<size_t>(length / config_.block_tokens));
   end_public(state, length / config_.block_tokens);
 }
 
 bool KvCache::may_truncate(const KvLease& lease, Position length) const {
   const std::int64_t size = config_.block_tokens;
   for (size_t i = 0; i < lease.state_->tables.size(); ++i) {
+    if (lease.state_->evicted[i] > 0 && length > 0 && length < lease.length()) return false;
     const Retention& retention = group_of(*lease.state_, i).config.retention;
     if (retention.full()) continue;
     for (std::int64_t slot = 0; slot * size < length; ++slot) {
@@ -272,7 +291,7 @@ bool KvCache::may_truncate(const KvLease& lease, Position length) const {
 }
 
 KvLease KvCache::fork(const KvLease& lease) {
-  CHECK(lease.valid() && lease.cache_ == this);
+  CHECK(lease.valid() && lease.cache_ == this && shares(lease.policy()));
   ++tick_;
   auto state = std::make_unique<LeaseState>(*lease.state_);
   const std::int64_t written = blocks_holding(lease.length(), config_.block_tokens);

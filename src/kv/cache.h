@@ -6,6 +6,7 @@
 //     take_copies()             byte moves that must happen before those tokens are written
 //     commit(lease, tokens)     they are written: publish full blocks, drop what the retention no longer needs
 //     truncate(lease, length)   give back what was reserved or written beyond
+//     shrink(lease, …)          rows were evicted, and the others moved together: give back what is left over
 //     fork(lease)               a second hold on the same blocks, copied on the first write
 //     ~KvLease                  let go: full blocks stay, to be found by key until they are evicted
 //
@@ -50,8 +51,14 @@ struct CacheGroupConfig {
 
 // What is cached under one policy shares nothing but memory with what is cached under another.
 struct CachePolicy {
+  enum class Sharing : std::uint8_t {
+    kByName,
+    kPrivate,  // rows are evicted, so that blocks are not what their tokens say: never published, never found
+  };
+
   Key256 key;  // names the weights, the formats, the retention and the kernels: blocks of another never match
   std::vector<CacheGroupConfig> groups;
+  Sharing sharing = Sharing::kByName;
 };
 
 using PageId = std::int32_t;
@@ -142,7 +149,10 @@ class KvCache {
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   void truncate(KvLease& lease, Position length);
   bool may_truncate(const KvLease& lease, Position length) const;  // a window that slid on cannot slide back
-  KvLease fork(const KvLease& lease);
+  KvLease fork(const KvLease& lease);                              // requires a policy that shares
+  // The group, counted within the lease's policy, keeps its first `rows` rows alone. Requires a private policy, and
+  // that nothing is reserved.
+  void shrink(KvLease& lease, size_t group, std::int64_t rows);
   std::vector<BlockCopy> take_copies();
 
   // A block of each group fits a page (see fits_a_page). The id of a policy that was dropped may be given again.
@@ -156,6 +166,7 @@ class KvCache {
   // Seconds on any clock that only goes forward, for what is told of the past. Decides nothing.
   void set_clock(double seconds) { now_ = seconds; }
 
+  bool shares(PolicyId policy) const { return policies_[policy].sharing == CachePolicy::Sharing::kByName; }
   bool reuses() const { return config_.reuse == CacheConfig::Reuse::kOn; }
   int block_tokens() const { return config_.block_tokens; }
   size_t groups() const { return groups_.size(); }
@@ -209,8 +220,9 @@ class KvCache {
   struct Policy {
     Key256 key;
     std::vector<size_t> groups;  // none: dropped
-    size_t widest = 0;           // of those: one that keeps everything, if there is one: it knows the most texts
-    PolicyStats stats;           // what cannot be counted from the pools
+    CachePolicy::Sharing sharing = CachePolicy::Sharing::kByName;
+    size_t widest = 0;  // of those: one that keeps everything, if there is one: it knows the most texts
+    PolicyStats stats;  // what cannot be counted from the pools
   };
   static constexpr PolicyId kDropped = ~PolicyId{0};  // of a group that waits for another policy
   // Every page is one group's.
@@ -296,6 +308,7 @@ class KvCache {
   void settle(Group& group, BlockId block);
   void publish(LeaseState& state, std::int64_t slot);
   void drop_unneeded(LeaseState& state, size_t group);
+  void drop_slots(LeaseState& state, size_t group, std::int64_t keep);  // all but the first
   BlockUse use_of(const Group& group, BlockId block) const;
   std::span<const TokenId> slot_tokens(std::span<const TokenId> tokens, std::int64_t slot) const;
   void note(CacheEvent::Kind kind, size_t group, BlockId block);

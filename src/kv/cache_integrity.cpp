@@ -11,12 +11,16 @@ namespace kvasir {
 std::optional<std::string> KvCache::problem() const {
   for (const LeaseState* lease : leases_) {
     const auto length = static_cast<Position>(lease->tokens.size());
-    if (static_cast<Position>(lease->keys.size()) != length / config_.block_tokens) {
+    const Position named = shares(lease->policy) ? length : 0;
+    if (static_cast<Position>(lease->keys.size()) != named / config_.block_tokens) {
       return fmt::format("a lease of {} tokens has {} keys", length, lease->keys.size());
     }
     if (lease->tables.size() != policies_[lease->policy].groups.size()) return "a lease has tables for other groups";
-    for (const BlockTable& table : lease->tables) {
-      if (table.slots() * config_.block_tokens < length) return "a lease is longer than its table";
+    for (size_t i = 0; i < lease->tables.size(); ++i) {
+      const std::int64_t evicted = lease->evicted[i];
+      if (evicted < 0 || evicted > length || (evicted > 0 && shares(lease->policy))) return "a lease lost rows";
+      if (lease->tables[i].slots() * config_.block_tokens < length - evicted)
+        return "a lease is longer than its table";
     }
   }
   for (const Group& group : groups_) {
@@ -43,6 +47,8 @@ std::optional<std::string> KvCache::problem_in(const Group& group) const {
         continue;
       }
       ++refs[static_cast<size_t>(block)];
+      if (!shares(lease->policy) && group.index.published(block))
+        return fmt::format("private block {} is named", block);
       const bool full = (slot + 1) * size <= length;
       if (full && group.index.published(block) &&
           (group.index.entry(block).key != lease->keys[static_cast<size_t>(slot)] ||

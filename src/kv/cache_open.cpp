@@ -49,7 +49,8 @@ LeaseState KvCache::blank(std::span<const TokenId> tokens, const Tenant& tenant,
   LeaseState state;
   state.tenant = tenant;
   state.policy = policy;
-  name_roots(tokens, state);
+  if (shares(policy)) name_roots(tokens, state);
+  state.evicted.resize(policies_[policy].groups.size());
   state.tables.resize(policies_[policy].groups.size());
   state.dropped_upto.resize(policies_[policy].groups.size());
   return state;
@@ -63,7 +64,7 @@ Position KvCache::reusable(std::span<const TokenId> tokens, const Tenant& tenant
 std::vector<Key256> KvCache::block_names(std::span<const TokenId> tokens, const Tenant& tenant,
                                          PolicyId policy) const {
   std::vector<Key256> names;
-  if (!reuses()) return names;
+  if (!reuses() || !shares(policy)) return names;
   const LeaseState state = blank(tokens, tenant, policy);
   const auto count = (static_cast<std::int64_t>(tokens.size()) - 1) / config_.block_tokens;
   for (std::int64_t slot = 0; slot < count; ++slot) {
@@ -89,6 +90,10 @@ KvCache::Found KvCache::find(std::span<const TokenId> tokens, const LeaseState& 
   found.blocks.resize(state.tables.size());
   if (config_.reuse == CacheConfig::Reuse::kOff) {
     found.stop = ReuseStop::kOff;
+    return found;
+  }
+  if (!shares(state.policy)) {
+    found.stop = ReuseStop::kPrivate;
     return found;
   }
   find_slots(tokens, state, found);
@@ -202,7 +207,7 @@ void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& st
 // Whether another policy has the prompt's first block.
 bool KvCache::cached_otherwise(std::span<const TokenId> tokens, const LeaseState& state) const {
   for (PolicyId policy = 0; policy < policies_.size(); ++policy) {
-    if (policy == state.policy || policies_[policy].groups.empty()) continue;
+    if (policy == state.policy || policies_[policy].groups.empty() || !shares(policy)) continue;
     const LeaseState other = blank(tokens, state.tenant, policy);
     const Key256 key = name_of(other, other.root, 0, slot_tokens(tokens, 0));
     if (widest_of(other).index.find(key, slot_tokens(tokens, 0))) return true;

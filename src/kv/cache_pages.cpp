@@ -29,7 +29,7 @@ void KvCache::add_pages(Group& group, std::span<const PageId> pages) {
     pages_[static_cast<size_t>(page)] = {group.id, 0, 0, 0};
   }
   group.pool.admit(blocks);
-  group.index.grow(group.pool.id_limit());
+  if (shares(group.policy)) group.index.grow(group.pool.id_limit());  // of private ones there are many small groups
   group.last_use.resize(static_cast<size_t>(group.pool.id_limit()));
 }
 

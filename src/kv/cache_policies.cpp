@@ -18,6 +18,7 @@ PolicyId KvCache::add_policy(CachePolicy added) {
   if (unused == policies_.end()) policies_.emplace_back();
   Policy& policy = policies_[id];
   policy.key = added.key;
+  policy.sharing = added.sharing;
   for (const CacheGroupConfig& config : added.groups) {
     const auto place = std::ranges::find(groups_, kDropped, &Group::policy);
     const auto group = static_cast<size_t>(place - groups_.begin());

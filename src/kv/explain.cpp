@@ -28,6 +28,8 @@ Words words_of(ReuseStop stop) {
       return {"never_seen", "what follows was never cached"};
     case ReuseStop::kOtherPolicy:
       return {"other_policy", "the same beginning is cached, but under another KV policy"};
+    case ReuseStop::kPrivate:
+      return {"private", "under this KV policy tokens are evicted, so what is cached is each request's own"};
     case ReuseStop::kOff:
       return {"off", "the cache is off"};
   }

@@ -15,6 +15,7 @@ enum class ReuseStop : std::uint8_t {
   kWindowDropped,  // cached, but a layer with a window no longer holds what this position needs
   kNeverSeen,      // nothing was ever cached after this point
   kOtherPolicy,    // the same beginning is cached, under another KV policy
+  kPrivate,        // under this KV policy tokens are evicted: what a request caches is its own
   kOff,            // the cache is switched off for this request
 };
 

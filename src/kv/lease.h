@@ -20,8 +20,9 @@ using PolicyId = size_t;  // of a KvCache; 0 is the one it was made with
 
 // Touched only by KvCache. Invariants, checked by KvCache::problem():
 //   tokens.size() is the length: tokens whose K and V are in the cache;
-//   keys.size() = length / block_tokens: the names of the full blocks;
-//   each table has slots for the length and whatever is reserved beyond it.
+//   keys.size() = length / block_tokens: the names of the full blocks; of a private policy there are none;
+//   each table has slots for its rows, and whatever is reserved beyond them. A row is a token, but under a private
+//   policy, where some were evicted: the rows are the length less those.
 struct LeaseState {
   Tenant tenant;
   PolicyId policy = 0;
@@ -31,7 +32,8 @@ struct LeaseState {
   Key256 root;
   std::vector<TokenId> tokens;
   std::vector<Key256> keys;
-  std::vector<BlockTable> tables;  // by group of the policy
+  std::vector<BlockTable> tables;     // by group of the policy
+  std::vector<std::int64_t> evicted;  // by group of the policy: rows
   std::vector<std::int64_t>
       dropped_upto;  // by group of the policy: no block before this slot, sinks aside, is held any more
 };
@@ -45,6 +47,7 @@ class KvLease {
 
   bool valid() const { return state_ != nullptr; }
   Position length() const { return static_cast<Position>(state_->tokens.size()); }
+  std::int64_t rows(size_t group) const { return length() - state_->evicted[group]; }  // counted within its policy
   std::span<const TokenId> tokens() const { return state_->tokens; }
   const Tenant& tenant() const { return state_->tenant; }
   PolicyId policy() const { return state_->policy; }

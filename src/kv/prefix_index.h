@@ -53,7 +53,8 @@ class PrefixIndex {
   // What `from` holds has been copied to `to`, which has no name.
   void move(BlockId from, BlockId to);
 
-  bool published(BlockId block) const { return slots_[static_cast<size_t>(block)].used; }
+  // Of an index that was never grown nothing is.
+  bool published(BlockId block) const { return !slots_.empty() && slots_[static_cast<size_t>(block)].used; }
   const Entry& entry(BlockId block) const { return slots_[static_cast<size_t>(block)].entry; }
   std::span<const TokenId> tokens(BlockId block) const;
   std::int64_t size() const { return static_cast<std::int64_t>(by_key_.size()); }

@@ -49,6 +49,7 @@ struct KvGroup {
   // Where a query stands at most when it looks at the sinks: at its place inside the cache, once a window has dropped
   // what lies between. 0: at its own position.
   std::int64_t sink_position = 0;
+  int first_head = 0;  // of the model's KV heads: shape.heads from here on. The others are in groups of their own.
 };
 
 // The arithmetic of one group's blocks. A value: copy it, pass it to kernels. All sizes in bytes, without padding.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 
@@ -15,6 +16,9 @@ namespace {
 constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr std::string_view kHow =
     "write it like \"bf16\", \"k=f16, v=bf16\", \"f16, window=1024, sinks=4\" or \"bf16, recent=64:f32\"";
+
+constexpr std::array kMethods{TokenEviction::Method::kFifo, TokenEviction::Method::kLru, TokenEviction::Method::kH2o,
+                              TokenEviction::Method::kTova, TokenEviction::Method::kSnapKv};
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -38,6 +42,8 @@ class Reader {
   void set(std::string_view name, std::string_view value);
   KvFormat format(std::string_view name) const;
   std::int64_t tokens(std::string_view name, std::string_view value) const;
+  TokenEviction eviction(std::string_view value) const;
+  void check_eviction() const;
 
   template <class T>
   void once(std::optional<T>& field, std::string_view name, T value) const {
@@ -52,6 +58,9 @@ class Reader {
   std::optional<std::int64_t> sinks_;
   std::optional<std::int64_t> recent_;
   KvFormat recent_format_ = KvFormat::kF16;
+  std::optional<TokenEviction> evict_;
+  std::optional<std::string> budgets_;
+  std::optional<std::string> heads_;
 };
 
 void Reader::read(std::string_view setting) {
@@ -69,6 +78,9 @@ void Reader::set(std::string_view name, std::string_view value) {
   if (name == "v") return once(v_, "the format of V", format(value));
   if (name == "window") return once(window_, name, tokens(name, value));
   if (name == "sinks") return once(sinks_, name, tokens(name, value));
+  if (name == "evict") return once(evict_, name, eviction(value));
+  if (name == "budgets") return once(budgets_, name, std::string(value));
+  if (name == "heads") return once(heads_, name, std::string(value));
   if (name == "recent") {
     const size_t colon = value.find(':');
     if (colon == std::string_view::npos) {
@@ -100,14 +112,61 @@ std::int64_t Reader::tokens(std::string_view name, std::string_view value) const
   return number;
 }
 
+TokenEviction Reader::eviction(std::string_view value) const {
+  constexpr std::string_view kFix = "write it like evict=h2o:256 or evict=snapkv:25%";
+  const size_t colon = value.find(':');
+  const std::string_view name = trimmed(value.substr(0, colon));
+  const auto method = std::ranges::find(kMethods, name, [](auto known) { return name_of(known); });
+  if (method == kMethods.end()) {
+    fail(fmt::format("there is no way to evict called '{}'", name), "use fifo, lru, h2o, tova or snapkv");
+  }
+  if (colon == std::string_view::npos) fail(fmt::format("evict={} does not say how many tokens stay", value), kFix);
+  std::string_view budget = trimmed(value.substr(colon + 1));
+  TokenEviction out;
+  out.method = *method;
+  if (!budget.ends_with('%')) {
+    out.tokens = tokens("evict", budget);
+    return out;
+  }
+  budget = trimmed(budget.substr(0, budget.size() - 1));
+  const auto [end, wrong] = std::from_chars(budget.data(), budget.data() + budget.size(), out.percent);
+  if (wrong != std::errc{} || end != budget.data() + budget.size() || out.percent < 1 || out.percent > 100) {
+    fail(fmt::format("'{}' is no share of a prompt", value), "use 1% to 100%");
+  }
+  return out;
+}
+
+void Reader::check_eviction() const {
+  if (budgets_ && *budgets_ != "pyramid") {
+    fail(fmt::format("there are no budgets called '{}'", *budgets_), "use budgets=pyramid, or leave it out");
+  }
+  if (heads_ && *heads_ != "adaptive") {
+    fail(fmt::format("heads={} says nothing", *heads_), "use heads=adaptive, or leave it out");
+  }
+  if ((budgets_ || heads_) && !evict_) fail("budgets= and heads= say nothing without evict=", "add evict=");
+  if (!evict_) return;
+  if (window_ || recent_) {
+    fail(fmt::format("evict= does not go with {}=", window_ ? "window" : "recent"), "leave one of them out");
+  }
+  if (sinks_ && evict_->tokens > 0 && *sinks_ >= evict_->tokens) {
+    fail(fmt::format("sinks={} leave nothing of the {} tokens that stay", *sinks_, evict_->tokens),
+         "use fewer sinks, or keep more tokens");
+  }
+  const bool alike = evict_->method == TokenEviction::Method::kFifo || evict_->method == TokenEviction::Method::kTova;
+  if (heads_ && alike) {
+    fail(fmt::format("{} keeps the same tokens for all heads", name_of(evict_->method)), "leave heads= out");
+  }
+}
+
 KvPolicy Reader::policy() const {
   KvPolicy out;
   out.k_format = k_.value_or(out.k_format);
   out.v_format = v_.value_or(out.v_format);
-  if (sinks_ && !window_ && !recent_) {
+  if (sinks_ && !window_ && !recent_ && !evict_) {
     fail(fmt::format("sinks={} says nothing without a window: all tokens are kept", *sinks_),
-         "add window= or recent=, or leave sinks out");
+         "add window=, recent= or evict=, or leave sinks out");
   }
+  check_eviction();
   if (window_ && recent_ && *recent_ >= *window_) {
     fail(fmt::format("recent={} covers the whole window of {}", *recent_, *window_),
          fmt::format("use fewer recent tokens, or the format {} alone", format_name(recent_format_)));
@@ -115,10 +174,31 @@ KvPolicy Reader::policy() const {
   out.retention = {window_.value_or(0), sinks_.value_or(0)};
   out.recent = recent_.value_or(0);
   if (recent_) out.recent_format = recent_format_;
+  if (evict_) out.evict = *evict_;
+  if (budgets_) out.evict.budgets = TokenEviction::Budgets::kPyramid;
+  if (heads_) out.evict.heads = TokenEviction::Heads::kAdaptive;
   return out;
 }
 
 }  // namespace
+
+std::string_view name_of(TokenEviction::Method method) {
+  switch (method) {
+    case TokenEviction::Method::kFifo:
+      return "fifo";
+    case TokenEviction::Method::kLru:
+      return "lru";
+    case TokenEviction::Method::kH2o:
+      return "h2o";
+    case TokenEviction::Method::kTova:
+      return "tova";
+    case TokenEviction::Method::kSnapKv:
+      return "snapkv";
+    case TokenEviction::Method::kNone:
+      break;
+  }
+  return "none";
+}
 
 KvPolicy uniform_policy(KvFormat format) {
   KvPolicy policy;
@@ -142,6 +222,12 @@ std::string to_text(const KvPolicy& policy) {
                         : fmt::format("k={}, v={}", format_name(policy.k_format), format_name(policy.v_format));
   if (policy.recent > 0) out += fmt::format(", recent={}:{}", policy.recent, format_name(policy.recent_format));
   if (policy.retention.window > 0) out += fmt::format(", window={}", policy.retention.window);
+  if (const TokenEviction& evict = policy.evict; evict.on()) {
+    out += fmt::format(", evict={}:", name_of(evict.method));
+    out += evict.tokens > 0 ? fmt::format("{}", evict.tokens) : fmt::format("{}%", evict.percent);
+    if (evict.budgets == TokenEviction::Budgets::kPyramid) out += ", budgets=pyramid";
+    if (evict.heads == TokenEviction::Heads::kAdaptive) out += ", heads=adaptive";
+  }
   if (policy.retention.sinks > 0) out += fmt::format(", sinks={}", policy.retention.sinks);
   return out;
 }

@@ -4,6 +4,7 @@
 //     k=int8, v=int4                  K and V apart; what is not named is f16
 //     f16, window=1024, sinks=4       the last 1024 tokens and the first 4
 //     bf16, recent=128:f32, sinks=4   the last 128 tokens and the first 4 in f32, all others in bf16
+//     int8, evict=h2o:25%, sinks=4    a quarter of the prompt's tokens, those attended to most, and the first 4
 //
 // Settings are separated by commas, in any order, with any white space. docs/kv-policies.md is for users.
 #pragma once
@@ -14,17 +15,21 @@
 
 #include "layout/kv_format.h"
 #include "layout/retention.h"
+#include "layout/token_eviction.h"
 
 namespace kvasir {
 
 struct KvPolicy {
   KvFormat k_format = KvFormat::kF16;
   KvFormat v_format = KvFormat::kF16;
-  // Narrows what the model's own layers keep and never widens it. Sinks only with a window, or with recent tokens.
+  // Narrows what the model's own layers keep and never widens it. Sinks only with a window, recent tokens or
+  // eviction.
   Retention retention;
   // The last so many tokens, and the sinks, are read in this format instead; 0: none.
   std::int64_t recent = 0;
   KvFormat recent_format = KvFormat::kF16;
+  // Of layers that keep everything. Neither with a window nor with recent tokens.
+  TokenEviction evict{};
 
   friend bool operator==(const KvPolicy&, const KvPolicy&) = default;
 };

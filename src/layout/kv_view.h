@@ -19,6 +19,7 @@ struct KvView {
   std::int64_t page_bytes = 0;  // with per_page
   Retention finer{};            // see KvGroup
   std::int64_t sink_position = 0;
+  int first_head = 0;  // of the model's KV heads
 
   KVASIR_HD bool reads(std::int64_t query, std::int64_t key) const {
     return retention.visible(query, key) && (finer.full() || !finer.visible(query, key));

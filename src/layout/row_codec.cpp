@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "layout/codec.h"
@@ -211,6 +212,32 @@ void decode_pruned(const std::byte* head, int slot, float* row, int dim) {
   }
 }
 
+// --- copies
+
+template <class Codec, class PlaceOf>
+void copy_packed(const std::byte* from, std::byte* to, int codes, const PlaceOf& place_of) {
+  for (int i = 0; i < codes; ++i) {
+    const auto [source, target] = place_of(i);
+    const int code = std::to_integer<int>(from[source.byte]) >> source.shift & Codec::kMask;
+    put_code(to, target, Codec::kMask, static_cast<std::uint8_t>(code));
+  }
+}
+
+template <class Codec>
+void copy_pruned(const std::byte* from, int from_slot, std::byte* to, int to_slot, int dim) {
+  const std::ptrdiff_t bytes = Codec::row_bytes(dim);
+  std::memmove(to + to_slot * bytes, from + from_slot * bytes, static_cast<size_t>(bytes));
+}
+
+template <class Codec, class IndexOf>
+void copy_numbers(const std::byte* from, std::byte* to, int dim, const IndexOf& index_of) {
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(typename Codec::Stored));
+  for (int i = 0; i < dim; ++i) {
+    const auto [source, target] = index_of(i);
+    std::memcpy(to + target * kSize, from + source * kSize, static_cast<size_t>(kSize));
+  }
+}
+
 }  // namespace
 
 void encode_k(const KvView& view, const RowPlace& place, const float* row) {
@@ -285,6 +312,59 @@ void decode_v(const KvView& view, const RowPlace& place, float* row) {
           head, [&](int d) { return view.v_index(place.slot, d); }, scale, row, dim);
     }
   });
+}
+
+void copy_row(const KvView& view, const RowPlace& from, const RowPlace& to) {
+  const KvLayout& layout = view.layout;
+  const int tokens = layout.block_tokens;
+  visit_codec(layout.k_format, [&](auto codec) {
+    using Codec = decltype(codec);
+    const int dim = layout.shape.k_dim;
+    const std::byte* source = view.k_head(from.block, from.head);
+    std::byte* target = view.k_head(to.block, to.head);
+    if constexpr (kIsPacked<Codec>) {
+      const auto at = [&](int d) {
+        return std::pair(Codec::k_place(tokens, from.slot, d), Codec::k_place(tokens, to.slot, d));
+      };
+      copy_packed<Codec>(source, target, kCodeQuad * Codec::kPerByte * Codec::k_groups(dim), at);
+    } else if constexpr (kIsPruned<Codec>) {
+      copy_pruned<Codec>(source, from.slot, target, to.slot, dim);
+    } else {
+      copy_numbers<Codec>(source, target, dim,
+                          [&](int d) { return std::pair(view.k_index(from.slot, d), view.k_index(to.slot, d)); });
+    }
+    if (kHasScale<Codec>) {
+      store_scale(view.k_scales(to.block, to.head), to.slot,
+                  load_scale(view.k_scales(from.block, from.head), from.slot));
+    }
+  });
+  visit_codec(layout.v_format, [&](auto codec) {
+    using Codec = decltype(codec);
+    const int dim = layout.shape.v_dim;
+    const std::byte* source = view.v_head(from.block, from.head);
+    std::byte* target = view.v_head(to.block, to.head);
+    if constexpr (kIsPacked<Codec>) {
+      const auto at = [&](int d) {
+        return std::pair(Codec::v_place(tokens, dim, from.slot, d), Codec::v_place(tokens, dim, to.slot, d));
+      };
+      copy_packed<Codec>(source, target, Codec::kPerByte * Codec::v_columns(dim), at);
+    } else if constexpr (kIsPruned<Codec>) {
+      copy_pruned<Codec>(source, from.slot, target, to.slot, dim);
+    } else {
+      copy_numbers<Codec>(source, target, dim,
+                          [&](int d) { return std::pair(view.v_index(from.slot, d), view.v_index(to.slot, d)); });
+    }
+    if (kHasScale<Codec>) {
+      store_scale(view.v_scales(to.block, to.head), to.slot,
+                  load_scale(view.v_scales(from.block, from.head), from.slot));
+    }
+  });
+}
+
+void move_row(const KvView& view, const BlockId* blocks, const RowMove& move) {
+  const int size = view.layout.block_tokens;
+  copy_row(view, {blocks[move.from / size], move.head, move.from % size},
+           {blocks[move.to / size], move.head, move.to % size});
 }
 
 void turn(KvFormat format, float* row, int dim) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "layout/kv_view.h"
+#include "layout/token_eviction.h"
 
 namespace kvasir {
 
@@ -26,6 +27,11 @@ void encode_v(const KvView& view, const RowPlace& place, const float* row);
 // What the block holds: of rotated formats still the rotated row.
 void decode_k(const KvView& view, const RowPlace& place, float* row);
 void decode_v(const KvView& view, const RowPlace& place, float* row);
+
+// The row of K and of V as it is, code by code and with its scale: what is decoded afterwards is the same to the bit.
+void copy_row(const KvView& view, const RowPlace& from, const RowPlace& to);
+
+void move_row(const KvView& view, const BlockId* blocks, const RowMove& move);  // likewise, by a sequence's places
 
 // Turns a row into the space of the format, or back: hadamard() for rotated formats, nothing for others.
 void turn(KvFormat format, float* row, int dim);

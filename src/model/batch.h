@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/ids.h"
 #include "layout/kv_view.h"
 
@@ -14,8 +15,11 @@ struct Batch {
   std::vector<TokenId> tokens;      // [rows]
   std::vector<Position> positions;  // [rows]
   // [cache group][sequence]: each sequence in the groups of its policy, which together cache every layer; its views
-  // differ in their block table alone.
+  // differ in their block table, and in their start where tokens were evicted: there rows are no positions.
   std::vector<std::vector<SequenceView>> sequences;
+  // [cache group]: whose attention is watched. The scores are those of the group's first layer; each further layer's
+  // follow, [layers][KV heads][stride].
+  std::vector<std::vector<AttentionWatch>> watches;
   std::vector<int> logit_rows;  // rows whose logits are wanted, ascending
 
   int rows() const { return static_cast<int>(tokens.size()); }

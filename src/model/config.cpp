@@ -402,6 +402,34 @@ void join(std::vector<KvGroup>& groups, const KvGroup& like, int layer) {
   group->layers.push_back(layer);
 }
 
+// Rows can only be given back where all layers and heads of a group keep as many. So layers with budgets of their own
+// are groups of their own, and so are heads. Each group costs the cache some bookkeeping: with very many layers some
+// have to share one.
+void split_budgets(std::vector<KvGroup>& groups, const TokenEviction& evict) {
+  constexpr size_t kMostGroups = 64;
+  const bool by_head = evict.heads == TokenEviction::Heads::kAdaptive;
+  if (!by_head && evict.budgets == TokenEviction::Budgets::kUniform) return;
+  std::vector<KvGroup> out;
+  for (const KvGroup& group : groups) {
+    if (!group.retention.full()) {
+      out.push_back(group);
+      continue;
+    }
+    const int heads = by_head ? 1 : group.shape.heads;
+    const size_t parts = static_cast<size_t>(group.shape.heads / heads);
+    const size_t layers = group.layers.size();
+    const size_t bands = std::min(layers, std::max<size_t>(kMostGroups / parts, 1));
+    for (size_t band = 0; band < bands; ++band) {
+      KvGroup part = group;
+      part.layers.assign(group.layers.begin() + static_cast<std::ptrdiff_t>(band * layers / bands),
+                         group.layers.begin() + static_cast<std::ptrdiff_t>((band + 1) * layers / bands));
+      part.shape.heads = heads;
+      for (part.first_head = 0; part.first_head < group.shape.heads; part.first_head += heads) out.push_back(part);
+    }
+  }
+  groups = std::move(out);
+}
+
 }  // namespace
 
 // With recent tokens in a format of their own a layer is in two groups: what the one answers for, the other does not.
@@ -423,6 +451,7 @@ std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy
       join(groups, {{}, shape, fine, fine, recent, {}, place}, layer);
     }
   }
+  if (policy.evict.on()) split_budgets(groups, policy.evict);
   return groups;
 }
 

@@ -167,9 +167,33 @@ class Llama final : public Model {
     backend_.merge_attention(part, sinks, batch.sequences);
   }
 
+  void watch(const AttentionBatch& batch, std::span<const AttentionWatch> watches) {
+    for (AttentionWatch one : watches) {
+      one.scores += batch.view.layer * batch.view.layout.shape.heads * one.stride;
+      backend_.watch_attention(batch, one);
+    }
+  }
+
   struct QueriesKeysValues {
     Matrix q, k, v;
   };
+
+  // What belongs to the heads of a group: everything, but where heads of a layer are cached apart. Those are never
+  // merged, and leave no states.
+  QueriesKeysValues heads_of(const QueriesKeysValues& rows, const KvView& view) const {
+    const int dim = config_.head_dim;
+    const int queries = config_.heads / config_.kv_heads * dim;
+    const int heads = view.layout.shape.heads;
+    return {rows.q.columns(view.first_head * queries, heads * queries),
+            rows.k.columns(view.first_head * dim, heads * dim), rows.v.columns(view.first_head * dim, heads * dim)};
+  }
+  AttentionPart heads_of(const AttentionPart& part, const KvView& view) const {
+    if (view.layout.shape.heads == config_.kv_heads) return part;
+    const int queries = config_.heads / config_.kv_heads;
+    const int heads = view.layout.shape.heads * queries;
+    const Matrix out = part.out.columns(view.first_head * queries * config_.head_dim, heads * config_.head_dim);
+    return {out, nullptr, heads};
+  }
 
   // Each sequence in the groups of its policy. Where a finer group of the layer has a part of the keys, the rest is
   // read apart, and both become one.
@@ -184,10 +208,13 @@ class Llama final : public Model {
         const std::span<const SequenceView> sequences = batch.sequences[group];
         if (sequences.empty() || !storage.caches(group, layer)) continue;
         const KvView view = storage.view(group, layer);
-        const AttentionPart& part = view.finer.full() ? whole : rest;
+        const AttentionPart part = heads_of(view.finer.full() ? whole : rest, view);
         if (!merging) {
-          backend_.kv_write(rows.k, rows.v, view, sequences);
-          read({rows.q, view, sequences, config_.heads, scale}, part);
+          const QueriesKeysValues own = heads_of(rows, view);
+          const AttentionBatch reading{own.q, view, sequences, part.heads, scale};
+          backend_.kv_write(own.k, own.v, view, sequences);
+          read(reading, part);
+          if (group < batch.watches.size()) watch(reading, batch.watches[group]);
         } else if (!view.finer.full()) {
           backend_.merge_attention(whole, rest, sequences);
         }

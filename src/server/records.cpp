@@ -33,6 +33,7 @@ OrderedJson to_json(const FinishedRecord::Task& task) {
           {"queue_seconds", record.queue_seconds},
           {"computed_tokens", record.computed_tokens},
           {"pinned_tokens", record.pinned_tokens},
+          {"evicted_tokens", record.evicted_tokens},
           {"steps", record.steps},
           {"chunks", to_list(record.chunks)},
           {"pauses", to_list(record.pauses)}};

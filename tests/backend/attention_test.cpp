@@ -92,6 +92,30 @@ class Scene {
     return out.values;
   }
 
+  // What is noted of one sequence's rows from `first` on, the rows in chunks of `chunk`: [KV heads][end].
+  std::vector<float> watch(size_t sequence, int first, AttentionWatch::Note note, int chunk = 1000) {
+    const SequenceView whole = views(true)[sequence];
+    const OwnedMatrix q(whole.first_row + whole.rows, case_.heads * case_.k_dim, 77);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
+    AttentionWatch watch;
+    watch.note = note;
+    watch.stride = whole.start + whole.rows;
+    std::vector<float> scores(static_cast<size_t>(watch.stride * case_.kv_heads));
+    watch.scores = scores.data();
+    for (int row = 0; row < whole.rows; row += chunk) {
+      SequenceView part = whole;
+      part.start += row;
+      part.first_row += row;
+      part.rows = std::min(chunk, whole.rows - row);
+      watch.first = std::max(first - row, 0);
+      watch.position = 1000 + std::max(first, row);
+      if (watch.first < part.rows) {
+        backend_.watch_attention({q.view, storage_->view(0, 1), {&part, 1}, case_.heads, scale}, watch);
+      }
+    }
+    return scores;
+  }
+
   // Recent keys and sinks read apart from all others, and merged.
   std::vector<float> attend_in_two(const Retention& recent) {
     const std::vector<SequenceView> all = views(true);
@@ -176,6 +200,42 @@ TEST_P(AttentionTest, EqualsRefOverFormatsGroupsAndHeads) {
       const std::vector<float> expected = Scene(*ref_, c, kRagged).attend();
       EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), expected), tolerance(formats))
           << c.heads << "/" << c.kv_heads << " x " << c.k_dim << " " << to_text(formats);
+    }
+  }
+}
+
+TEST_P(AttentionTest, WatchesWhatRefWatches) {
+  using Note = AttentionWatch::Note;
+  for (const KvPolicy& formats : all_formats()) {
+    for (const int block : {16, 3}) {
+      const Case c{6, 2, 20, 20, formats, block, {}};
+      Scene of_ref(*ref_, c, kRagged);
+      Scene of_cpu(*cpu_, c, kRagged);
+      for (const size_t sequence : {size_t{1}, size_t{3}, size_t{5}}) {
+        const int first = kRagged[sequence].rows / 2;
+        const std::vector<float> expected = of_ref.watch(sequence, first, Note::kShares);
+        const std::vector<float> got = of_cpu.watch(sequence, first, Note::kShares);
+        EXPECT_LT(relative_error(got, expected), 1e-5) << to_text(formats);
+        EXPECT_NEAR(std::accumulate(got.begin(), got.end(), 0.0), 6.0 * (kRagged[sequence].rows - first), 1e-3);
+        const std::vector<float> last = of_ref.watch(sequence, first, Note::kLastQuery);
+        const std::vector<float> noted = of_cpu.watch(sequence, first, Note::kLastQuery);
+        std::int64_t agree = 0;  // a share may be equal to all but the last bit
+        for (size_t i = 0; i < last.size(); ++i) agree += noted[i] == last[i];
+        EXPECT_GE(agree, std::ssize(last) - 1);
+        EXPECT_EQ(noted.back(), static_cast<float>(1000 + kRagged[sequence].rows - 1));
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, WhatIsWatchedDoesNotDependOnChunks) {
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt4}) {
+    for (Backend* backend : {ref_.get(), cpu_.get()}) {
+      Scene scene(*backend, {6, 2, 20, 20, both(format), 16, {}}, kRagged);
+      for (const auto note : {AttentionWatch::Note::kShares, AttentionWatch::Note::kLastQuery}) {
+        const std::vector<float> whole = scene.watch(5, 3, note);
+        for (const int chunk : {1, 7, 16}) EXPECT_EQ(scene.watch(5, 3, note, chunk), whole) << chunk;
+      }
     }
   }
 }

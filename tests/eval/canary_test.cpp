@@ -56,6 +56,8 @@ TEST(CanaryPolicies, EachStepHasMoreBitsAndTheLastIsPlain) {
   EXPECT_EQ(safer(policy("int8, recent=64:f32, sinks=4")), policy("f16"));
   EXPECT_EQ(safer(policy("f16, window=100")), std::nullopt);
   EXPECT_EQ(safer(policy("bf16")), std::nullopt);
+  EXPECT_EQ(safer(policy("int8, evict=h2o:20, sinks=2")), policy("f16, evict=h2o:20, sinks=2"));
+  EXPECT_EQ(safer(policy("f16, evict=h2o:20, sinks=2")), policy("f16"));
   EXPECT_FALSE(is_lossy(policy("f16")));
   EXPECT_TRUE(is_lossy(policy("f16, window=100")));
   EXPECT_TRUE(is_lossy(policy("k=f16, v=int8")));

@@ -77,6 +77,25 @@ TEST_F(EvaluationTest, PerplexityIsThatOfTransformers) {
   EXPECT_NEAR(std::log(evaluation.progress()[0].quality.perplexity()), golden["held_out_loss"].get<double>(), 1e-4);
 }
 
+// The first half of each window, 64 of 128 tokens, is read as it would be without; behind it tokens are missing. A
+// policy that evicts takes other steps than the reference, and the same ones whatever the batch.
+TEST_F(EvaluationTest, PoliciesThatEvictTokensAreReadBesideTheReference) {
+  load("tales");
+  const std::vector<std::string> policies{"f32, evict=h2o:50%", "f32, evict=h2o:25%", "f32, evict=snapkv:200"};
+  Evaluation evaluation = make(plan(policies));
+  evaluation.run({});
+  const auto& progress = evaluation.progress();
+  for (const PolicyProgress& one : progress) EXPECT_EQ(one.quality.rows, progress[0].quality.rows);
+  EXPECT_GT(progress[1].quality.kl, 0);
+  EXPECT_GT(progress[2].quality.kl, progress[1].quality.kl);
+  EXPECT_EQ(progress[3].quality.kl, 0);  // its budget is never outgrown
+  EngineConfig small;
+  small.scheduler.max_batch_tokens = 40;
+  Evaluation in_small_steps = make(plan(policies), small);
+  in_small_steps.run({});
+  expect_same(evaluation, in_small_steps);
+}
+
 TEST_F(EvaluationTest, ASecondReaderOfTheReferenceDivergesByExactlyNothing) {
   load("tales-draft");
   Reader one(*backend_, *model_, with_policy({}, "f32"), 100);

@@ -178,8 +178,8 @@ TEST(Explain, DescribeIsOneSentence) {
 }
 
 TEST(Explain, EveryReasonHasANameAndASentenceOfItsOwn) {
-  const std::vector<std::string> names{"whole_prompt",   "short_tail", "diverged",     "evicted",
-                                       "window_dropped", "never_seen", "other_policy", "off"};
+  const std::vector<std::string> names{"whole_prompt", "short_tail",   "diverged", "evicted", "window_dropped",
+                                       "never_seen",   "other_policy", "private",  "off"};
   std::vector<std::string> sentences;
   for (size_t i = 0; i < names.size(); ++i) {
     const auto stop = static_cast<ReuseStop>(i);

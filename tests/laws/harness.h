@@ -42,6 +42,9 @@ struct Cell {
     for (const std::int64_t window : windows) out += "_w" + std::to_string(window);
     if (activations == Activations::kF32) out += "_f32_rows";
     if (policy.recent > 0) out += "_recent";
+    if (policy.evict.on()) out += "_" + std::string(name_of(policy.evict.method));
+    if (policy.evict.budgets == TokenEviction::Budgets::kPyramid) out += "_pyramid";
+    if (policy.evict.heads == TokenEviction::Heads::kAdaptive) out += "_adaptive";
     return out;
   }
 };
@@ -108,6 +111,27 @@ inline std::vector<Cell> all_cells() {
                        parse_kv_policy("bf16, recent=20:f32, sinks=4", "cell"), "gqa", windows});
     }
   }
+  return cells;
+}
+
+// Every method of eviction, with a budget that every law's requests outgrow: on ref, and on cpu in other formats.
+inline std::vector<Cell> evicting_cells() {
+  const auto policy = [](const std::string& text) { return parse_kv_policy(text, "cell"); };
+  const std::string fastest(name_of(available_isas().back()));
+  std::vector<Cell> cells;
+  for (const char* how : {"fifo:20", "lru:20", "h2o:20", "tova:20", "snapkv:24"}) {
+    const std::string evict = ", evict=" + std::string(how);
+    cells.push_back({"ref", "auto", 1, policy("f16" + evict + ", sinks=2"), "gqa", {}});
+    cells.push_back({"cpu", fastest, 2, policy("f16" + evict), "gqa", {}});
+    cells.push_back({"cpu", fastest, 2, policy("int4" + evict + ", sinks=2"), "gqa", {}});
+  }
+  for (const char* how :
+       {"h2o:24, budgets=pyramid", "snapkv:24, heads=adaptive, sinks=2", "lru:24, budgets=pyramid, heads=adaptive"}) {
+    cells.push_back({"ref", "auto", 1, policy("f16, evict=" + std::string(how)), "gqa", {}});
+    cells.push_back({"cpu", fastest, 2, policy("int4, evict=" + std::string(how)), "gqa", {}});
+  }
+  cells.push_back({"cpu", "scalar", 1, policy("k=int8, v=f16, evict=h2o:20"), "odd_head_dim", {}});
+  cells.push_back({"cpu", fastest, 2, policy("bf16, evict=h2o:20"), "gqa", {24, 0}});  // one layer has a window
   return cells;
 }
 

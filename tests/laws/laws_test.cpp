@@ -13,6 +13,9 @@ class Law : public ::testing::TestWithParam<Cell> {
 INSTANTIATE_TEST_SUITE_P(Everywhere, Law, ::testing::ValuesIn(all_cells()),
                          [](const auto& cell) { return cell.param.name(); });
 
+INSTANTIATE_TEST_SUITE_P(Evicting, Law, ::testing::ValuesIn(evicting_cells()),
+                         [](const auto& cell) { return cell.param.name(); });
+
 TEST_P(Law, CachedEqualsRecomputedForEveryToken) {
   const Request request = request_of(some_tokens(30, 1), 24);
   const Trace cached = run_alone(world_, config_, request);
@@ -76,7 +79,11 @@ TEST_P(Law, ABatchEqualsEachAlone) {
 
 TEST_P(Law, PreemptedAndResumedEqualsUndisturbed) {
   std::vector<Request> requests;
-  for (std::uint64_t i = 0; i < 5; ++i) requests.push_back(request_of(some_tokens(40, 100 + i), 40, i));
+  // Where tokens are evicted only those outgrow their first blocks that begin short.
+  const std::int64_t prompt = GetParam().policy.evict.on() ? 18 : 40;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    requests.push_back(request_of(some_tokens(prompt, 100 + i), 80 - prompt, i));
+  }
   std::int64_t preemptions = 0;
   for (std::int64_t blocks = 12; preemptions == 0; --blocks) {  // each needs five; windows leave room to others
     config_.kv_bytes = world_.bytes_for(blocks);

@@ -24,6 +24,23 @@ TEST(KvPolicy, OrderAndWhiteSpaceSayNothing) {
   EXPECT_EQ(canonical("window=100,sinks=4,recent=64:f32,bf16"), "bf16, recent=64:f32, window=100, sinks=4");
 }
 
+TEST(KvPolicy, EvictionHasOneTextToo) {
+  EXPECT_EQ(canonical(" evict = h2o : 256 "), "f16, evict=h2o:256");
+  EXPECT_EQ(canonical("sinks=4, evict=snapkv:25 %, int8"), "int8, evict=snapkv:25%, sinks=4");
+  EXPECT_EQ(canonical("heads=adaptive, budgets=pyramid, evict=lru:7"),
+            "f16, evict=lru:7, budgets=pyramid, heads=adaptive");
+  for (const char* method : {"fifo", "lru", "h2o", "tova", "snapkv"}) {
+    for (const char* budget : {"1", "300", "1%", "100%"}) {
+      for (const char* more : {"", ", budgets=pyramid", ", sinks=2"}) {
+        if (std::string(budget) == "1" && std::string(more) == ", sinks=2") continue;
+        const std::string text = "k=int8, v=int4, evict=" + std::string(method) + ":" + budget + more;
+        EXPECT_EQ(canonical(text), text);
+        EXPECT_FALSE(parse_kv_policy(text, "--kv") == parse_kv_policy("k=int8, v=int4", "--kv"));
+      }
+    }
+  }
+}
+
 TEST(KvPolicy, ItsTextGivesItBack) {
   for (const KvFormat k : kAllKvFormats) {
     for (const KvFormat v : kAllKvFormats) {
@@ -61,6 +78,21 @@ TEST(KvPolicy, WhatIsWrongIsNamedWithItsPlaceAndAWayOut) {
                                                {"recent=8:f33", "'f33' is not a KV format"},
                                                {"window=8, recent=8:f32", "covers the whole window of 8"},
                                                {"recent=8:f32, recent=8:f32", "recent is given twice"},
+                                               {"evict=h2o", "does not say how many tokens stay"},
+                                               {"evict=h3o:5", "no way to evict called 'h3o'"},
+                                               {"evict=none:5", "no way to evict called 'none'"},
+                                               {"evict=h2o:0", "'0'"},
+                                               {"evict=h2o:0%", "no share of a prompt"},
+                                               {"evict=h2o:101%", "no share of a prompt"},
+                                               {"evict=h2o:%", "no share of a prompt"},
+                                               {"evict=h2o:5, evict=h2o:5", "evict is given twice"},
+                                               {"evict=h2o:5, window=5", "evict= does not go with window="},
+                                               {"evict=h2o:5, recent=5:f32", "evict= does not go with recent="},
+                                               {"evict=h2o:5, sinks=5", "leave nothing of the 5 tokens"},
+                                               {"budgets=pyramid", "say nothing without evict="},
+                                               {"evict=h2o:5, budgets=cone", "no budgets called 'cone'"},
+                                               {"evict=h2o:5, heads=all", "heads=all says nothing"},
+                                               {"evict=tova:5, heads=adaptive", "the same tokens for all heads"},
                                                {"depth=3", "there is no setting 'depth'"}}) {
     try {
       parse_kv_policy(wrong.text, "here");

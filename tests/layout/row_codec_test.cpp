@@ -48,6 +48,7 @@ class Block {
   std::vector<float> k(int head, int slot) const { return read(&decode_k, head, slot); }
   std::vector<float> v(int head, int slot) const { return read(&decode_v, head, slot); }
   const std::vector<std::byte>& bytes() const { return bytes_; }
+  void copy(int head, int from, int to) { copy_row(view_, {0, head, from}, {0, head, to}); }
 
  private:
   std::vector<float> read(void (*decode)(const KvView&, const RowPlace&, float*), int head, int slot) const {
@@ -236,6 +237,24 @@ TEST(RowCodec, PrunedRowsKeepTheirLargestNumbers) {
           const float expected = before < kept ? CodecF16::decode(CodecF16::encode(row[i])) : 0.0F;
           EXPECT_EQ(got[i], expected) << format_name(format) << " " << dim << " " << i;
         }
+      }
+    }
+  }
+}
+
+// A block that a row was copied in is to the byte one that the row was written in.
+TEST(RowCodec, ACopiedRowIsTheRow) {
+  for (const KvFormat format : kAllKvFormats) {
+    for (const int dim : {1, 5, 20, 64}) {
+      for (const int tokens : {3, 16}) {
+        Block copied(format, dim, tokens);
+        Block written(format, dim, tokens);
+        for (int i = 0; i < 2 * tokens; ++i) {
+          copied.write(i % 2, i / 2, noise(dim, static_cast<unsigned>(i)));
+          written.write(i % 2, i / 2, noise(dim, static_cast<unsigned>(i / 2 == 0 && i % 2 == 1 ? 2 * 2 + 1 : i)));
+        }
+        copied.copy(1, 2, 0);
+        EXPECT_EQ(copied.bytes(), written.bytes()) << format_name(format) << " " << dim << " " << tokens;
       }
     }
   }

@@ -1,6 +1,7 @@
 #include "backend/cpu/cpu_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/check.h"
@@ -92,6 +93,12 @@ void Attention::split(const AttendTask& task, std::int64_t split, const AttendSc
 // The rows of these tiles, which read the same blocks, one tile after the other; q is where their scaled queries go,
 // and what packed keys need of them.
 AttendTask Attention::task_of(const AttentionBatch& batch, std::span<const int> tiles, int kv_head, float* q) const {
+  std::array<QueryTile, kMaxQueryRows> of;
+  for (size_t i = 0; i < tiles.size(); ++i) of[i] = plan_.tiles()[static_cast<size_t>(tiles[i])];
+  return task_of(batch, std::span<const QueryTile>(of).first(tiles.size()), kv_head, q);
+}
+
+AttendTask Attention::task_of(const AttentionBatch& batch, std::span<const QueryTile> tiles, int kv_head, float* q) {
   AttendTask task;
   task.view = batch.view;
   task.kv_head = kv_head;
@@ -101,8 +108,7 @@ AttendTask Attention::task_of(const AttentionBatch& batch, std::span<const int> 
   const bool packed = is_packed(batch.view.layout.k_format);
   const float scale = packed ? 1.0F : batch.scale;
   float* first = q;
-  for (const int t : tiles) {
-    const QueryTile& tile = plan_.tiles()[static_cast<size_t>(t)];
+  for (const QueryTile& tile : tiles) {
     task.sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
     for (int token = tile.first_token; token < tile.first_token + tile.tokens; ++token) {
       const float* from = batch.q.row(task.sequence.first_row + token) + static_cast<std::ptrdiff_t>(kv_head) * width;

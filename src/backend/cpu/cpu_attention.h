@@ -17,6 +17,7 @@ class Attention {
       : kernels_(attention_kernels(isa)), packed_(packed_attention_kernels(isa)), pool_(pool) {}
 
   void run(const AttentionBatch& batch, Matrix out);
+  void watch(const AttentionBatch& batch, const AttentionWatch& watch);  // attention_watch.cpp
 
  private:
   // Where things lie in a thread's scratch memory, in bytes.
@@ -28,7 +29,10 @@ class Attention {
   static Room room_for(const AttentionBatch& batch);
   std::byte* base_of(int thread, const Room& room) const;
   static AttendScratch scratch_of(std::byte* base, const Room& room);
+  static AttendTask task_of(const AttentionBatch& batch, std::span<const QueryTile> tiles, int kv_head, float* q);
   AttendTask task_of(const AttentionBatch& batch, std::span<const int> tiles, int kv_head, float* q) const;
+  void watch_tile(const AttentionBatch& batch, const AttentionWatch& watch, const QueryTile& tile, int kv_head,
+                  std::byte* base) const;
   void split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) const;
   void run_whole(const AttentionBatch& batch, const Room& room, Matrix out);
   void run_units(const AttentionBatch& batch, const Room& room, Matrix out);

@@ -102,6 +102,14 @@ class CpuBackend final : public Backend {
     }
   }
 
+  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
+    attention_.watch(batch, watch);
+  }
+
+  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override {
+    for (const RowMove& move : moves) move_row(view, blocks, move);
+  }
+
   void swiglu(Matrix gate, Matrix up, Matrix out) override {
     each_row(out.rows, [&](int r) { rows_.swiglu(gate.row(r), up.row(r), out.cols, out.row(r)); });
   }

@@ -97,6 +97,33 @@ void attend(const AttentionBatch& batch, const SequenceView& sequence, int row, 
   batch.states[static_cast<std::ptrdiff_t>(sequence.first_row + row) * batch.heads + head] = state;
 }
 
+// What one query head gives to each row it sees, softmax in two passes.
+std::vector<double> shares_of(const AttentionBatch& batch, const SequenceView& sequence, int row, int head) {
+  const KvView& view = batch.view;
+  const KvLayout& layout = view.layout;
+  const int kv_head = head / (batch.heads / layout.shape.heads);
+  const int k_dim = layout.shape.k_dim;
+  const std::vector<float> q = query_for(
+      layout.k_format, batch.q.row(sequence.first_row + row) + static_cast<std::ptrdiff_t>(head) * k_dim, k_dim);
+  const Position query = sequence.start + row;
+  std::vector<double> out(static_cast<size_t>(query) + 1, -std::numeric_limits<double>::infinity());
+  std::vector<float> held(static_cast<size_t>(k_dim));
+  for (Position key = 0; key <= query; ++key) {
+    if (!view.reads(query, key)) continue;
+    decode_k(view,
+             {sequence.block_of(key, layout.block_tokens), kv_head, static_cast<int>(key % layout.block_tokens)},
+             held.data());
+    double dot = 0;
+    for (size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * held[d];
+    out[static_cast<size_t>(key)] = dot * batch.scale;
+  }
+  const double top = *std::ranges::max_element(out);
+  double sum = 0;
+  for (double& value : out) sum += value = std::exp(value - top);
+  for (double& value : out) value /= sum;
+  return out;
+}
+
 class RefBackend final : public Backend {
  public:
   explicit RefBackend(Activations activations) : activations_(activations) {}
@@ -213,6 +240,29 @@ class RefBackend final : public Backend {
         }
       }
     }
+  }
+
+  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
+    const SequenceView& sequence = batch.sequences[static_cast<size_t>(watch.sequence)];
+    const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
+    for (int row = watch.first; row < sequence.rows; ++row) {
+      const auto position = static_cast<float>(watch.position + row - watch.first);
+      for (int head = 0; head < batch.heads; ++head) {
+        float* scores = watch.scores + watch.stride * (head / heads_per_kv);
+        const std::vector<double> shares = shares_of(batch, sequence, row, head);
+        for (size_t key = 0; key < shares.size(); ++key) {
+          if (watch.note == AttentionWatch::Note::kShares) {
+            scores[key] += static_cast<float>(shares[key]);
+          } else if (key + 1 == shares.size() || shares[key] * static_cast<double>(shares.size()) > 1) {
+            scores[key] = position;
+          }
+        }
+      }
+    }
+  }
+
+  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override {
+    for (const RowMove& move : moves) move_row(view, blocks, move);
   }
 
   void swiglu(Matrix gate, Matrix up, Matrix out) override {
