@@ -92,6 +92,10 @@ class Scene {
     return out.values;
   }
 
+  void move(size_t sequence, const std::vector<RowMove>& moves) {
+    backend_.kv_move(storage_->view(0, 1), tables_[sequence].data(), moves);
+  }
+
   // What is noted of one sequence's rows from `first` on, the rows in chunks of `chunk`: [KV heads][end].
   std::vector<float> watch(size_t sequence, int first, AttentionWatch::Note note, int chunk = 1000) {
     const SequenceView whole = views(true)[sequence];
@@ -200,6 +204,20 @@ TEST_P(AttentionTest, EqualsRefOverFormatsGroupsAndHeads) {
       const std::vector<float> expected = Scene(*ref_, c, kRagged).attend();
       EXPECT_LT(relative_error(Scene(*cpu_, c, kRagged).attend(), expected), tolerance(formats))
           << c.heads << "/" << c.kv_heads << " x " << c.k_dim << " " << to_text(formats);
+    }
+  }
+}
+
+// Two rows of one head that change places give the same, but for the order of sums; one that is lost does not.
+TEST_P(AttentionTest, RowsAreReadWhereTheyWereMoved) {
+  for (const KvFormat format : kAllKvFormats) {
+    for (Backend* backend : {ref_.get(), cpu_.get()}) {
+      Scene scene(*backend, {6, 2, 20, 20, both(format), 16, {}}, {{39, 1}});  // of its third block eight are free
+      const std::vector<float> before = scene.attend();
+      scene.move(0, {{1, 5, 45}, {1, 20, 5}, {1, 45, 20}});
+      EXPECT_LT(relative_error(scene.attend(), before), tolerance(both(format))) << format_name(format);
+      scene.move(0, {{1, 20, 5}});
+      EXPECT_GT(relative_error(scene.attend(), before), 1e-3) << format_name(format);
     }
   }
 }
