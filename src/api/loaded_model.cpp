@@ -40,7 +40,9 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
 std::filesystem::path checked_model(const LlmOptions& options) {
   const ModelConfig config = load_config(options.model);
   check_runnable(config, options.model);
-  engine_config(options, {});  // throws for policies that are none
+  const EngineConfig engine = engine_config(options, {});  // throws for policies that are none
+  kv_groups(config, engine.kv);                            // or are not this model's
+  for (const KvPolicy& also : engine.kv_also) kv_groups(config, also);
   if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
     fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens",
                "use 1 to 65536");

@@ -16,6 +16,7 @@
 #include "cli/bench_profile.h"
 #include "cli/bench_runs.h"
 #include "cli/model_options.h"
+#include "cli/policy_file.h"
 #include "cli/progress.h"
 #include "layout/codec.h"
 
@@ -70,7 +71,7 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
 
 EngineConfig config_of(const ModelOptions& options) {
   EngineConfig config;
-  config.kv = parse_kv_policy(options.kv, "--kv");
+  config.kv = parse_kv_policy(policy_argument(options.kv, "--kv"), "--kv");
   config.block_tokens = options.block_size;
   if (!options.kv_memory.empty()) config.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   config.eviction = options.eviction;

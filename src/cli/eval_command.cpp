@@ -16,6 +16,7 @@
 #include "cli/eval_report.h"
 #include "cli/eval_stream_report.h"
 #include "cli/model_options.h"
+#include "cli/policy_file.h"
 #include "cli/progress.h"
 #include "eval/policy_engine.h"
 
@@ -95,7 +96,7 @@ std::unique_ptr<Backend> backend_of(const ModelOptions& options) {
 
 // Wrong options are told of before anything is loaded or read.
 void check_options(const EvalOptions& options, const ModelConfig& config) {
-  for (const std::string& policy : options.policies) with_policy({}, policy);
+  for (const std::string& policy : options.policies) kv_groups(config, with_policy({}, policy).kv);
   for (const std::int64_t depth : options.speed) {
     if (depth < 0 || depth > config.context - kSpeedTokens - 3) {
       fail_usage(fmt::format("a depth of {} does not fit the model's context of {}", depth, config.context),
@@ -216,7 +217,9 @@ void add_eval_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("eval", "What KV policies cost: perplexity, divergence, needles, bytes");
   add_compute_options(*command, options->model);
   command->add_option("--text", options->text, "A text file to read; special tokens in it count as such")->required();
-  command->add_option("--kv", options->policies, "A KV policy to judge; may be given again; default: every format")
+  command
+      ->add_option("--kv", options->policies,
+                   "A KV policy to judge, or @FILE; may be given again; default: every format")
       ->take_all();
   command->add_option("--ctx", options->context, "Tokens in a window; 0: the model's context, at most 2048")
       ->capture_default_str();
@@ -236,7 +239,10 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--reread", options->reread,
                       "With --stream: judge so many last tokens once more, their windows computed from scratch");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options] { evaluate(*options); });
+  command->callback([options] {
+    for (std::string& policy : options->policies) policy = policy_argument(policy, "--kv");
+    evaluate(*options);
+  });
 }
 
 }  // namespace kvasir

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/policy_file.h"
 
 namespace kvasir {
 namespace {
@@ -69,9 +70,10 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str()
       ->group(cache);
   command
-      .add_option("--kv,--kv-dtype", options.kv,
-                  "KV policy: formats and what is kept, like \"int8\" or \"k=int8, v=int4, window=1024, sinks=4\"; "
-                  "formats: f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4, int2, top50, top25")
+      .add_option(
+          "--kv,--kv-dtype", options.kv,
+          "KV policy: formats and what is kept, like \"int8\" or \"k=int8, v=int4, window=1024, sinks=4\", or @FILE; "
+          "formats: f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4, int2, top50, top25")
       ->capture_default_str()
       ->group(cache);
   command
@@ -111,8 +113,10 @@ LlmOptions llm_options(const ModelOptions& options) {
   out.activations = options.activations;
   out.threads = options.threads;
   out.context = options.context;
-  out.kv = options.kv;
-  out.kv_allow = options.kv_allow;
+  out.kv = policy_argument(options.kv, "--kv");
+  for (const std::string& policy : options.kv_allow) {
+    out.kv_allow.push_back(policy_argument(policy, "--kv-allow"));
+  }
   out.kv_room_for = options.kv_room_for;
   if (!options.kv_memory.empty()) out.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   out.block_tokens = options.block_size;

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/policy_file.h"
 #include "layout/codec.h"
 #include "plan/gpus.h"
 
@@ -72,6 +73,11 @@ std::string kept_by(const Retention& retention) {
                      retention.sinks > 0 ? fmt::format(", first {}", count(retention.sinks)) : "");
 }
 
+std::string formats_of(const KvLayout& layout) {
+  const std::string k(format_name(layout.k_format));
+  return layout.k_format == layout.v_format ? k : fmt::format("{}/{}", k, format_name(layout.v_format));
+}
+
 void add_row(std::string& out, std::string_view name, std::string_view value, std::string_view detail) {
   out += detail.empty() ? fmt::format("  {:<15} {:>16}\n", name, value)
                         : fmt::format("  {:<15} {:>16}  {}\n", name, value, detail);
@@ -81,9 +87,10 @@ void add_groups(std::string& out, const PlanReport& report) {
   if (report.plan.groups.size() < 2) return;
   out += "\nLayers that are cached alike\n";
   for (const GroupPlan& group : report.plan.groups) {
-    out += fmt::format("  {:>4} layers keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}\n",
-                       group.layout.layers, kept_by(group.retention), format_count(group.bytes_per_token),
-                       count(group.blocks_per_request), size(group.bytes_per_request));
+    out += fmt::format("  {:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}\n",
+                       group.layout.layers, formats_of(group.layout), kept_by(group.retention),
+                       format_count(group.bytes_per_token), count(group.blocks_per_request),
+                       size(group.bytes_per_request));
   }
 }
 
@@ -120,6 +127,8 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
   for (const GroupPlan& group : plan.groups) {
     nlohmann::ordered_json one;
     one["layers"] = group.layout.layers;
+    one["k_format"] = format_name(group.layout.k_format);
+    one["v_format"] = format_name(group.layout.v_format);
     one["window"] = group.retention.window;
     one["sinks"] = group.retention.sinks;
     one["bytes_per_token"] = group.bytes_per_token;
@@ -138,7 +147,7 @@ PlanReport make_plan_report(const PlanOptions& options) {
   PlanReport report;
   report.model = resolve_shape(options.model);
   const ModelConfig& config = report.model.config;
-  report.kv = parse_kv_policy(options.kv, "--kv");
+  report.kv = parse_kv_policy(policy_argument(options.kv, "--kv"), "--kv");
   report.weights_dtype = options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);
   report.input.weights_bytes =
       report.model.weight_bytes && options.weights_dtype.empty()
@@ -226,7 +235,9 @@ void add_plan_command(CLI::App& app) {
   command->add_option("-u,--users", options->users, "Sequences at a time")
       ->check(CLI::Range(std::int64_t{1}, kMostUsers))
       ->capture_default_str();
-  command->add_option("--kv,--kv-dtype", options->kv, "KV policy, like \"bf16\" or \"f16, window=1024, sinks=4\"")
+  command
+      ->add_option("--kv,--kv-dtype", options->kv,
+                   "KV policy, like \"bf16\" or \"f16, window=1024, sinks=4\", or @FILE")
       ->capture_default_str();
   command->add_option("--weights-dtype", options->weights_dtype,
                       "f32, f16, bf16, q8_0, q4_k, …; default: as the model has them");

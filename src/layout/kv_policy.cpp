@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr std::string_view kHow =
-    "write it like \"bf16\", \"k=f16, v=bf16\", \"f16, window=1024, sinks=4\" or \"bf16, recent=64:f32\"";
+    "write it like \"bf16\", \"k=f16, v=bf16\", \"f16, window=1024, sinks=4\", \"bf16, recent=64:f32\" or \"int4, "
+    "0-2:int8/int4\"";
 
 constexpr std::array kMethods{TokenEviction::Method::kFifo, TokenEviction::Method::kLru, TokenEviction::Method::kH2o,
                               TokenEviction::Method::kTova, TokenEviction::Method::kSnapKv};
@@ -40,6 +41,8 @@ class Reader {
     fail_usage(what, where_, std::string(fix));
   }
   void set(std::string_view name, std::string_view value);
+  void set_layers(std::string_view layers, std::string_view formats);
+  int layer(std::string_view number) const;
   KvFormat format(std::string_view name) const;
   std::int64_t tokens(std::string_view name, std::string_view value) const;
   TokenEviction eviction(std::string_view value) const;
@@ -61,9 +64,17 @@ class Reader {
   std::optional<TokenEviction> evict_;
   std::optional<std::string> budgets_;
   std::optional<std::string> heads_;
+  std::vector<LayerFormats> layers_;
 };
 
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 void Reader::read(std::string_view setting) {
+  if (setting.starts_with('@')) fail("a policy file is for the command line's --kv", "write the policy itself here");
+  const size_t colon = setting.find(':');
+  if (colon != std::string_view::npos && is_digit(setting.front())) {
+    return set_layers(trimmed(setting.substr(0, colon)), trimmed(setting.substr(colon + 1)));
+  }
   const size_t equals = setting.find('=');
   if (equals != std::string_view::npos) {
     return set(trimmed(setting.substr(0, equals)), trimmed(setting.substr(equals + 1)));
@@ -91,6 +102,35 @@ void Reader::set(std::string_view name, std::string_view value) {
     return;
   }
   fail(fmt::format("there is no setting '{}' in a KV policy", name));
+}
+
+// FORMAT, or that of K and that of V: FORMAT/FORMAT.
+void Reader::set_layers(std::string_view layers, std::string_view formats) {
+  const size_t dash = layers.find('-');
+  const size_t slash = formats.find('/');
+  LayerFormats one;
+  one.first = layer(trimmed(layers.substr(0, dash)));
+  one.last = dash == std::string_view::npos ? one.first : layer(trimmed(layers.substr(dash + 1)));
+  one.k_format = format(trimmed(formats.substr(0, slash)));
+  one.v_format = slash == std::string_view::npos ? one.k_format : format(trimmed(formats.substr(slash + 1)));
+  if (one.last < one.first) {
+    fail(fmt::format("layers {} to {} are none", one.first, one.last), "name the first one first, like 3-5:int8");
+  }
+  for (const LayerFormats& other : layers_) {
+    if (one.first > other.last || other.first > one.last) continue;
+    fail(fmt::format("the formats of layer {} are given twice", std::max(one.first, other.first)), "give them once");
+  }
+  layers_.push_back(one);
+}
+
+int Reader::layer(std::string_view number) const {
+  int value = 0;
+  const auto [end, wrong] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (wrong != std::errc{} || end != number.data() + number.size() || value < 0 || value >= kMostPolicyLayers) {
+    fail(fmt::format("'{}' is not the number of a layer", number),
+         "layers count from 0; write them like 0:int8, 3-5:int8/int4");
+  }
+  return value;
 }
 
 KvFormat Reader::format(std::string_view name) const {
@@ -177,7 +217,14 @@ KvPolicy Reader::policy() const {
   if (evict_) out.evict = *evict_;
   if (budgets_) out.evict.budgets = TokenEviction::Budgets::kPyramid;
   if (heads_) out.evict.heads = TokenEviction::Heads::kAdaptive;
+  set_layer_formats(out, layers_);
   return out;
+}
+
+// int8, or of K and V apart int8/int4.
+std::string name_of(const LayerFormats& layers) {
+  const std::string k(format_name(layers.k_format));
+  return layers.k_format == layers.v_format ? k : fmt::format("{}/{}", k, format_name(layers.v_format));
 }
 
 }  // namespace
@@ -200,6 +247,29 @@ std::string_view name_of(TokenEviction::Method method) {
   return "none";
 }
 
+void set_layer_formats(KvPolicy& policy, std::vector<LayerFormats> layers) {
+  std::ranges::sort(layers, {}, &LayerFormats::first);
+  policy.layers.clear();
+  for (const LayerFormats& next : layers) {
+    if (next.k_format == policy.k_format && next.v_format == policy.v_format) continue;
+    LayerFormats* before = policy.layers.empty() ? nullptr : &policy.layers.back();
+    const bool joins = before != nullptr && before->last + 1 == next.first && before->k_format == next.k_format &&
+                       before->v_format == next.v_format;
+    if (joins) {
+      before->last = next.last;
+    } else {
+      policy.layers.push_back(next);
+    }
+  }
+}
+
+std::pair<KvFormat, KvFormat> formats_of_layer(const KvPolicy& policy, int layer) {
+  for (const LayerFormats& own : policy.layers) {
+    if (layer >= own.first && layer <= own.last) return {own.k_format, own.v_format};
+  }
+  return {policy.k_format, policy.v_format};
+}
+
 KvPolicy uniform_policy(KvFormat format) {
   KvPolicy policy;
   policy.k_format = policy.v_format = format;
@@ -220,6 +290,10 @@ std::string to_text(const KvPolicy& policy) {
   std::string out = policy.k_format == policy.v_format
                         ? std::string(format_name(policy.k_format))
                         : fmt::format("k={}, v={}", format_name(policy.k_format), format_name(policy.v_format));
+  for (const LayerFormats& own : policy.layers) {
+    out +=
+        fmt::format(", {}{}:{}", own.first, own.last > own.first ? fmt::format("-{}", own.last) : "", name_of(own));
+  }
   if (policy.recent > 0) out += fmt::format(", recent={}:{}", policy.recent, format_name(policy.recent_format));
   if (policy.retention.window > 0) out += fmt::format(", window={}", policy.retention.window);
   if (const TokenEviction& evict = policy.evict; evict.on()) {

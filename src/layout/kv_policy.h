@@ -5,6 +5,7 @@
 //     f16, window=1024, sinks=4       the last 1024 tokens and the first 4
 //     bf16, recent=128:f32, sinks=4   the last 128 tokens and the first 4 in f32, all others in bf16
 //     int8, evict=h2o:25%, sinks=4    a quarter of the prompt's tokens, those attended to most, and the first 4
+//     int4, 0:int8, 3-5:int8/int2     layer 0 in int8, K of layers 3 to 5 in int8 and V in int2, others in int4
 //
 // Settings are separated by commas, in any order, with any white space. docs/kv-policies.md is for users.
 #pragma once
@@ -12,12 +13,24 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "layout/kv_format.h"
 #include "layout/retention.h"
 #include "layout/token_eviction.h"
 
 namespace kvasir {
+
+// Layers of the model, first and last included, that have formats of their own.
+struct LayerFormats {
+  int first = 0;
+  int last = 0;
+  KvFormat k_format = KvFormat::kF16;
+  KvFormat v_format = KvFormat::kF16;
+
+  friend bool operator==(const LayerFormats&, const LayerFormats&) = default;
+};
 
 struct KvPolicy {
   KvFormat k_format = KvFormat::kF16;
@@ -30,11 +43,22 @@ struct KvPolicy {
   KvFormat recent_format = KvFormat::kF16;
   // Of layers that keep everything. Neither with a window nor with recent tokens.
   TokenEviction evict{};
+  // Other layers have the formats above. As set_layer_formats() makes it: ascending, none twice, none that changes
+  // nothing, and neighbours alike are one. So equal policies are equal values.
+  std::vector<LayerFormats> layers{};
 
   friend bool operator==(const KvPolicy&, const KvPolicy&) = default;
 };
 
 KvPolicy uniform_policy(KvFormat format);
+
+inline constexpr int kMostPolicyLayers = 4096;  // a layer's number is below
+
+// REQUIRES: no layer twice, numbers in 0 … kMostPolicyLayers - 1.
+void set_layer_formats(KvPolicy& policy, std::vector<LayerFormats> layers);
+
+// Of K and of V.
+std::pair<KvFormat, KvFormat> formats_of_layer(const KvPolicy& policy, int layer);
 
 // Throws Error, of kind kUsage, naming the setting and `where` the text was given.
 KvPolicy parse_kv_policy(std::string_view text, std::string_view where);

@@ -433,21 +433,28 @@ void split_budgets(std::vector<KvGroup>& groups, const TokenEviction& evict) {
 }  // namespace
 
 // With recent tokens in a format of their own a layer is in two groups: what the one answers for, the other does not.
+// But not where all its tokens are in that format.
 std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy) {
+  if (!policy.layers.empty() && policy.layers.back().last >= config.layers) {
+    fail_usage(fmt::format("the KV policy \"{}\" names layer {}, and the model has {}", to_text(policy),
+                           policy.layers.back().last, config.layers),
+               "kv", fmt::format("layers count from 0: use 0 to {}", config.layers - 1));
+  }
   const KvShape shape{config.kv_heads, config.head_dim, config.head_dim};
   const KvFormat fine = policy.recent_format;
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.layers; ++layer) {
+    const auto [k_format, v_format] = formats_of_layer(policy, layer);
     const Retention own{config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)], 0};
     const Retention kept = narrowed(own, policy.retention);
     const std::int64_t place = kept.full() || kept.sinks == 0 ? 0 : kept.sinks + kept.window - 1;  // beside the sinks
-    if (policy.recent == 0) {
-      join(groups, {{}, shape, policy.k_format, policy.v_format, kept, {}, place}, layer);
+    if (policy.recent == 0 || (k_format == fine && v_format == fine)) {
+      join(groups, {{}, shape, k_format, v_format, kept, {}, place}, layer);
     } else if (!kept.full() && kept.window <= policy.recent) {
       join(groups, {{}, shape, fine, fine, kept, {}, place}, layer);
     } else {
       const Retention recent{policy.recent, own.full() ? policy.retention.sinks : 0};
-      join(groups, {{}, shape, policy.k_format, policy.v_format, {kept.window, 0}, recent, 0}, layer);
+      join(groups, {{}, shape, k_format, v_format, {kept.window, 0}, recent, 0}, layer);
       join(groups, {{}, shape, fine, fine, recent, {}, place}, layer);
     }
   }

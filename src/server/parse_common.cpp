@@ -54,7 +54,8 @@ std::string policy_text(const Json& object) {
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (text.find_first_of(",=") != std::string::npos) bad_param("kv." + name, "kv." + name + " is one setting");
     if (!out.empty()) out += ", ";
-    out += name == "format" ? text : fmt::format("{}={}", name, text);
+    const bool layers = !name.empty() && name.front() >= '0' && name.front() <= '9';  // "3-5": "int8/int4"
+    out += name == "format" ? text : fmt::format("{}{}{}", name, layers ? ":" : "=", text);
   }
   return out.empty() ? "f16" : out;
 }

@@ -45,6 +45,7 @@ struct Cell {
     if (policy.evict.on()) out += "_" + std::string(name_of(policy.evict.method));
     if (policy.evict.budgets == TokenEviction::Budgets::kPyramid) out += "_pyramid";
     if (policy.evict.heads == TokenEviction::Heads::kAdaptive) out += "_adaptive";
+    if (!policy.layers.empty()) out += "_mix";
     return out;
   }
 };
@@ -109,6 +110,13 @@ inline std::vector<Cell> all_cells() {
     for (const std::vector<std::int64_t>& windows : {std::vector<std::int64_t>{}, {24, 0}}) {
       cells.push_back({device, "auto", device == std::string("cpu") ? 2 : 1,
                        parse_kv_policy("bf16, recent=20:f32, sinks=4", "cell"), "gqa", windows});
+    }
+  }
+  // Layers in formats of their own, alone and with recent tokens.
+  for (const char* device : {"ref", "cpu"}) {
+    for (const char* mix : {"k=int4, v=int2, 0:int8", "k=int4, v=bf16, 0:int8, recent=20:bf16, sinks=4"}) {
+      cells.push_back(
+          {device, "auto", device == std::string("cpu") ? 2 : 1, parse_kv_policy(mix, "cell"), "gqa", {}});
     }
   }
   return cells;

@@ -9,7 +9,7 @@ namespace {
 
 std::vector<KvPolicy> eight_policies() {
   std::vector<KvPolicy> out;
-  for (const char* text : {"f32", "f16", "int8", "k=f32, v=bf16", "k=int8, v=int4", "f16, window=24",
+  for (const char* text : {"f32", "f16", "int8", "k=f32, v=bf16", "k=int8, v=int4, 1:f16/int2", "f16, window=24",
                            "bf16, window=16, sinks=4", "int4, recent=20:bf16, sinks=4"}) {
     out.push_back(parse_kv_policy(text, "test"));
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -38,6 +39,32 @@ TEST(KvPolicy, EvictionHasOneTextToo) {
         EXPECT_FALSE(parse_kv_policy(text, "--kv") == parse_kv_policy("k=int8, v=int4", "--kv"));
       }
     }
+  }
+}
+
+TEST(KvPolicy, LayersHaveFormatsOfTheirOwn) {
+  EXPECT_EQ(canonical("3-5:int8/int4, int4, 0 : int8, recent=64:f16"), "int4, 0:int8, 3-5:int8/int4, recent=64:f16");
+  const KvPolicy mixed = parse_kv_policy("k=int8, v=int2, 1:f32, 3-5:int8/int4, 7:int4", "--kv");
+  using Formats = std::pair<KvFormat, KvFormat>;
+  const Formats rest{KvFormat::kInt8, KvFormat::kInt2};
+  const Formats middle{KvFormat::kInt8, KvFormat::kInt4};
+  const std::vector<Formats> expected{rest, {KvFormat::kF32, KvFormat::kF32},   rest, middle, middle, middle,
+                                      rest, {KvFormat::kInt4, KvFormat::kInt4}, rest};
+  for (int layer = 0; layer < 9; ++layer) {
+    EXPECT_EQ(formats_of_layer(mixed, layer), expected[static_cast<size_t>(layer)]) << layer;
+  }
+}
+
+// However it is written, one policy is one value with one text.
+TEST(KvPolicy, LayersAreWrittenInOneWay) {
+  EXPECT_EQ(canonical("int4, 2:int8, 0-1:int8, 3:int8/int8"), "int4, 0-3:int8");
+  EXPECT_EQ(canonical("int4, 2:int4, 1:int8, 3:int8"), "int4, 1:int8, 3:int8");  // 2 is as all others, and in between
+  EXPECT_EQ(canonical("0-4095:f16"), "f16");
+  EXPECT_EQ(canonical("int4, 1 - 1 : int8 / int2"), "int4, 1:int8/int2");
+  EXPECT_EQ(parse_kv_policy("int4, 0:int8, 1:int8", "--kv"), parse_kv_policy("1:int8, int4, 0:int8", "--kv"));
+  EXPECT_NE(parse_kv_policy("int4, 0:int8", "--kv"), parse_kv_policy("int4, 1:int8", "--kv"));
+  for (const char* text : {"int4, 0:int8", "k=int4, v=int2, 0-3:int8/f16, 9:int2, recent=5:f16, window=9, sinks=2"}) {
+    EXPECT_EQ(canonical(text), text);
   }
 }
 
@@ -93,6 +120,18 @@ TEST(KvPolicy, WhatIsWrongIsNamedWithItsPlaceAndAWayOut) {
                                                {"evict=h2o:5, budgets=cone", "no budgets called 'cone'"},
                                                {"evict=h2o:5, heads=all", "heads=all says nothing"},
                                                {"evict=tova:5, heads=adaptive", "the same tokens for all heads"},
+                                               {"0:int9", "'int9' is not a KV format"},
+                                               {"0:", "empty"},
+                                               {"0:int8/", "empty"},
+                                               {"0:int8/int4/int2", "'int4/int2' is not a KV format"},
+                                               {"5-3:int8", "layers 5 to 3 are none"},
+                                               {"0-:int8", "'' is not the number of a layer"},
+                                               {"0-1-2:int8", "'1-2' is not the number of a layer"},
+                                               {"1x:int8", "'1x' is not the number of a layer"},
+                                               {"4096:int8", "'4096' is not the number of a layer"},
+                                               {"0-3:int8, 2-5:int4", "the formats of layer 2 are given twice"},
+                                               {"2-5:int8, 0-3:int8", "the formats of layer 2 are given twice"},
+                                               {"@mix.policy", "a policy file is for the command line"},
                                                {"depth=3", "there is no setting 'depth'"}}) {
     try {
       parse_kv_policy(wrong.text, "here");

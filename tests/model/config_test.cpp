@@ -239,6 +239,53 @@ TEST(Config, RecentTokensAreAGroupOfTheirOwn) {
   }
 }
 
+TEST(Config, LayersOfOneFormatAndOneRetentionAreAGroup) {
+  const ModelConfig config = parsed("", kGemma2);  // layers 0 and 2 have a window
+  const auto groups = kv_groups(config, parse_kv_policy("k=int4, v=int2, 0:int8, 3:int8/int2", "test"));
+  ASSERT_EQ(groups.size(), 4U);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(groups[i].layers, std::vector<int>{static_cast<int>(i)});
+    EXPECT_EQ(groups[i].retention.full(), i % 2 == 1);
+    EXPECT_EQ(groups[i].k_format, i == 0 || i == 3 ? KvFormat::kInt8 : KvFormat::kInt4);
+    EXPECT_EQ(groups[i].v_format, i == 0 ? KvFormat::kInt8 : KvFormat::kInt2);
+  }
+  const auto alike = kv_groups(config, parse_kv_policy("int4, 1:int8, 2:int8, window=64", "test"));
+  ASSERT_EQ(alike.size(), 2U);
+  EXPECT_EQ(alike[0].layers, (std::vector<int>{0, 3}));
+  EXPECT_EQ(alike[1].layers, (std::vector<int>{1, 2}));
+}
+
+// A layer that is in the recent tokens' format anyhow has them once.
+TEST(Config, RecentTokensBesideLayersWithFormatsOfTheirOwn) {
+  const ModelConfig config = parsed("", R"("model_type":"llama","num_hidden_layers":3,"hidden_size":8,
+    "intermediate_size":8,"num_attention_heads":1,"vocab_size":8,"max_position_embeddings":64)");
+  const auto groups = kv_groups(config, parse_kv_policy("int4, 0:f16, 2:int8, recent=8:f16", "test"));
+  ASSERT_EQ(groups.size(), 4U);
+  EXPECT_EQ(groups[0].layers, std::vector<int>{0});
+  EXPECT_TRUE(groups[0].retention.full() && groups[0].finer.full());
+  EXPECT_EQ(groups[1].layers, std::vector<int>{1});
+  EXPECT_EQ(groups[1].k_format, KvFormat::kInt4);
+  EXPECT_EQ(groups[2].layers, (std::vector<int>{1, 2}));  // the recent tokens of both
+  EXPECT_EQ(groups[2].retention, (Retention{8, 0}));
+  EXPECT_EQ(groups[3].layers, std::vector<int>{2});
+  EXPECT_EQ(groups[3].k_format, KvFormat::kInt8);
+  EXPECT_EQ(groups[3].finer, (Retention{8, 0}));
+}
+
+TEST(Config, APolicyThatNamesALayerTheModelHasNotIsRefused) {
+  const ModelConfig config = parsed("", kGemma2);
+  EXPECT_NO_THROW(kv_groups(config, parse_kv_policy("int4, 3:int8", "test")));
+  for (const char* text : {"int4, 4:int8", "int4, 0:int8, 2-7:int8"}) {
+    try {
+      kv_groups(config, parse_kv_policy(text, "test"));
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_NE(error.parts().what.find("and the model has 4"), std::string::npos) << error.what();
+      EXPECT_NE(error.parts().fix.find("0 to 3"), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(Config, LayerTypesDecide) {
   EXPECT_EQ(windows_of(R"("layer_types":["full_attention","sliding_attention","full_attention","full_attention"])",
                        kGemma2),

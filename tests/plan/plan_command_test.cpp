@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -101,6 +102,41 @@ TEST(PlanCommand, APolicyDecidesBytesAndIsNamed) {
   EXPECT_EQ(plan["kv"]["groups"][0]["blocks_per_request"],
             258);  // the window's, one that it only touches, the sinks'
   EXPECT_NE(plan_as_text(make_plan_report(options)).find("k=bf16, v=f32, window=4096"), std::string::npos);
+}
+
+TEST(PlanCommand, LayersWithFormatsOfTheirOwnAreGroups) {
+  PlanOptions options = options_of("tales", 1024, "");
+  options.kv = "int4, 0-1:int8/int4, 9:f16";  // a row of 64: 34 bytes in int4, 66 in int8, 128 in f16
+  const nlohmann::json plan = json_of(options);
+  EXPECT_EQ(plan["kv"]["policy"], "int4, 0-1:int8/int4, 9:f16");
+  EXPECT_EQ(plan["kv"]["bytes_per_token"], 2 * (7 * (34 + 34) + 2 * (66 + 34) + 2 * 128));
+  ASSERT_EQ(plan["kv"]["groups"].size(), 3U);
+  EXPECT_EQ(plan["kv"]["groups"][0]["layers"], 2);
+  EXPECT_EQ(plan["kv"]["groups"][0]["k_format"], "int8");
+  EXPECT_EQ(plan["kv"]["groups"][0]["v_format"], "int4");
+  EXPECT_NE(plan_as_text(make_plan_report(options)).find("7 layers int4        keep all tokens"), std::string::npos)
+      << plan_as_text(make_plan_report(options));
+  options.kv = "int4, 10:int8";
+  EXPECT_THROW(make_plan_report(options), Error);
+}
+
+TEST(PlanCommand, APolicyMayLieInAFile) {
+  const std::string path = ::testing::TempDir() + "plan_test.policy";
+  PlanOptions options = options_of("tales", 1024, "");
+  options.kv = "@" + path;
+  std::ofstream(path) << "# a mix\n\nint4,   # all but these:\r\n  0-1: int8/int4, 9:f16\nwindow=64\n";
+  EXPECT_EQ(json_of(options)["kv"]["policy"], "int4, 0-1:int8/int4, 9:f16, window=64");
+  for (const char* wrong : {"", "# nothing\n", "int4\nint9\n"}) {
+    std::ofstream(path) << wrong;
+    try {
+      make_plan_report(options);
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(path), std::string::npos) << error.what();
+    }
+  }
+  std::remove(path.c_str());
+  EXPECT_THROW(make_plan_report(options), Error);
 }
 
 TEST(PlanCommand, BadInputIsAnError) {

@@ -11,7 +11,7 @@ const std::vector<Json>& eight_policies() {
       "f32",
       "f16",
       "int8",
-      {{"k", "f32"}, {"v", "bf16"}},
+      {{"k", "f32"}, {"v", "bf16"}, {"1", "int8/int4"}},
       {{"format", "f16"}, {"window", 48}},
       "bf16, window=32, sinks=4",
       {{"format", "int4"}, {"recent", "24:bf16"}, {"sinks", 4}},
@@ -60,7 +60,8 @@ TEST(Policies, SixteenRequestsOfEightPoliciesAtOnceAreEachAsAlone) {
   for (size_t i = 0; i < 16; ++i) EXPECT_EQ(together[i], alone[i]) << i << " " << asked(static_cast<int>(i))["kv"];
 
   const std::string metrics = server.ask("GET", "/metrics").body;
-  for (const char* policy : {"f32", "k=f32, v=bf16", "int4, recent=24:bf16, sinks=4", "f16, recent=16:f32"}) {
+  for (const char* policy :
+       {"f32", "k=f32, v=bf16, 1:int8/int4", "int4, recent=24:bf16, sinks=4", "f16, recent=16:f32"}) {
     EXPECT_NE(metrics.find("kvasir:policy_kv_blocks{"), std::string::npos);
     EXPECT_NE(metrics.find("policy=\"" + std::string(policy) + "\""), std::string::npos) << metrics;
   }
@@ -90,8 +91,14 @@ TEST(Policies, EveryApiTakesOneAndExplainsAnother) {
     EXPECT_EQ(refused.status, 400) << path;
     EXPECT_NE(refused.body.find("'f17' is not a KV format"), std::string::npos) << refused.body;
   }
-  for (const Json& wrong :
-       std::vector<Json>{12, {{"window", 2.5}}, {{"window", "4, sinks=2"}}, {{"depth", 1}}, "sinks=1"}) {
+  for (const Json& wrong : std::vector<Json>{12,
+                                             {{"window", 2.5}},
+                                             {{"window", "4, sinks=2"}},
+                                             {{"depth", 1}},
+                                             "sinks=1",
+                                             "2:int8",
+                                             {{"2-1", "int8"}},
+                                             "@/etc/passwd"}) {
     EXPECT_EQ(ask("/v1/chat/completions", openai, wrong).status, 400) << wrong;
   }
 }
