@@ -4,7 +4,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(libraries GLOBAL PROPERTY KVASIR_LIBRARIES)
-list(REMOVE_ITEM libraries kvasir_cli kvasir_eval kvasir_plan kvasir_server kvasir_grammar)
+list(REMOVE_ITEM libraries kvasir_cli kvasir_tune kvasir_eval kvasir_plan kvasir_server kvasir_grammar)
 add_library(kvasir_kvasir INTERFACE)
 set_target_properties(kvasir_kvasir PROPERTIES EXPORT_NAME kvasir)
 target_link_libraries(kvasir_kvasir INTERFACE kvasir_api)

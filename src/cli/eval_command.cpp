@@ -9,15 +9,14 @@
 #include <thread>
 
 #include "api/gguf_tokenizer.h"
-#include "backend/make_backend.h"
 #include "base/error.h"
-#include "base/mmap_file.h"
 #include "cli/bench_runs.h"
 #include "cli/eval_report.h"
 #include "cli/eval_stream_report.h"
 #include "cli/model_options.h"
 #include "cli/policy_file.h"
 #include "cli/progress.h"
+#include "cli/reading.h"
 #include "eval/policy_engine.h"
 
 namespace kvasir {
@@ -44,14 +43,6 @@ struct EvalOptions {
   bool json = false;
 };
 
-// What the model's texts begin with: its tokenizer's own beginning of a document.
-std::vector<TokenId> opening_of(const Tokenizer& tokenizer) {
-  constexpr TokenId kText = -1;
-  std::vector<TokenId> document = tokenizer.as_document({kText});
-  document.erase(std::ranges::find(document, kText), document.end());
-  return document;
-}
-
 std::int64_t window_of(const EvalOptions& options, const ModelConfig& config) {
   if (options.context == 0) return std::min<std::int64_t>(config.context, kLongestDefaultWindow);
   if (options.context < 0 || options.context > config.context) {
@@ -62,8 +53,7 @@ std::int64_t window_of(const EvalOptions& options, const ModelConfig& config) {
 }
 
 std::vector<TokenId> text_of(const EvalOptions& options, const Tokenizer& tokenizer) {
-  const MmapFile file(options.text);
-  std::vector<TokenId> tokens = tokenizer.encode(file.text(), Tokenizer::Specials::kParse);
+  std::vector<TokenId> tokens = tokens_of_file(options.text, tokenizer);
   if (options.tokens < 0) fail_usage("a count of tokens is not negative", "--tokens", "0 takes the whole text");
   if (options.tokens > 0 && options.tokens < std::ssize(tokens)) tokens.resize(static_cast<size_t>(options.tokens));
   return tokens;
@@ -88,10 +78,6 @@ std::optional<NeedlePlan> needles_of(const EvalOptions& options, const TextWindo
   plan.candidates = options.needle_candidates;
   plan.opening = windows.cut().opening;
   return plan;
-}
-
-std::unique_ptr<Backend> backend_of(const ModelOptions& options) {
-  return make_backend({options.device, options.threads, options.isa, parse_activations(options.activations)});
 }
 
 // Wrong options are told of before anything is loaded or read.
@@ -131,15 +117,6 @@ void measure_speed(const EvalOptions& options, Backend& backend, Model& model, c
       report.policies[i].speed.push_back({depth, static_cast<double>(kSpeedTokens) / median, f16 / median});
     }
   }
-}
-
-std::unique_ptr<Model> load_with_bar(const ModelOptions& options, const std::filesystem::path& folder,
-                                     Backend& backend) {
-  Progress loading("loading");
-  return load_model(folder, backend, {options.max_batch_tokens, [&loading](int done, int all) {
-                                        loading.show(static_cast<std::uint64_t>(done),
-                                                     static_cast<std::uint64_t>(all));
-                                      }});
 }
 
 // One endless sequence a policy, one after the other.

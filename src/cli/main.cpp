@@ -17,6 +17,7 @@
 #include "cli/run_command.h"
 #include "cli/serve_command.h"
 #include "cli/synth_command.h"
+#include "cli/tune_command.h"
 
 namespace {
 
@@ -49,6 +50,7 @@ int main(int argc, char** argv) {
   kvasir::add_run_command(app);
   kvasir::add_bench_command(app);
   kvasir::add_eval_command(app);
+  kvasir::add_tune_command(app);
   kvasir::add_plan_command(app);
   kvasir::add_convert_command(app);
   kvasir::add_synth_command(app);

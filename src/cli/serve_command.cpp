@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/private_file.h"
 #include "cli/model_options.h"
+#include "cli/policy_file.h"
 #include "cli/progress.h"
 #include "server/http_text.h"
 #include "server/keys_file.h"
@@ -105,9 +106,9 @@ void check_canary(ServeOptions& options) {
   if (!options.canary.empty()) canary.share = share_of(options.canary);
   if (!(canary.most_kl > 0)) fail_usage("no policy is that close", "--kv-canary-limit", "use more than 0, like 0.1");
   if (canary.share == 0) return;
-  std::vector<KvPolicy> watched{parse_kv_policy(options.model.kv, "--kv")};
+  std::vector<KvPolicy> watched{parse_kv_policy(policy_argument(options.model.kv, "--kv"), "--kv")};
   for (const std::string& also : options.model.kv_allow) {
-    if (also != "any") watched.push_back(parse_kv_policy(also, "--kv-allow"));
+    if (also != "any") watched.push_back(parse_kv_policy(policy_argument(also, "--kv-allow"), "--kv-allow"));
   }
   for (const KvPolicy& policy : canary_policies(watched)) options.model.kv_room_for.push_back(to_text(policy));
 }

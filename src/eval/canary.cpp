@@ -39,9 +39,17 @@ std::optional<KvPolicy> safer(const KvPolicy& policy) {
   KvPolicy out = policy;
   out.k_format = with_more_bits(policy.k_format);
   out.v_format = with_more_bits(policy.v_format);
+  std::vector<LayerFormats> layers = policy.layers;
+  bool plain = is_plain(out.k_format) && is_plain(out.v_format);
+  for (LayerFormats& own : layers) {
+    own.k_format = with_more_bits(own.k_format);
+    own.v_format = with_more_bits(own.v_format);
+    plain = plain && is_plain(own.k_format) && is_plain(own.v_format);
+  }
+  set_layer_formats(out, std::move(layers));
   if (out == policy && !policy.evict.on()) return std::nullopt;
   if (out == policy) out.evict = {};  // what could be kept better is; what is left is to keep it all
-  if (is_plain(out.k_format) && is_plain(out.v_format)) {  // nothing is coarser than the recent tokens any more
+  if (plain) {                        // nothing is coarser than the recent tokens any more
     out.recent = 0;
     out.recent_format = KvPolicy{}.recent_format;
     if (out.retention.full() && !out.evict.on()) out.retention.sinks = 0;

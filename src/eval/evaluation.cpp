@@ -9,30 +9,9 @@
 #include "base/hash.h"
 #include "eval/policy_engine.h"
 #include "eval/progress_file.h"
+#include "eval/reference_rows.h"
 
 namespace kvasir {
-namespace {
-
-// The reference's logits of the chunk that is being read: the only ones that are kept.
-struct ReferenceRows {
-  Position first = 0;
-  std::vector<std::vector<float>> rows;  // kept between chunks, so that their memory is
-  size_t filled = 0;
-
-  void add(Position position, std::span<const float> row) {
-    if (filled == 0) first = position;
-    CHECK(position == first + static_cast<Position>(filled));
-    if (rows.size() == filled) rows.emplace_back();
-    rows[filled++].assign(row.begin(), row.end());
-  }
-  const std::vector<float>& at(Position position) const {
-    CHECK(position >= first && position < first + static_cast<Position>(filled));
-    return rows[static_cast<size_t>(position - first)];
-  }
-};
-
-}  // namespace
-
 Evaluation::Evaluation(Backend& backend, Model& model, const Tokenizer& tokenizer, EvalPlan plan,
                        const EngineConfig& base)
     : backend_(backend), model_(model), tokenizer_(tokenizer), plan_(std::move(plan)) {
@@ -82,7 +61,7 @@ void Evaluation::read_window(std::int64_t index) {
   ReferenceRows chunk;
   const auto keep = [&](Position position, std::span<const float> row) { chunk.add(position, row); };
   while (true) {
-    chunk.filled = 0;
+    chunk.clear();
     if (!reader(0).step(keep)) break;
     for (const size_t policy : judged) {
       QualitySums& quality = progress_[policy].quality;
@@ -93,7 +72,10 @@ void Evaluation::read_window(std::int64_t index) {
         while (reader(policy).read() < reader(0).read()) reader(policy).step(judge);
         continue;
       }
-      for (size_t i = 0; i < chunk.filled; ++i) judge(chunk.first + static_cast<Position>(i), chunk.rows[i]);
+      for (size_t i = 0; i < chunk.size(); ++i) {
+        const Position position = chunk.first() + static_cast<Position>(i);
+        judge(position, chunk.at(position));
+      }
     }
   }
   for (const size_t policy : judged) ++progress_[policy].windows;

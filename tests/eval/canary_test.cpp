@@ -58,6 +58,10 @@ TEST(CanaryPolicies, EachStepHasMoreBitsAndTheLastIsPlain) {
   EXPECT_EQ(safer(policy("bf16")), std::nullopt);
   EXPECT_EQ(safer(policy("int8, evict=h2o:20, sinks=2")), policy("f16, evict=h2o:20, sinks=2"));
   EXPECT_EQ(safer(policy("f16, evict=h2o:20, sinks=2")), policy("f16"));
+  EXPECT_EQ(safer(policy("int4, 0:int8, 2:int4/int2, recent=64:int8")),
+            policy("int8, 0:f16, 2:int8/int4, recent=64:int8"));
+  EXPECT_EQ(safer(policy("f16, 1:int8/f16, recent=64:f32")), policy("f16"));
+  EXPECT_TRUE(is_lossy(policy("f16, 1:int8")));
   EXPECT_FALSE(is_lossy(policy("f16")));
   EXPECT_TRUE(is_lossy(policy("f16, window=100")));
   EXPECT_TRUE(is_lossy(policy("k=f16, v=int8")));

@@ -182,13 +182,19 @@ class World {
     return config;
   }
 
-  // Memory for so many blocks of every group.
+  // Memory for so many blocks of every group, few enough that a page is one of the largest. Where sizes differ, a
+  // page holds several of the smaller ones.
   std::uint64_t bytes_for(std::int64_t blocks, int block_tokens = 16) const {
-    std::uint64_t bytes = 0;
+    constexpr std::int64_t kLine = 64;
+    std::vector<std::int64_t> sizes;
     for (const KvGroup& group : kv_groups(model_->config(), cell_.policy)) {
-      bytes += static_cast<std::uint64_t>(blocks * make_layout(group, block_tokens).block_bytes());
+      sizes.push_back(make_layout(group, block_tokens).block_bytes());
     }
-    return bytes;
+    const auto [least, most] = std::ranges::minmax(sizes);
+    const std::int64_t page = least == most ? most : (most + kLine - 1) / kLine * kLine;
+    std::int64_t pages = 0;
+    for (const std::int64_t size : sizes) pages += (blocks + page / size - 1) / (page / size);
+    return static_cast<std::uint64_t>(pages * page);
   }
 
   Engine engine(const EngineConfig& config) { return Engine(*backend_, *model_, config); }

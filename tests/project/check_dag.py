@@ -15,11 +15,12 @@ DAG = {
     "text": ["base"],
     "engine": ["kv", "model", "sample"],
     "eval": ["engine", "text"],
+    "tune": ["eval"],
     "plan": ["layout"],
     "grammar": ["base"],
     "api": ["engine", "text"],
     "server": ["api", "eval", "grammar"],
-    "cli": ["eval", "plan", "server"],
+    "cli": ["tune", "plan", "server"],
 }
 # (folder, included folder) -> the only headers allowed
 EXCEPTIONS = {("kv", "layout"): {"layout/retention.h", "layout/token_eviction.h"}}
