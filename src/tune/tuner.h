@@ -18,7 +18,7 @@ namespace kvasir {
 struct TuneSettings {
   double bits = 4;  // at most
   std::vector<KvFormat> formats{KvFormat::kInt8, KvFormat::kInt4, KvFormat::kInt2};
-  std::vector<std::int64_t> recents{0, 32};  // each is tried; 0: none
+  std::vector<std::int64_t> recents{0, 64};  // each is tried; 0: none
   KvFormat recent_format = KvFormat::kInt8;  // of recent tokens
   int candidates = 12;                       // mixes of the wanted size that are measured
   int front_points = 10;                     // of other sizes
