@@ -182,19 +182,21 @@ class World {
     return config;
   }
 
-  // Memory for so many blocks of every group, few enough that a page is one of the largest. Where sizes differ, a
-  // page holds several of the smaller ones.
+  // Memory for so many blocks of every group. A mix of formats has groups of different sizes, all of which are held
+  // whole: then so many that pages of the largest block have room for all.
   std::uint64_t bytes_for(std::int64_t blocks, int block_tokens = 16) const {
     constexpr std::int64_t kLine = 64;
     std::vector<std::int64_t> sizes;
     for (const KvGroup& group : kv_groups(model_->config(), cell_.policy)) {
       sizes.push_back(make_layout(group, block_tokens).block_bytes());
     }
-    const auto [least, most] = std::ranges::minmax(sizes);
-    const std::int64_t page = least == most ? most : (most + kLine - 1) / kLine * kLine;
-    std::int64_t pages = 0;
-    for (const std::int64_t size : sizes) pages += (blocks + page / size - 1) / (page / size);
-    return static_cast<std::uint64_t>(pages * page);
+    std::int64_t bytes = 0;
+    const std::int64_t page = (std::ranges::max(sizes) + kLine - 1) / kLine * kLine;
+    for (const std::int64_t size : sizes) {
+      const std::int64_t per_page = page / size;
+      bytes += cell_.policy.layers.empty() ? blocks * size : (blocks + per_page - 1) / per_page * page;
+    }
+    return static_cast<std::uint64_t>(bytes);
   }
 
   Engine engine(const EngineConfig& config) { return Engine(*backend_, *model_, config); }
