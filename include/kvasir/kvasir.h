@@ -29,6 +29,7 @@ struct LlmOptions {
   int threads = 0;                       // 0: as many as cores
   std::int64_t context = 0;              // longest sequence, in tokens; 0: what the model was trained for
   std::string kv = "f16";                // the KV policy: "bf16", "k=f16, v=bf16", "f16, window=1024, sinks=4"
+  std::string kv_basis;                  // a file for policies with rank= or channels=; empty: the model's own, if any
   std::vector<std::string> kv_allow;     // policies besides `kv` that single requests may ask for; "any": all
   std::vector<std::string> kv_room_for;  // policies that nobody may ask for and the memory can hold all the same
   std::uint64_t kv_bytes = 0;    // memory for the cache; 0: four of the longest sequences, at most half the memory

@@ -75,6 +75,18 @@ struct AttentionWatch {
   std::int64_t stride = 0;
 };
 
+inline constexpr int kHeadMatrixLanes = 16;
+
+// A matrix for each KV head, x becomes x M: of [inputs][stride] numbers the first `outputs` of each row.
+struct HeadMatrices {
+  const float* at = nullptr;
+  int heads = 0;  // KV heads; query head h has the matrix of h / (query heads / heads)
+  int inputs = 0;
+  int outputs = 0;
+  int stride = 0;                // a multiple of kHeadMatrixLanes, zeros behind the last column
+  std::int64_t head_stride = 0;  // between the matrices of two heads
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -92,12 +104,15 @@ class Backend {
   // The weights one below the other, as one matrix. All have the same inputs and type.
   virtual std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) = 0;
 
-  // Ops. x and out may be the same matrix where the shapes agree, except in matmul and attention.
+  // Ops. x and out may be the same matrix where the shapes agree, except in matmul, project and attention.
   virtual void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) = 0;
   virtual void rms_norm(Matrix x, const float* weight, float eps, Matrix out) = 0;
   virtual void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) = 0;
   virtual void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) = 0;  // bias may be null
   virtual void rope(Matrix x, int heads, const RopeTable& table) = 0;                      // in place
+  // Of the sequences' rows: [rows][heads * inputs] becomes [rows][heads * outputs], each head by its matrix.
+  virtual void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
+                       Matrix out) = 0;
   virtual void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) = 0;
   // out: [rows][heads * v_dim]. A row that sees nothing gets zeros and, where wanted, an empty state.
   virtual void attention(const AttentionBatch& batch, Matrix out) = 0;

@@ -61,6 +61,11 @@ void ProfileBackend::rope(Matrix x, int heads, const RopeTable& table) {
   timed("rope", bytes_of(x), [&] { inner_.rope(x, heads, table); });
 }
 
+void ProfileBackend::project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
+                             Matrix out) {
+  timed("project", bytes_of(x), [&] { inner_.project(x, heads, by, sequences, out); });
+}
+
 void ProfileBackend::kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
   timed("kv_write", bytes_of(k) + bytes_of(v), [&] { inner_.kv_write(k, v, view, sequences); });
 }

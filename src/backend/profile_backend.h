@@ -37,6 +37,8 @@ class ProfileBackend final : public Backend {
   void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override;
   void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override;
   void rope(Matrix x, int heads, const RopeTable& table) override;
+  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
+               Matrix out) override;
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override;
   void attention(const AttentionBatch& batch, Matrix out) override;
   void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override;

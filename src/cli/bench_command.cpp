@@ -91,7 +91,9 @@ void profile(const BenchOptions& options) {
   const auto backend = make_backend(
       {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
   ProfileBackend timed(*backend);
-  const auto model = load_model(find_model(options.model.model), timed, {options.model.max_batch_tokens, {}});
+  const std::filesystem::path folder = find_model(options.model.model);
+  const auto model =
+      load_model(folder, timed, {options.model.max_batch_tokens, {}, find_kv_basis(options.model.kv_basis, folder)});
   const std::int64_t tokens = options.decode.empty() ? 64 : options.decode.front();
   if (tokens < 1 || options.depths.front() < 0) tests_of(options);  // says what is wrong
   const StepProfile steps = profile_decode(timed, *model, config_of(options.model), options.depths.front(), tokens);
@@ -112,10 +114,12 @@ BenchReport measure(const BenchOptions& options) {
   std::unique_ptr<Model> model;
   {
     Progress loading("loading");
-    model = load_model(folder, *backend, {options.model.max_batch_tokens, [&loading](int done, int all) {
-                                            loading.show(static_cast<std::uint64_t>(done),
-                                                         static_cast<std::uint64_t>(all));
-                                          }});
+    model = load_model(folder, *backend,
+                       {options.model.max_batch_tokens,
+                        [&loading](int done, int all) {
+                          loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
+                        },
+                        find_kv_basis(options.model.kv_basis, folder)});
   }
   BenchReport report;
   report.model = folder.filename().string();

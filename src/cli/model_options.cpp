@@ -61,6 +61,12 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
                   "closest to float32")
       ->capture_default_str()
       ->group(model);
+  command
+      .add_option(
+          "--kv-basis", options.kv_basis,
+          "What kvasir tune --rank wrote, for policies with rank= or channels=; default: kv-basis.safetensors "
+          "in the model's folder, if it is there")
+      ->group(model);
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
@@ -118,6 +124,7 @@ LlmOptions llm_options(const ModelOptions& options) {
     out.kv_allow.push_back(policy_argument(policy, "--kv-allow"));
   }
   out.kv_room_for = options.kv_room_for;
+  out.kv_basis = options.kv_basis;
   if (!options.kv_memory.empty()) out.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   out.block_tokens = options.block_size;
   out.max_batch_tokens = options.max_batch_tokens;

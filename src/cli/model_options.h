@@ -24,6 +24,7 @@ struct ModelOptions {
   std::string kv = "f16";
   std::vector<std::string> kv_allow;
   std::vector<std::string> kv_room_for;
+  std::string kv_basis;  // empty: the model's own, if it has one
   std::string kv_memory;
   int block_size = 16;
   int max_batch_tokens = 512;

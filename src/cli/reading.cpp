@@ -5,6 +5,7 @@
 #include "backend/make_backend.h"
 #include "base/mmap_file.h"
 #include "cli/progress.h"
+#include "model/kv_basis.h"
 
 namespace kvasir {
 
@@ -27,10 +28,12 @@ std::unique_ptr<Backend> backend_of(const ModelOptions& options) {
 std::unique_ptr<Model> load_with_bar(const ModelOptions& options, const std::filesystem::path& folder,
                                      Backend& backend) {
   Progress loading("loading");
-  return load_model(folder, backend, {options.max_batch_tokens, [&loading](int done, int all) {
-                                        loading.show(static_cast<std::uint64_t>(done),
-                                                     static_cast<std::uint64_t>(all));
-                                      }});
+  return load_model(folder, backend,
+                    {options.max_batch_tokens,
+                     [&loading](int done, int all) {
+                       loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
+                     },
+                     find_kv_basis(options.kv_basis, folder)});
 }
 
 }  // namespace kvasir

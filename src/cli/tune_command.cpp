@@ -13,6 +13,7 @@
 #include "cli/model_options.h"
 #include "cli/progress.h"
 #include "cli/reading.h"
+#include "cli/tune_rank.h"
 #include "cli/tune_report.h"
 #include "eval/policy_engine.h"
 #include "layout/codec.h"
@@ -35,6 +36,7 @@ struct TuneOptions {
   std::string svg;
   std::string resume;
   bool json = false;
+  bool rank = false;
 };
 
 // All that a way of tuning works with: a model, a text to tune on, and one to judge the result by.
@@ -171,7 +173,9 @@ void tune(TuneOptions& options) {
 
 void add_tune_command(CLI::App& app) {
   auto options = std::make_shared<TuneOptions>();
-  CLI::App* command = app.add_subcommand("tune", "Which formats each layer's K and V deserve, measured");
+  CLI::App* command = app.add_subcommand("tune",
+                                         "Which formats each layer's K and V deserve, measured; or, with --rank, in "
+                                         "which directions their rows say most");
   add_compute_options(*command, options->model);
   command->add_option("--text", options->text, "A text file to tune on; special tokens in it count as such")
       ->required();
@@ -195,7 +199,13 @@ void add_tune_command(CLI::App& app) {
   command->add_option("--svg", options->svg, "Write a plot of the front and of the layers to this file");
   command->add_option("--resume", options->resume, "Keep what is measured in this file, and go on from it");
   command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options] { tune(*options); });
+  command->add_flag("--rank", options->rank,
+                    "Instead: directions in which rows say most, for policies with rank= or channels=; -o: the file, "
+                    "default kv-basis.safetensors in the model's folder");
+  command->callback([options] {
+    if (!options->rank) return tune(*options);
+    tune_rank({options->model, options->text, options->context, options->tokens, options->out});
+  });
 }
 
 }  // namespace kvasir

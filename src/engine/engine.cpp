@@ -88,6 +88,7 @@ void Engine::check_policy(const KvPolicy& policy) const {
 }
 
 void Engine::check_fit(const KvPolicy& policy) const {
+  check_basis(model_, policy);
   const std::vector<KvGroup> groups = kv_groups(model_.config(), policy);
   if (config_.context > model_.config().context && !streams(groups, model_.config().context)) {
     fail_input(fmt::format("the KV policy \"{}\" keeps more tokens than the model was trained for", to_text(policy)),

@@ -29,12 +29,23 @@ bool streams(std::span<const KvGroup> groups, std::int64_t trained) {
   });
 }
 
+void check_basis(const Model& model, const KvPolicy& policy) {
+  if (policy.k_rank == 0 && policy.v_rank == 0 && policy.channels == 0) return;
+  if (model.basis_name()) return;
+  fail_usage(fmt::format("the KV policy \"{}\" needs a basis, and the model has none", to_text(policy)), "kv",
+             fmt::format("make {} with kvasir tune --rank, and leave it in the model's folder or give it with "
+                         "--kv-basis",
+                         kKvBasisFile));
+}
+
 EngineConfig completed(EngineConfig config, const Model& model) {
   const std::int64_t trained = model.config().context;
   if (config.block_tokens < 1 || config.block_tokens > 65536) {
     fail_usage(fmt::format("a block of {} tokens makes no sense", config.block_tokens), "--block-size",
                "use 1 to 65536");
   }
+  check_basis(model, config.kv);
+  for (const KvPolicy& also : config.kv_also) check_basis(model, also);
   if (config.context <= 0) config.context = trained;
   const std::vector<KvGroup> groups = kv_groups(model.config(), config.kv);
   if (config.context > trained && !streams(groups, trained)) {
@@ -85,6 +96,9 @@ KvStorage::Pages pages_of(const Model& model, const EngineConfig& config) {
   for (const KvPolicy& house : config.kv_of_house) see(house);
   if (config.others == EngineConfig::OtherPolicies::kAny) {
     for (const KvFormat format : kAllKvFormats) see(uniform_policy(format));
+    KvPolicy least = uniform_policy(KvFormat::kInt2);
+    least.k_rank = least.v_rank = 1;
+    see(least);
   }
   if (smallest == largest) {
     return {std::min(static_cast<std::int64_t>(config.kv_bytes) / largest, kMostIds), largest};
@@ -123,6 +137,9 @@ Key256 policy_key(const Model& model, const Backend& backend, std::span<const Kv
                           format_name(group.v_format), group.retention.window, group.retention.sinks,
                           group.finer.window, group.finer.sinks, group.sink_position);
     if (group.first_head > 0) policy += fmt::format(" {}", group.first_head);
+    if (group.shape.whole()) continue;
+    policy += fmt::format(" {}:{} {}:{} of {}", static_cast<int>(group.shape.k_space), group.shape.k_dim,
+                          static_cast<int>(group.shape.v_space), group.shape.v_dim, model.basis_name()->hex());
   }
   const std::array<std::string_view, 1> parts{policy};
   return keyed_hash(model.fingerprint(), parts);

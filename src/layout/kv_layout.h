@@ -27,11 +27,22 @@ namespace kvasir {
 inline constexpr int kDefaultBlockTokens = 16;
 inline constexpr int kScaleBytes = 2;  // of a row, in formats that have one: a bf16
 
+// What the numbers of a cached row are.
+enum class KvSpace : std::uint8_t {
+  kWhole,     // the row itself
+  kRank,      // its parts in some directions: the first ones of the model's KvBasis
+  kChannels,  // some of its own numbers: the first ones in the order of the model's KvBasis
+};
+
 // What one layer caches of one token. MHA, GQA and MQA differ only in `heads`.
 struct KvShape {
   int heads = 0;  // KV heads
   int k_dim = 0;  // numbers of K per head
   int v_dim = 0;  // numbers of V per head
+  KvSpace k_space = KvSpace::kWhole;
+  KvSpace v_space = KvSpace::kWhole;
+
+  KVASIR_HD bool whole() const { return k_space == KvSpace::kWhole && v_space == KvSpace::kWhole; }
 
   friend bool operator==(const KvShape&, const KvShape&) = default;
 };

@@ -14,6 +14,7 @@ namespace kvasir {
 namespace {
 
 constexpr std::int64_t kMostTokens = 1'000'000'000;
+constexpr std::int64_t kMostRank = 65536;
 constexpr std::string_view kHow =
     "write it like \"bf16\", \"k=f16, v=bf16\", \"f16, window=1024, sinks=4\", \"bf16, recent=64:f32\" or \"int4, "
     "0-2:int8/int4\"";
@@ -47,6 +48,9 @@ class Reader {
   std::int64_t tokens(std::string_view name, std::string_view value) const;
   TokenEviction eviction(std::string_view value) const;
   void check_eviction() const;
+  std::int64_t number(std::string_view text, std::int64_t most) const;  // 1 to most; 0: it is none
+  void set_rank(std::string_view value);
+  int channels(std::string_view value) const;
 
   template <class T>
   void once(std::optional<T>& field, std::string_view name, T value) const {
@@ -65,6 +69,9 @@ class Reader {
   std::optional<std::string> budgets_;
   std::optional<std::string> heads_;
   std::vector<LayerFormats> layers_;
+  std::optional<int> k_rank_;
+  std::optional<int> v_rank_;
+  std::optional<int> channels_;
 };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -92,6 +99,8 @@ void Reader::set(std::string_view name, std::string_view value) {
   if (name == "evict") return once(evict_, name, eviction(value));
   if (name == "budgets") return once(budgets_, name, std::string(value));
   if (name == "heads") return once(heads_, name, std::string(value));
+  if (name == "rank") return set_rank(value);
+  if (name == "channels") return once(channels_, name, channels(value));
   if (name == "recent") {
     const size_t colon = value.find(':');
     if (colon == std::string_view::npos) {
@@ -143,13 +152,43 @@ KvFormat Reader::format(std::string_view name) const {
 }
 
 std::int64_t Reader::tokens(std::string_view name, std::string_view value) const {
-  std::int64_t number = 0;
-  const auto [end, wrong] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (wrong != std::errc{} || end != value.data() + value.size() || number < 1 || number > kMostTokens) {
+  const std::int64_t tokens = number(value, kMostTokens);
+  if (tokens == 0) {
     fail(fmt::format("'{}' is not a number of tokens for {}=", value, name),
          fmt::format("use 1 to {}, or leave {} out", kMostTokens, name));
   }
-  return number;
+  return tokens;
+}
+
+std::int64_t Reader::number(std::string_view text, std::int64_t most) const {
+  std::int64_t value = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = wrong == std::errc{} && end == text.data() + text.size();
+  return whole && value >= 1 && value <= most ? value : 0;
+}
+
+// k:N, v:N, or both with a slash between them.
+void Reader::set_rank(std::string_view value) {
+  for (std::string_view rest = value;;) {
+    const size_t slash = rest.find('/');
+    const std::string_view part = trimmed(rest.substr(0, slash));
+    const auto rank = static_cast<int>(number(trimmed(part.substr(std::min<size_t>(part.size(), 2))), kMostRank));
+    const bool of_k = part.starts_with("k:");
+    if (rank == 0 || (!of_k && !part.starts_with("v:"))) {
+      fail(fmt::format("rank={} does not say how many numbers a row of K or V becomes", value),
+           "write it like rank=k:32/v:48, rank=k:32 or rank=v:48");
+    }
+    once(of_k ? k_rank_ : v_rank_, of_k ? "the rank of K" : "the rank of V", rank);
+    if (slash == std::string_view::npos) return;
+    rest.remove_prefix(slash + 1);
+  }
+}
+
+int Reader::channels(std::string_view value) const {
+  const bool percent = value.ends_with('%');
+  const std::int64_t share = percent ? number(trimmed(value.substr(0, value.size() - 1)), 100) : 0;
+  if (share == 0) fail(fmt::format("'{}' is no share of K's channels", value), "use channels=1% to channels=100%");
+  return static_cast<int>(share);
 }
 
 TokenEviction Reader::eviction(std::string_view value) const {
@@ -218,6 +257,12 @@ KvPolicy Reader::policy() const {
   if (budgets_) out.evict.budgets = TokenEviction::Budgets::kPyramid;
   if (heads_) out.evict.heads = TokenEviction::Heads::kAdaptive;
   set_layer_formats(out, layers_);
+  if (channels_ && k_rank_) {
+    fail("both rank= and channels= say what is kept of K", "leave one of them out, or give the rank of V alone");
+  }
+  out.k_rank = k_rank_.value_or(0);
+  out.v_rank = v_rank_.value_or(0);
+  out.channels = channels_.value_or(0) % 100;  // all of them: as if nothing had been said
   return out;
 }
 
@@ -294,6 +339,9 @@ std::string to_text(const KvPolicy& policy) {
     out +=
         fmt::format(", {}{}:{}", own.first, own.last > own.first ? fmt::format("-{}", own.last) : "", name_of(own));
   }
+  if (policy.k_rank > 0) out += fmt::format(", rank=k:{}", policy.k_rank);
+  if (policy.v_rank > 0) out += fmt::format("{}v:{}", policy.k_rank > 0 ? "/" : ", rank=", policy.v_rank);
+  if (policy.channels > 0) out += fmt::format(", channels={}%", policy.channels);
   if (policy.recent > 0) out += fmt::format(", recent={}:{}", policy.recent, format_name(policy.recent_format));
   if (policy.retention.window > 0) out += fmt::format(", window={}", policy.retention.window);
   if (const TokenEviction& evict = policy.evict; evict.on()) {

@@ -6,6 +6,8 @@
 //     bf16, recent=128:f32, sinks=4   the last 128 tokens and the first 4 in f32, all others in bf16
 //     int8, evict=h2o:25%, sinks=4    a quarter of the prompt's tokens, those attended to most, and the first 4
 //     int4, 0:int8, 3-5:int8/int2     layer 0 in int8, K of layers 3 to 5 in int8 and V in int2, others in int4
+//     f16, rank=k:32/v:48             rows of K as 32 numbers and rows of V as 48, in the model's own directions
+//     f16, channels=60%               of K the channels that say most, six in ten
 //
 // Settings are separated by commas, in any order, with any white space. docs/kv-policies.md is for users.
 #pragma once
@@ -46,6 +48,12 @@ struct KvPolicy {
   // Other layers have the formats above. As set_layer_formats() makes it: ascending, none twice, none that changes
   // nothing, and neighbours alike are one. So equal policies are equal values.
   std::vector<LayerFormats> layers{};
+  // Rows of K and of V are kept as so many numbers (KvSpace::kRank), or so many percent of K's channels are
+  // (kChannels, not with k_rank), but for recent tokens; 0: whole rows. What K and V become is in the model's
+  // KvBasis.
+  int k_rank = 0;
+  int v_rank = 0;
+  int channels = 0;
 
   friend bool operator==(const KvPolicy&, const KvPolicy&) = default;
 };

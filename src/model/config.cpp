@@ -394,8 +394,9 @@ namespace {
 // The layer joins the group that is like this one, or founds it.
 void join(std::vector<KvGroup>& groups, const KvGroup& like, int layer) {
   const auto same = [&](const KvGroup& group) {
-    return group.k_format == like.k_format && group.v_format == like.v_format && group.retention == like.retention &&
-           group.finer == like.finer && group.sink_position == like.sink_position;
+    return group.shape == like.shape && group.k_format == like.k_format && group.v_format == like.v_format &&
+           group.retention == like.retention && group.finer == like.finer &&
+           group.sink_position == like.sink_position;
   };
   auto group = std::ranges::find_if(groups, same);
   if (group == groups.end()) group = groups.insert(groups.end(), like);
@@ -430,6 +431,26 @@ void split_budgets(std::vector<KvGroup>& groups, const TokenEviction& evict) {
   groups = std::move(out);
 }
 
+// What a policy makes of whole rows.
+KvShape shortened(const KvShape& whole, const KvPolicy& policy) {
+  KvShape out = whole;
+  const auto cut = [](int& dim, int rank, const char* of) {
+    if (rank > dim) {
+      fail_usage(fmt::format("rank={}:{} is more than the {} numbers of a head", of, rank, dim), "kv",
+                 fmt::format("use at most {}", dim));
+    }
+    if (rank > 0) dim = rank;
+    return rank > 0 ? KvSpace::kRank : KvSpace::kWhole;
+  };
+  out.k_space = cut(out.k_dim, policy.k_rank, "k");
+  out.v_space = cut(out.v_dim, policy.v_rank, "v");
+  if (policy.channels > 0) {
+    out.k_space = KvSpace::kChannels;
+    out.k_dim = std::max(1, (whole.k_dim * policy.channels + 50) / 100);
+  }
+  return out;
+}
+
 }  // namespace
 
 // With recent tokens in a format of their own a layer is in two groups: what the one answers for, the other does not.
@@ -440,7 +461,8 @@ std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy
                            policy.layers.back().last, config.layers),
                "kv", fmt::format("layers count from 0: use 0 to {}", config.layers - 1));
   }
-  const KvShape shape{config.kv_heads, config.head_dim, config.head_dim};
+  const KvShape whole{config.kv_heads, config.head_dim, config.head_dim};
+  const KvShape shape = shortened(whole, policy);
   const KvFormat fine = policy.recent_format;
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < config.layers; ++layer) {
@@ -448,14 +470,14 @@ std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy
     const Retention own{config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)], 0};
     const Retention kept = narrowed(own, policy.retention);
     const std::int64_t place = kept.full() || kept.sinks == 0 ? 0 : kept.sinks + kept.window - 1;  // beside the sinks
-    if (policy.recent == 0 || (k_format == fine && v_format == fine)) {
+    if (policy.recent == 0 || (k_format == fine && v_format == fine && shape == whole)) {
       join(groups, {{}, shape, k_format, v_format, kept, {}, place}, layer);
     } else if (!kept.full() && kept.window <= policy.recent) {
-      join(groups, {{}, shape, fine, fine, kept, {}, place}, layer);
+      join(groups, {{}, whole, fine, fine, kept, {}, place}, layer);
     } else {
       const Retention recent{policy.recent, own.full() ? policy.retention.sinks : 0};
       join(groups, {{}, shape, k_format, v_format, {kept.window, 0}, recent, 0}, layer);
-      join(groups, {{}, shape, fine, fine, recent, {}, place}, layer);
+      join(groups, {{}, whole, fine, fine, recent, {}, place}, layer);
     }
   }
   if (policy.evict.on()) split_budgets(groups, policy.evict);

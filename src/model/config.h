@@ -88,8 +88,8 @@ void check_runnable(const ModelConfig& config, const std::string& where);
 // All weights, in numbers of parameters; tied embeddings counted once.
 std::uint64_t parameter_count(const ModelConfig& config);
 
-// The groups of layers that are cached alike under a policy. Throws Error when it names a layer that the model does
-// not have.
+// The groups of layers that are cached alike under a policy. Recent tokens are kept as whole rows. Throws Error
+// when it names a layer that the model does not have, or a rank beyond the heads' size.
 std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy);
 
 }  // namespace kvasir

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "backend/rope.h"
 #include "backend/weight_reader.h"
 #include "base/check.h"
+#include "model/kv_projections.h"
 #include "model/rope_frequencies.h"
 
 namespace kvasir {
@@ -90,6 +92,14 @@ class Llama final : public Model {
   Key256 fingerprint() const override { return fingerprint_; }
   std::uint64_t weight_bytes() const override { return weight_bytes_; }
   int max_rows() const override { return max_rows_; }
+  const std::optional<Key256>& basis_name() const override { return basis_name_; }
+
+  void use_basis(const KvBasis& basis) override {
+    CHECK(basis.kv_heads == config_.kv_heads && basis.dim == config_.head_dim &&
+          std::ssize(basis.layers) == config_.layers);
+    projections_.emplace(backend_, basis, config_.heads, max_rows_);
+    basis_name_ = basis.name;
+  }
 
   std::vector<std::span<const std::byte>> weight_memory() const override {
     std::vector<std::span<const std::byte>> out{(head_ ? *head_ : *embedding_).memory()};
@@ -132,7 +142,8 @@ class Llama final : public Model {
     if (angles.at_sinks.pairs > 0) turn_to_sinks(q, angles.at_sinks);
     backend_.rope(q, config_.heads, angles.own);
     backend_.rope(k, config_.kv_heads, angles.own);
-    write_and_read({q, k, v}, index, batch, storage, mixed);
+    const Matrix sink_q = matrix(space_.sink_q, rows, q_width());
+    write_and_read({q, k, v, sink_q}, index, batch, storage, mixed);
     backend_.matmul(*layer.out, mixed, layer.out_bias.as<float>(), branch);
     backend_.add(x, branch);
   }
@@ -149,17 +160,17 @@ class Llama final : public Model {
 
   // Keys keep their positions, so that what is cached never changes: RoPE knows only distances. The window's keys are
   // as far as they are; the sinks are as far as if nothing had been dropped between them and the window.
-  void read(const AttentionBatch& batch, const AttentionPart& part) {
+  void read(const AttentionBatch& batch, Matrix sink_q, const AttentionPart& part) {
     const KvView& view = batch.view;
     AttentionBatch window = batch;
     window.states = part.states;
     if (view.sink_position > 0) window.view.retention.sinks = 0;
     backend_.attention(window, part.out);
-    if (!looks_back(view, batch.sequences)) return;
-    const AttentionPart sinks{matrix(space_.sink_mixed, batch.q.rows, q_width()),
+    if (sink_q.data == nullptr) return;
+    const AttentionPart sinks{matrix(space_.sink_mixed, batch.q.rows, part.out.cols),
                               space_.sink_states.as<SoftmaxState>(), config_.heads};
     AttentionBatch behind = batch;
-    behind.q = matrix(space_.sink_q, batch.q.rows, q_width());
+    behind.q = sink_q;
     behind.states = sinks.states;
     behind.view.retention.window = 1;                // of the sinks …
     behind.view.finer = {view.retention.window, 0};  // … those that the window does not have
@@ -174,18 +185,35 @@ class Llama final : public Model {
     }
   }
 
-  struct QueriesKeysValues {
-    Matrix q, k, v;
-  };
+  // One group's rows into the cache, and what its keys give: part.out is of whole rows in any case.
+  // Returns what was read with.
+  AttentionBatch write_and_read(AttentionRows rows, int layer, const AttentionBatch& like,
+                                const AttentionPart& part) {
+    const KvShape& shape = like.view.layout.shape;
+    if (!looks_back(like.view, like.sequences)) rows.sink_q = {};
+    AttentionPart to = part;
+    if (!shape.whole()) {
+      CHECK(projections_);
+      rows = projections_->shortened(rows, layer, like.view, like.sequences);
+      if (shape.v_space != KvSpace::kWhole) to.out = projections_->room_for_outputs(rows.q.rows, like.view);
+    }
+    AttentionBatch batch = like;
+    batch.q = rows.q;
+    backend_.kv_write(rows.k, rows.v, like.view, like.sequences);
+    read(batch, rows.sink_q, to);
+    if (shape.v_space != KvSpace::kWhole) projections_->widen(to.out, layer, like.view, like.sequences, part.out);
+    return batch;
+  }
 
   // What belongs to the heads of a group: everything, but where heads of a layer are cached apart. Those are never
   // merged, and leave no states.
-  QueriesKeysValues heads_of(const QueriesKeysValues& rows, const KvView& view) const {
+  AttentionRows heads_of(const AttentionRows& rows, const KvView& view) const {
     const int dim = config_.head_dim;
     const int queries = config_.heads / config_.kv_heads * dim;
     const int heads = view.layout.shape.heads;
     return {rows.q.columns(view.first_head * queries, heads * queries),
-            rows.k.columns(view.first_head * dim, heads * dim), rows.v.columns(view.first_head * dim, heads * dim)};
+            rows.k.columns(view.first_head * dim, heads * dim), rows.v.columns(view.first_head * dim, heads * dim),
+            rows.sink_q.columns(view.first_head * queries, heads * queries)};
   }
   AttentionPart heads_of(const AttentionPart& part, const KvView& view) const {
     if (view.layout.shape.heads == config_.kv_heads) return part;
@@ -197,7 +225,7 @@ class Llama final : public Model {
 
   // Each sequence in the groups of its policy. Where a finer group of the layer has a part of the keys, the rest is
   // read apart, and both become one.
-  void write_and_read(const QueriesKeysValues& rows, int layer, const Batch& batch, const KvStorage& storage,
+  void write_and_read(const AttentionRows& rows, int layer, const Batch& batch, const KvStorage& storage,
                       Matrix mixed) {
     const float scale = 1.0F / std::sqrt(static_cast<float>(config_.head_dim));
     const AttentionPart whole{mixed, space_.states.as<SoftmaxState>(), config_.heads};
@@ -210,10 +238,9 @@ class Llama final : public Model {
         const KvView view = storage.view(group, layer);
         const AttentionPart part = heads_of(view.finer.full() ? whole : rest, view);
         if (!merging) {
-          const QueriesKeysValues own = heads_of(rows, view);
-          const AttentionBatch reading{own.q, view, sequences, part.heads, scale};
-          backend_.kv_write(own.k, own.v, view, sequences);
-          read(reading, part);
+          const AttentionRows own = heads_of(rows, view);
+          const AttentionBatch reading =
+              write_and_read(own, layer, {own.q, view, sequences, part.heads, scale}, part);
           if (group < batch.watches.size()) watch(reading, batch.watches[group]);
         } else if (!view.finer.full()) {
           backend_.merge_attention(whole, rest, sequences);
@@ -408,6 +435,8 @@ class Llama final : public Model {
   Buffer final_norm_;                  // [hidden]
   std::vector<Layer> layers_;
   Workspace space_;
+  std::optional<KvProjections> projections_;
+  std::optional<Key256> basis_name_;
   std::vector<float> host_cos_;
   std::vector<float> host_sin_;
   std::vector<Position> sink_positions_;

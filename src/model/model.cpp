@@ -1,6 +1,7 @@
 #include "model/model.h"
 
 #include "base/error.h"
+#include "model/kv_basis.h"
 #include "model/llama.h"
 #include "model/weights.h"
 
@@ -13,7 +14,11 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, Backend& ba
   }
   const ModelConfig config = load_config(path);
   check_runnable(config, path.string());
-  return make_llama(config, Weights(path), backend, options);
+  std::unique_ptr<Model> model = make_llama(config, Weights(path), backend, options);
+  if (!options.kv_basis.empty()) {
+    model->use_basis(load_kv_basis(options.kv_basis, config, model->fingerprint()));
+  }
+  return model;
 }
 
 }  // namespace kvasir

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/hash.h"
 #include "model/batch.h"
 #include "model/config.h"
+#include "model/kv_basis.h"
 
 namespace kvasir {
 
@@ -27,14 +29,19 @@ class Model {
   virtual int max_rows() const = 0;                // of one batch
   virtual std::vector<std::span<const std::byte>> weight_memory() const = 0;  // where the matrices lie
 
+  // For policies that keep K or V as shorter rows: the directions, and their name. REQUIRES: of this model's shape.
+  virtual void use_basis(const KvBasis& basis) = 0;
+  virtual const std::optional<Key256>& basis_name() const = 0;
+
   // Writes the rows' K and V into the cache and returns the logits of batch.logit_rows: [logit_rows][vocab], valid
-  // until the next call, in the backend's memory.
+  // until the next call, in the backend's memory. REQUIRES: a basis, where the storage has groups of shorter rows.
   virtual Matrix forward(const Batch& batch, KvStorage& storage) = 0;
 };
 
 struct LoadOptions {
   int max_rows = 512;
   std::function<void(int done, int all)> progress;  // layers loaded; may be empty
+  std::filesystem::path kv_basis{};                 // see find_kv_basis; empty: none
 };
 
 // Loads a Hugging Face folder or a GGUF file. The backend outlives the model. Throws Error.

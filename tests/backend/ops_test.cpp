@@ -90,6 +90,41 @@ TEST_P(OpTest, RopeEqualsRefAndKeepsLengths) {
   }
 }
 
+// Heads by the matrices of their KV heads; rows of others stay as they are, and every form gives the same bits.
+TEST_P(OpTest, ProjectEqualsRefInTheRowsOfItsSequences) {
+  struct Shape {
+    int heads, kv_heads, inputs, outputs, stride;
+  };
+  for (const Shape& s : std::vector<Shape>{
+           {4, 2, 16, 16, 16}, {3, 1, 20, 7, 32}, {2, 2, 5, 33, 48}, {8, 2, 64, 48, 64}, {6, 3, 64, 1, 64}}) {
+    const std::int64_t head_stride = static_cast<std::int64_t>(s.inputs + 2) * s.stride;
+    const OwnedMatrix matrices(s.kv_heads, static_cast<int>(head_stride), 3);
+    const HeadMatrices by{matrices.values.data(), s.kv_heads, s.inputs, s.outputs, s.stride, head_stride};
+    const OwnedMatrix x(30, s.heads * s.inputs, 4);
+    const std::vector<SequenceView> sequences{{nullptr, 0, 2, 1}, {nullptr, 0, 5, 20}};
+    OwnedMatrix expected(30, s.heads * s.outputs, 5);
+    OwnedMatrix got = expected;
+    got.view.data = got.values.data();
+    const std::vector<float> before = expected.values;
+    ref_->project(x.view, s.heads, by, sequences, expected.view);
+    cpu_->project(x.view, s.heads, by, sequences, got.view);
+    EXPECT_LT(relative_error(got.values, expected.values), 1e-6) << s.inputs << " x " << s.outputs;
+    EXPECT_NE(got.values, before);
+    for (const int row : {0, 1, 3, 4, 25, 29}) {
+      for (int c = 0; c < s.heads * s.outputs; ++c) {
+        const auto at = static_cast<size_t>(row * s.heads * s.outputs + c);
+        EXPECT_EQ(got.values[at], before[at]) << row;
+        EXPECT_EQ(expected.values[at], before[at]) << row;
+      }
+    }
+    for (const auto& other : all_backends(Activations::kAsWeights)) {
+      OwnedMatrix again(30, s.heads * s.outputs, 5);
+      other->project(x.view, s.heads, by, sequences, again.view);
+      EXPECT_EQ(again.values, got.values) << other->description();
+    }
+  }
+}
+
 TEST(RopeAngles, AreExactFarOut) {
   const std::vector<Position> positions{10'000'019};
   const std::vector<double> frequencies{1.0};

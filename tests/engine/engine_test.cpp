@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "engine/heard.h"
 #include "support/fixtures.h"
+#include "support/some_basis.h"
 
 namespace kvasir::testing {
 namespace {
@@ -47,6 +48,41 @@ TEST_F(EngineTest, AnswersAsManyTokensAsAskedFor) {
   EXPECT_EQ(heard.finish, FinishReason::kLength);
   EXPECT_EQ(heard.record.steps, 7);
   EXPECT_EQ(engine.cache().pool(0).held(), 0);
+}
+
+TEST_F(EngineTest, PoliciesOfShorterRowsNeedABasisAndAreNamedByIt) {
+  EngineConfig config;
+  config.others = EngineConfig::OtherPolicies::kAny;
+  Request asked = request({1, 2, 3}, 2);
+  asked.kv = parse_kv_policy("f16, rank=k:8", "kv");
+  {
+    Engine engine(*backend_, *model_, config);
+    EXPECT_NE(refusal(engine, asked).find("needs a basis"), std::string::npos);
+    EngineConfig always = config;
+    always.kv = *asked.kv;
+    EXPECT_THROW(Engine(*backend_, *model_, always), Error);
+    always.kv = {};
+    always.kv_also = {*asked.kv};
+    EXPECT_THROW(Engine(*backend_, *model_, always), Error);
+  }
+  const auto name = [&](const char* policy) {
+    return policy_key(*model_, *backend_, kv_groups(model_->config(), parse_kv_policy(policy, "kv")), 16);
+  };
+  const Key256 whole = name("f16");
+  model_->use_basis(some_basis(model_->config(), 1));
+  const Key256 eight = name("f16, rank=k:8");
+  EXPECT_NE(eight, name("f16, rank=k:7"));
+  EXPECT_NE(eight, name("f16, rank=v:8"));
+  EXPECT_NE(eight, name("f16, channels=50%"));
+  EXPECT_EQ(whole, name("f16"));
+  Engine engine(*backend_, *model_, config);
+  EXPECT_EQ(refusal(engine, asked), "no error");
+  asked.kv->k_rank = 17;
+  EXPECT_NE(refusal(engine, asked).find("more than the 16 numbers"), std::string::npos);
+  engine.run();
+  model_->use_basis(some_basis(model_->config(), 2));
+  EXPECT_NE(eight, name("f16, rank=k:8"));
+  EXPECT_EQ(whole, name("f16"));
 }
 
 TEST_F(EngineTest, AStopTokenEndsTheAnswerAndIsNotPartOfIt) {

@@ -21,6 +21,7 @@
 #include "layout/codec.h"
 #include "support/fixtures.h"
 #include "support/quantized_model.h"
+#include "support/some_basis.h"
 
 namespace kvasir::testing {
 
@@ -41,6 +42,9 @@ struct Cell {
     out += "_" + model;
     for (const std::int64_t window : windows) out += "_w" + std::to_string(window);
     if (activations == Activations::kF32) out += "_f32_rows";
+    if (policy.k_rank > 0 || policy.v_rank > 0) out += "_rank";
+    if (policy.channels > 0) out += "_channels";
+    if (!policy.retention.full()) out += "_sinks";
     if (policy.recent > 0) out += "_recent";
     if (policy.evict.on()) out += "_" + std::string(name_of(policy.evict.method));
     if (policy.evict.budgets == TokenEviction::Budgets::kPyramid) out += "_pyramid";
@@ -68,6 +72,20 @@ inline void add_formats_of_rows(std::vector<Cell>& cells) {
     cells.push_back({"cpu", fastest, 2, both, "gqa", {}});
     cells.push_back({"cpu", middle, 2, both, "gqa", {24, 0}});
     cells.push_back({"cpu", fastest, 2, {formats[i], formats[(i + 1) % formats.size()], {}}, "odd_head_dim", {}});
+  }
+}
+
+// Rows that are kept shorter: once with every number format's kind, a window with sinks, and recent tokens.
+inline void add_shorter_rows(std::vector<Cell>& cells) {
+  const std::vector<Cell> backends{
+      {"ref", "auto", 1, {}, {}, {}}, {"cpu", "auto", 1, {}, {}, {}}, {"cpu", "auto", 2, {}, {}, {}}};
+  for (Cell cell : backends) {
+    for (const char* policy :
+         {"f16, rank=k:9/v:12", "int8, rank=k:12/v:7, window=64, sinks=4", "k=bf16, v=int4, channels=60%"}) {
+      cell.policy = parse_kv_policy(policy, "cell");
+      cell.model = cell.policy.channels == 60 ? "odd_head_dim" : "gqa";
+      cells.push_back(cell);
+    }
   }
 }
 
@@ -119,6 +137,7 @@ inline std::vector<Cell> all_cells() {
           {device, "auto", device == std::string("cpu") ? 2 : 1, parse_kv_policy(mix, "cell"), "gqa", {}});
     }
   }
+  add_shorter_rows(cells);
   return cells;
 }
 
@@ -174,7 +193,9 @@ class World {
   explicit World(const Cell& cell)
       : cell_(cell),
         backend_(make_backend({cell.device, cell.threads, cell.isa, cell.activations})),
-        model_(load_cell(cell, *backend_)) {}
+        model_(load_cell(cell, *backend_)) {
+    model_->use_basis(some_basis(model_->config()));
+  }
 
   EngineConfig config() const {
     EngineConfig config;

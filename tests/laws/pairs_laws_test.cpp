@@ -53,7 +53,9 @@ class PairLaw : public ::testing::TestWithParam<Cell> {
 
   // What a window dropped cannot be saved: such a sequence is computed again, or waits.
   // Windows hold less and leave it to others: there a pause may not be needed, and what was dropped cannot be saved.
-  static bool windowed() { return !GetParam().windows.empty() || GetParam().policy.recent > 0; }
+  static bool windowed() {
+    return !GetParam().windows.empty() || GetParam().policy.recent > 0 || !GetParam().policy.retention.full();
+  }
   std::int64_t pauses_of(const std::vector<Trace>& traces, Pause::How how) const {
     std::int64_t count = 0;
     for (const Trace& trace : traces) {

@@ -4,6 +4,7 @@
 #include "layout/codec_f32.h"
 #include "layout/codec_fp8.h"
 #include "layout/codec_int.h"
+#include "layout/codec_top.h"
 #include "layout/hadamard.h"
 #include "layout/kv_view.h"
 #include "layout/retention.h"

@@ -22,6 +22,10 @@ TEST(KvPolicy, OrderAndWhiteSpaceSayNothing) {
   EXPECT_EQ(canonical("sinks=4,window=1024,f32"), "f32, window=1024, sinks=4");
   EXPECT_EQ(canonical("window=7"), "f16, window=7");
   EXPECT_EQ(canonical("sinks=4, recent = 64 : f32, bf16"), "bf16, recent=64:f32, sinks=4");
+  EXPECT_EQ(canonical("rank = v:48 / k:32, int8"), "int8, rank=k:32/v:48");
+  EXPECT_EQ(canonical("rank=k:7"), "f16, rank=k:7");
+  EXPECT_EQ(canonical("rank=v:9, channels= 60 %,recent=8:f32"), "f16, rank=v:9, channels=60%, recent=8:f32");
+  EXPECT_EQ(canonical("channels=100%"), "f16");
   EXPECT_EQ(canonical("window=100,sinks=4,recent=64:f32,bf16"), "bf16, recent=64:f32, window=100, sinks=4");
 }
 
@@ -132,6 +136,18 @@ TEST(KvPolicy, WhatIsWrongIsNamedWithItsPlaceAndAWayOut) {
                                                {"0-3:int8, 2-5:int4", "the formats of layer 2 are given twice"},
                                                {"2-5:int8, 0-3:int8", "the formats of layer 2 are given twice"},
                                                {"@mix.policy", "a policy file is for the command line"},
+                                               {"rank=32", "rank=32 does not say"},
+                                               {"rank=k:", "does not say"},
+                                               {"rank=k:0", "does not say"},
+                                               {"rank=k:3/", "does not say"},
+                                               {"rank=q:3", "does not say"},
+                                               {"rank=k:99999999999", "does not say"},
+                                               {"rank=k:3/k:3", "the rank of K is given twice"},
+                                               {"rank=v:3, rank=v:3", "the rank of V is given twice"},
+                                               {"channels=60", "'60' is no share"},
+                                               {"channels=0%", "'0%' is no share"},
+                                               {"channels=101%", "'101%' is no share"},
+                                               {"channels=50%, rank=k:3", "both rank= and channels="},
                                                {"depth=3", "there is no setting 'depth'"}}) {
     try {
       parse_kv_policy(wrong.text, "here");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "layout/kv_policy.h"
 #include "layout/kv_view.h"
 
 namespace kvasir {
@@ -333,6 +334,34 @@ TEST(Config, OneGroupWithoutWindows) {
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_EQ(groups[0].layers.size(), 16U);
   EXPECT_EQ(bytes_per_token(groups[0]), 16 * 8 * 64 * 2 * 4);
+}
+
+// llama-3.2-1b: 16 layers, 8 KV heads of 64.
+TEST(Config, ShorterRowsTakeTheBytesOfTheirNumbers) {
+  const auto groups = [](const char* policy) { return kv_groups(parsed(""), parse_kv_policy(policy, "test")); };
+  const auto bytes = [&](const char* policy) {
+    std::int64_t sum = 0;
+    for (const KvGroup& group : groups(policy)) sum += bytes_per_token(group);
+    return sum;
+  };
+  EXPECT_EQ(bytes("f16, rank=k:32/v:48"), 16 * 8 * (32 + 48) * 2);
+  EXPECT_EQ(bytes("f16, rank=k:33"), 16 * 8 * (33 + 64) * 2);
+  EXPECT_EQ(bytes("int8, rank=v:16"), 16 * 8 * (64 + 16 + 2 * 2));
+  EXPECT_EQ(bytes("f16, channels=60%"), 16 * 8 * (38 + 64) * 2);
+  EXPECT_EQ(bytes("k=f16, v=top50, channels=1%"), 16 * 8 * (1 * 2 + 8 + 32 * 2));
+  // Recent tokens are kept whole.
+  const std::vector<KvGroup> two = groups("f16, rank=k:8/v:8, recent=32:f32");
+  ASSERT_EQ(two.size(), 2U);
+  EXPECT_EQ(bytes_per_token(two[0]), 16 * 8 * (8 + 8) * 2);
+  EXPECT_EQ(bytes_per_token(two[1]), 16 * 8 * (64 + 64) * 4);
+  for (const char* much : {"rank=k:65", "rank=v:65", "rank=k:1/v:1000"}) {
+    try {
+      groups(much);
+      ADD_FAILURE() << much;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("more than the 64 numbers of a head"), std::string::npos);
+    }
+  }
 }
 
 TEST(Config, BiasesAreCounted) {

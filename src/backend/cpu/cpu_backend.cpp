@@ -76,6 +76,20 @@ class CpuBackend final : public Backend {
     });
   }
 
+  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
+               Matrix out) override {
+    for (const SequenceView& sequence : sequences) {
+      each_row(sequence.rows, [&](int i) {
+        const int row = sequence.first_row + i;
+        for (int h = 0; h < heads; ++h) {
+          rows_.project(x.row(row) + static_cast<std::ptrdiff_t>(h) * by.inputs,
+                        {by.at + h / (heads / by.heads) * by.head_stride, by.inputs, by.outputs, by.stride},
+                        out.row(row) + static_cast<std::ptrdiff_t>(h) * by.outputs);
+        }
+      });
+    }
+  }
+
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
     const KvLayout& layout = view.layout;
     for (const SequenceView& sequence : sequences) {

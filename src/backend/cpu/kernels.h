@@ -96,6 +96,14 @@ using MatmulKernels = std::array<MatmulKernel, kWeightTypes.size()>;  // by DTyp
 // --- rows
 // -----------------------------------------------------------------------------------------------------------
 
+// [inputs][stride] numbers, of whose rows the first `outputs` count; stride is a multiple of kLanes.
+struct SmallMatrix {
+  const float* at = nullptr;
+  int inputs = 0;
+  int outputs = 0;
+  int stride = 0;
+};
+
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out) = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int n, float* out) = nullptr;
@@ -103,6 +111,8 @@ struct RowKernels {
   void (*add)(float* x, const float* y, int n) = nullptr;
   void (*rotate)(float* head, const float* cos, const float* sin, int pairs) = nullptr;
   void (*quantize)(const float* x, int n, Int8Block* out) = nullptr;  // n is a multiple of 32
+  // x becomes x M: every output one chain of fused multiply-adds along the inputs.
+  void (*project)(const float* x, const SmallMatrix& matrix, float* out) = nullptr;
 };
 
 // --- attention

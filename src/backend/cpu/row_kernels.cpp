@@ -141,7 +141,31 @@ void rotate(float* head, const float* cos, const float* sin, int pairs) {
   }
 }
 
-RowKernels row_table() { return {&rms_norm, &layer_norm, &swiglu, &add_row, &rotate, &quantize}; }
+template <int N>
+HWY_INLINE void project_columns(const float* x, const SmallMatrix& matrix, int column, float* out) {
+  Lanes sums[N];
+  for (int n = 0; n < N; ++n) sums[n] = broadcast(0.0F);
+  for (int i = 0; i < matrix.inputs; ++i) {
+    const Lanes value = broadcast(x[i]);
+    const float* row = matrix.at + static_cast<std::ptrdiff_t>(i) * matrix.stride + column;
+    for (int n = 0; n < N; ++n) sums[n] = fma(value, load(row + n * kLanes), sums[n]);
+  }
+  for (int n = 0; n < N; ++n) {
+    const int first = column + n * kLanes;
+    store_some(sums[n], out + first, matrix.outputs - first);
+  }
+}
+
+void project(const float* x, const SmallMatrix& matrix, float* out) {
+  constexpr int kAtOnce = kParts == 1 ? 4 : 2;
+  int column = 0;
+  for (; column + kAtOnce * kLanes <= matrix.outputs; column += kAtOnce * kLanes) {
+    project_columns<kAtOnce>(x, matrix, column, out);
+  }
+  for (; column < matrix.outputs; column += kLanes) project_columns<1>(x, matrix, column, out);
+}
+
+RowKernels row_table() { return {&rms_norm, &layer_norm, &swiglu, &add_row, &rotate, &quantize, &project}; }
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

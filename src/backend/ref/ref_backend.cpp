@@ -209,6 +209,25 @@ class RefBackend final : public Backend {
     }
   }
 
+  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
+               Matrix out) override {
+    for (const SequenceView& sequence : sequences) {
+      for (int row = sequence.first_row; row < sequence.first_row + sequence.rows; ++row) {
+        for (int h = 0; h < heads; ++h) {
+          const float* from = x.row(row) + static_cast<std::ptrdiff_t>(h) * by.inputs;
+          const float* matrix = by.at + h / (heads / by.heads) * by.head_stride;
+          for (int o = 0; o < by.outputs; ++o) {
+            double sum = 0;
+            for (int i = 0; i < by.inputs; ++i) {
+              sum += static_cast<double>(from[i]) * matrix[static_cast<std::ptrdiff_t>(i) * by.stride + o];
+            }
+            out.row(row)[static_cast<std::ptrdiff_t>(h) * by.outputs + o] = static_cast<float>(sum);
+          }
+        }
+      }
+    }
+  }
+
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
     const KvLayout& layout = view.layout;
     for (const SequenceView& sequence : sequences) {
