@@ -50,6 +50,10 @@ class DisturbedBackend final : public Backend {
     plain_->matmul(weight, x, bias, out);
   }
   void rope(Matrix x, int heads, const RopeTable& table) override { plain_->rope(x, heads, table); }
+  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
+               Matrix out) override {
+    plain_->project(x, heads, by, sequences, out);
+  }
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override;
   void attention(const AttentionBatch& batch, Matrix out) override { plain_->attention(batch, out); }
   void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {

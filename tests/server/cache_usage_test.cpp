@@ -120,10 +120,12 @@ TEST_F(CacheUsageTest, SlotsListWhatRuns) {
   Client client(server_.port());
   client.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-request-id: long-one\r\ncontent-length: " +
               std::to_string(text.size()) + "\r\n\r\n" + text);
+  // The engine may be at work on an answer a moment before the server has noted whose it is.
+  const auto is_known = [](const Json& slot) { return slot.contains("choice") && slot["answer_tokens"] > 0; };
   Json slots;
   ASSERT_TRUE(eventually([&] {
     slots = server_.ask("GET", "/slots").json();
-    return slots.size() == 2 && slots[0]["answer_tokens"] > 0;
+    return slots.size() == 2 && std::ranges::all_of(slots, is_known);
   })) << slots;
   EXPECT_EQ(slots[0]["request_id"], "long-one");
   EXPECT_EQ(slots[0]["choice"].get<int>() + slots[1]["choice"].get<int>(), 1);
