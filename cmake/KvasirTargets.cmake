@@ -89,6 +89,7 @@ function(kvasir_test name)
     target_link_libraries(test_${name} PRIVATE kvasir_${dep})
   endforeach()
   target_link_libraries(test_${name} PRIVATE kvasir_flags ${ARG_LINK} GTest::gtest GTest::gtest_main)
+  target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # a test's own code is compiled more than it runs
   gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
     PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${name})
 endfunction()

@@ -115,7 +115,7 @@ class PairLaw : public ::testing::TestWithParam<Cell> {
   static constexpr std::array kBothWays{Pause::How::kRecompute, Pause::How::kSwap};
 };
 
-INSTANTIATE_TEST_SUITE_P(Everywhere, PairLaw, ::testing::ValuesIn(all_cells()),
+INSTANTIATE_TEST_SUITE_P(Everywhere, PairLaw, ::testing::ValuesIn(scheduling_cells()),
                          [](const auto& cell) { return cell.param.name(); });
 
 TEST_P(PairLaw, PausedBranchesEqualEachAlone) {

@@ -18,7 +18,7 @@ std::vector<KvPolicy> eight_policies() {
 
 // Policies bring their own formats: of the matrix only one format is needed.
 std::vector<Cell> cells() {
-  std::vector<Cell> out = all_cells();
+  std::vector<Cell> out = scheduling_cells();
   std::erase_if(out, [](const Cell& cell) { return cell.policy != uniform_policy(KvFormat::kF16); });
   return out;
 }

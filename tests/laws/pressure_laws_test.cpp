@@ -55,7 +55,7 @@ class PressureLaw : public ::testing::TestWithParam<Cell> {
   static constexpr double kCheap = 1e-9;
 };
 
-INSTANTIATE_TEST_SUITE_P(Everywhere, PressureLaw, ::testing::ValuesIn(all_cells()),
+INSTANTIATE_TEST_SUITE_P(Everywhere, PressureLaw, ::testing::ValuesIn(scheduling_cells()),
                          [](const auto& cell) { return cell.param.name(); });
 
 INSTANTIATE_TEST_SUITE_P(Evicting, PressureLaw, ::testing::ValuesIn(evicting_cells()),

@@ -121,7 +121,7 @@ TEST_F(CacheUsageTest, SlotsListWhatRuns) {
   client.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-request-id: long-one\r\ncontent-length: " +
               std::to_string(text.size()) + "\r\n\r\n" + text);
   // The engine may be at work on an answer a moment before the server has noted whose it is.
-  const auto is_known = [](const Json& slot) { return slot.contains("choice") && slot["answer_tokens"] > 0; };
+  const auto is_known = [](const Json& slot) { return slot["choice"].is_number() && slot["answer_tokens"] > 0; };
   Json slots;
   ASSERT_TRUE(eventually([&] {
     slots = server_.ask("GET", "/slots").json();
