@@ -5,7 +5,8 @@
 
 Needs llama-bench (and llama-batched-bench for the batches) on PATH or in FOLDER. Each test is run by one, then by the
 other, `--rounds` times; the medians and their ratio are printed. llama.cpp is given its better setting of flash
-attention at every depth, found in the same run.
+attention at every depth, found in the same run. `--kv f16,8bit` also decodes over caches of 8 bits: int8 here, q8_0 there
+(which needs flash attention).
 """
 import argparse
 import json
@@ -39,8 +40,8 @@ class Kvasir:
     def prefill(self, model, tokens):
         return self.bench(model, "-p", tokens)
 
-    def decode(self, model, tokens, depth):
-        return self.bench(model, "-n", tokens, "-d", depth)
+    def decode(self, model, tokens, depth, kv="f16"):
+        return self.bench(model, "-n", tokens, "-d", depth, "--kv", "int8" if kv == "8bit" else "f16")
 
     def batch(self, model, tokens, depth, batch, shared):
         return self.bench(model, "-n", tokens, "-d", depth, "-b", batch, *(["--shared-prefix"] if shared else []))
@@ -63,9 +64,12 @@ class LlamaCpp:
     def prefill(self, model, tokens):
         return self.bench(model, "-p", tokens, "-n", 0)
 
-    def decode(self, model, tokens, depth):
+    def decode(self, model, tokens, depth, kv="f16"):
+        base = ["-p", 0, "-n", tokens, "-d", depth]
+        if kv == "8bit":
+            return self.bench(model, *base, "-fa", "on", "-ctk", "q8_0", "-ctv", "q8_0")
         flash = ["on", "off"] if depth else ["auto"]
-        return max(self.bench(model, "-p", 0, "-n", tokens, "-d", depth, "-fa", f) for f in flash)
+        return max(self.bench(model, *base, "-fa", f) for f in flash)
 
     def batch(self, model, tokens, depth, batch, shared):
         context = batch * (depth + tokens + 16)  # it wants that much with a shared prefix, too
@@ -84,8 +88,9 @@ def tests_of(options):
     if "prefill" in options.tests:
         out += [(f"prefill {n}", lambda side, m, n=n: side.prefill(m, n)) for n in options.prefill]
     if "decode" in options.tests:
-        out += [(f"decode {options.tokens} at {d}", lambda side, m, d=d: side.decode(m, options.tokens, d))
-                for d in options.depths]
+        out += [(f"decode {options.tokens} at {d}{', 8-bit KV' if kv == '8bit' else ''}",
+                 lambda side, m, d=d, kv=kv: side.decode(m, options.tokens, d, kv))
+                for kv in options.kv for d in options.depths if d or kv == "f16"]
     if "batch" in options.tests:
         for shared in [False, True]:
             for b in options.batches:
@@ -106,6 +111,7 @@ def main():
     parser.add_argument("--prefill", type=numbers, default=[128, 512, 2048])
     parser.add_argument("--tokens", type=int, default=32)
     parser.add_argument("--depths", type=numbers, default=[0, 2048, 8192])
+    parser.add_argument("--kv", type=lambda text: text.split(","), default=["f16"], help="f16, 8bit")
     parser.add_argument("--batches", type=numbers, default=[1, 4, 16])
     parser.add_argument("--prefix", type=int, default=2048)
     parser.add_argument("--json", type=pathlib.Path, help="also write every measurement there")
