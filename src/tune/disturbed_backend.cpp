@@ -19,7 +19,7 @@ void round_trip(KvFormat format, std::span<float> row) {
 }
 
 void DisturbedBackend::kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
-  if (!what_ || what_->layer != view.layer) return plain_->kv_write(k, v, view, sequences);
+  if (!what_ || what_->layer != view.layer) return ForwardingBackend::kv_write(k, v, view, sequences);
   Matrix& part = what_->part == 0 ? k : v;
   const int dim = what_->part == 0 ? view.layout.shape.k_dim : view.layout.shape.v_dim;
   rows_.resize(static_cast<size_t>(part.rows) * static_cast<size_t>(part.cols));
@@ -30,7 +30,7 @@ void DisturbedBackend::kv_write(Matrix k, Matrix v, const KvView& view, std::spa
                {own.row(r) + static_cast<std::ptrdiff_t>(what_->head) * dim, static_cast<size_t>(dim)});
   }
   part = own;
-  plain_->kv_write(k, v, view, sequences);
+  ForwardingBackend::kv_write(k, v, view, sequences);
 }
 
 }  // namespace kvasir

@@ -29,7 +29,7 @@ void each_row(std::span<const SequenceView> sequences, const Body& body) {
 }  // namespace
 
 RankRecorder::RankRecorder(std::unique_ptr<Backend> plain, const ModelConfig& config)
-    : plain_(std::move(plain)),
+    : ForwardingBackend(std::move(plain)),
       sums_(static_cast<size_t>(config.layers),
             std::vector<HeadMoments>(static_cast<size_t>(config.kv_heads), HeadMoments(config.head_dim))),
       heads_(config.heads) {}
@@ -50,7 +50,7 @@ std::vector<std::vector<HeadMoments>> RankRecorder::moments() const {
 }
 
 void RankRecorder::kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
-  plain_->kv_write(k, v, view, sequences);
+  ForwardingBackend::kv_write(k, v, view, sequences);
   const int dim = view.layout.shape.k_dim;
   each_row(sequences, [&](int row) {
     const float* at = k.row(row);
@@ -60,7 +60,7 @@ void RankRecorder::kv_write(Matrix k, Matrix v, const KvView& view, std::span<co
 }
 
 void RankRecorder::attention(const AttentionBatch& batch, Matrix out) {
-  plain_->attention(batch, out);
+  ForwardingBackend::attention(batch, out);
   const KvShape& shape = batch.view.layout.shape;
   CHECK(shape.k_dim == shape.v_dim && batch.heads == heads_);
   const int share = batch.heads / shape.heads;
