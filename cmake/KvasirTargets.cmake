@@ -16,13 +16,14 @@ if(CCACHE)
 endif()
 
 add_library(kvasir_flags INTERFACE)
-target_compile_options(kvasir_flags INTERFACE
+set(flags
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wconversion -Wno-sign-conversion
   -Werror
   # A product and a sum are fused where the code says so, and nowhere else: bits must not depend on the compiler's mood.
   -ffp-contract=off)
+target_compile_options(kvasir_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(kvasir_flags INTERFACE -Wno-restrict)  # false alarms in std::string (GCC bug 105651)
+  target_compile_options(kvasir_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)  # false alarms in std::string (GCC bug 105651)
 endif()
 if(KVASIR_SANITIZE)
   add_compile_options(-fsanitize=${KVASIR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

@@ -10,13 +10,16 @@
 namespace kvasir {
 
 struct BackendOptions {
-  std::string device = "cpu";  // "cpu", or "ref": plain loops, the oracle
-  int threads = 0;             // 0: as many as the machine has cores
-  std::string isa = "auto";    // of the cpu: auto, scalar, avx2, avx512, avx512dot
+  // "cpu"; "cuda:0" and on, or "cuda", the first; "auto": cuda:0 where there is one, else cpu; or "ref": plain loops,
+  // the oracle.
+  std::string device = "cpu";
+  int threads = 0;           // 0: as many as the machine has cores
+  std::string isa = "auto";  // of the cpu: auto, scalar, avx2, avx512, avx512dot
   Activations activations = Activations::kAsWeights;
 };
 
-// Throws Error on an unknown device, or an instruction set this machine does not have.
+// Throws Error on an unknown device, one this machine or this build does not have, or an instruction set it does not
+// have.
 std::unique_ptr<Backend> make_backend(const BackendOptions& options);
 
 }  // namespace kvasir

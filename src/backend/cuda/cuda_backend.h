@@ -1,0 +1,21 @@
+// NVIDIA GPUs of compute capability 8.0 and more, one backend each. No CUDA header here: all else of the project sees
+// this one alone.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/activations.h"
+#include "backend/backend.h"
+
+namespace kvasir {
+
+// The names of the devices that make_cuda_backend takes, in its numbering. Empty when there is no GPU it can use, no
+// driver or one too old, or when this build has no CUDA; never throws for those.
+std::vector<std::string> cuda_devices();
+
+// `device` is of those. Throws Error when it is not, or cannot be used.
+std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations);
+
+}  // namespace kvasir

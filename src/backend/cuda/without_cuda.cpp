@@ -1,0 +1,16 @@
+// What cuda_backend.h promises, in a build without CUDA.
+#include <fmt/format.h>
+
+#include "backend/cuda/cuda_backend.h"
+#include "base/error.h"
+
+namespace kvasir {
+
+std::vector<std::string> cuda_devices() { return {}; }
+
+std::unique_ptr<Backend> make_cuda_backend(int device, Activations /*activations*/) {
+  fail_usage("this build of kvasir has no CUDA", fmt::format("cuda:{}", device),
+             "use --device cpu, or install CUDA 13 with nvcc and build again");
+}
+
+}  // namespace kvasir
