@@ -16,6 +16,9 @@ void check_fits(KvFormat format, int dim) {
              "--kv-dtype", "use f16, bf16 or f32");
 }
 
+// Whatever lies behind a part of a head may be float32.
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
+
 }  // namespace
 
 KvLayout make_layout(const KvGroup& group, int block_tokens) {
@@ -29,14 +32,16 @@ KvLayout make_layout(const KvGroup& group, int block_tokens) {
   layout.v_format = group.v_format;
   check_fits(group.k_format, group.shape.k_dim);
   check_fits(group.v_format, group.shape.v_dim);
-  layout.k_head_bytes = k_code_bytes(group.k_format, group.shape.k_dim) * block_tokens;
-  layout.v_head_bytes = v_code_bytes(group.v_format, group.shape.v_dim) * block_tokens;
-  layout.k_scale_bytes = has_scale(group.k_format) ? kScaleBytes * block_tokens : 0;
-  layout.v_scale_bytes = has_scale(group.v_format) ? kScaleBytes * block_tokens : 0;
+  layout.k_head_bytes = aligned(k_code_bytes(group.k_format, group.shape.k_dim) * block_tokens);
+  layout.v_head_bytes = aligned(v_code_bytes(group.v_format, group.shape.v_dim) * block_tokens);
+  layout.k_scale_bytes = has_scale(group.k_format) ? aligned(kScaleBytes * block_tokens) : 0;
+  layout.v_scale_bytes = has_scale(group.v_format) ? aligned(kScaleBytes * block_tokens) : 0;
   return layout;
 }
 
-std::int64_t bytes_per_token(const KvGroup& group) { return make_layout(group, 1).block_bytes(); }
+std::int64_t bytes_per_token(const KvGroup& group) {
+  return make_layout(group, kPartAlignment).block_bytes() / kPartAlignment;  // such a block has no padding
+}
 
 std::int64_t blocks_for(std::int64_t tokens, int block_tokens) { return (tokens + block_tokens - 1) / block_tokens; }
 

@@ -25,6 +25,9 @@
 namespace kvasir {
 
 inline constexpr int kDefaultBlockTokens = 16;
+// K, V and the scales of a head begin at such a byte of their block: a few bytes of padding where the block's tokens
+// are no multiple of it, and none where they are.
+inline constexpr int kPartAlignment = 4;
 inline constexpr int kScaleBytes = 2;  // of a row, in formats that have one: a bf16
 
 // What the numbers of a cached row are.
@@ -63,7 +66,7 @@ struct KvGroup {
   int first_head = 0;  // of the model's KV heads: shape.heads from here on. The others are in groups of their own.
 };
 
-// The arithmetic of one group's blocks. A value: copy it, pass it to kernels. All sizes in bytes, without padding.
+// The arithmetic of one group's blocks. A value: copy it, pass it to kernels. All sizes in bytes.
 struct KvLayout {
   int block_tokens = 0;
   int layers = 0;

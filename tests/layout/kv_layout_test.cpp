@@ -95,8 +95,9 @@ TEST(KvLayout, EveryBitOfABlockBelongsToOneNumber) {
         }
       }
       EXPECT_EQ(owners.most(), 1);
-      // 64 numbers fill the bytes of every format.
-      if ((!is_packed(group.k_format) && !is_packed(group.v_format)) || shape.k_dim == 64) {
+      // 64 numbers fill the bytes of every format, and four tokens all that is aligned.
+      if (tokens % kPartAlignment == 0 &&
+          ((!is_packed(group.k_format) && !is_packed(group.v_format)) || shape.k_dim == 64)) {
         EXPECT_EQ(owners.unowned(), 0);
       }
     }
@@ -110,7 +111,25 @@ TEST(KvLayout, BlockBytesAreTheSumOfItsRows) {
     const std::int64_t v = row(group.v_format, v_code_bytes(group.v_format, group.shape.v_dim));
     const std::int64_t token = std::ssize(group.layers) * group.shape.heads * (k + v);
     EXPECT_EQ(bytes_per_token(group), token);
-    for (const int tokens : {1, 3, 16}) EXPECT_EQ(make_layout(group, tokens).block_bytes(), tokens * token);
+    for (const int tokens : {4, 16, 20}) EXPECT_EQ(make_layout(group, tokens).block_bytes(), tokens * token);
+  }
+}
+
+TEST(KvLayout, EveryPartOfAHeadBeginsWhereFloatsMay) {
+  for (const KvGroup& group : some_groups()) {
+    for (const int tokens : {1, 2, 3, 5, 16}) {
+      const KvLayout layout = make_layout(group, tokens);
+      for (int head = 0; head < group.shape.heads; ++head) {
+        const int last = layout.layers - 1;
+        for (const std::int64_t offset : {layout.k_offset(last, head), layout.v_offset(last, head),
+                                          layout.k_scale_offset(last, head), layout.v_scale_offset(last, head)}) {
+          EXPECT_EQ(offset % kPartAlignment, 0) << tokens << " " << format_name(group.k_format);
+        }
+      }
+      // Of all that a head holds nothing is padded by as much as a float.
+      const std::int64_t rows = bytes_per_token(group) * tokens;
+      EXPECT_LT(layout.block_bytes() - rows, 4 * kPartAlignment * layout.layers * group.shape.heads);
+    }
   }
 }
 
