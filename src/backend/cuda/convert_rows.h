@@ -1,0 +1,26 @@
+// Rows of activations as they meet weights.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "backend/cuda/product.h"
+#include "backend/tensor.h"
+
+namespace kvasir::cuda {
+
+// x as rows of `number`s, ld elements apart, zeros from x.cols to ld. bf16: rounded to nearest even. f16: likewise,
+// numbers beyond its range become its largest. f32: copied.
+void convert_rows(Matrix x, Number number, void* to, std::int64_t ld, cudaStream_t stream);
+
+// Rows `tokens` of a table of `number`s, as float32: out has as many columns as the table's rows have numbers.
+struct Table {
+  const void* data = nullptr;
+  std::int64_t ld = 0;
+  Number number = Number::kBF16;
+};
+void gather_rows(Table table, const std::int32_t* tokens, Matrix out, cudaStream_t stream);
+
+// out[r][c] += bias[c]
+void add_bias(const float* bias, Matrix out, cudaStream_t stream);
+
+}  // namespace kvasir::cuda

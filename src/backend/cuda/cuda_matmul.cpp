@@ -1,0 +1,95 @@
+#include "backend/cuda/cuda_matmul.h"
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/cuda/compare_outputs.h"
+#include "backend/cuda/convert_rows.h"
+#include "backend/cuda/f32_product.h"
+#include "base/check.h"
+
+namespace kvasir::cuda {
+namespace {
+
+const CudaWeight& mine(const Weight& weight) { return static_cast<const CudaWeight&>(weight); }
+
+}  // namespace
+
+CudaMatmul::CudaMatmul(cudaStream_t stream, Activations activations)
+    : stream_(stream), loader_(stream, activations), tuner_(stream) {}
+
+std::unique_ptr<Weight> CudaMatmul::load(std::span<const HostWeight> stacked) { return loader_.load(stacked); }
+
+std::unique_ptr<Weight> CudaMatmul::make_random(int outputs, int inputs, Number number, std::uint64_t seed) {
+  auto out = std::make_unique<CudaWeight>(outputs, inputs, number);
+  check(cudaMemsetAsync(out->data(), 0, out->memory().size(), stream_), "clearing weights");
+  const float scale = 1.0F / std::sqrt(static_cast<float>(inputs));
+  fill_random({out->data(), out->ld(), outputs, inputs, number}, scale, seed, stream_);
+  check(cudaStreamSynchronize(stream_), "making random weights");
+  return out;
+}
+
+Product CudaMatmul::product_of(const CudaWeight& weight, int rows) {
+  Product product;
+  product.number = weight.number();
+  product.w = weight.data();
+  product.ld_w = weight.ld();
+  product.ld_x = weight.ld();
+  product.rows = rows;
+  product.outputs = weight.outputs();
+  product.inputs = static_cast<int>(weight.ld());
+  rows_.grow_to(static_cast<size_t>(ProductTuner::bucket_of(rows) * product.ld_x * bytes_of(product.number)));
+  product.x = rows_.data();
+  return product;
+}
+
+void CudaMatmul::multiply(const Weight& weight, Matrix x, const float* bias, Matrix out) {
+  CHECK(x.cols == weight.inputs() && out.cols == weight.outputs() && x.rows == out.rows);
+  if (x.rows == 0) return;
+  if (mine(weight).number() == Number::kF32) return multiply_f32_rows(mine(weight), x, bias, out);
+  Product product = product_of(mine(weight), x.rows);
+  const Choice choice = tuner_.choose(product);  // may overwrite product.x
+  product.bias = bias;
+  product.out = out.data;
+  product.ld_out = out.stride;
+  convert_rows(x, product.number, rows_.data(), product.ld_x, stream_);
+  tuner_.run(product, choice);
+}
+
+void CudaMatmul::multiply_f32_rows(const CudaWeight& weight, Matrix x, const float* bias, Matrix out) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.stride % 4 == 0 && x.cols % 4 == 0;
+  Product product;
+  if (aligned) {
+    product.x = x.data;
+    product.ld_x = x.stride;
+  } else {
+    product = product_of(weight, x.rows);
+    convert_rows(x, Number::kF32, rows_.data(), product.ld_x, stream_);
+  }
+  product.number = Number::kF32;
+  product.w = weight.data();
+  product.ld_w = weight.ld();
+  product.bias = bias;
+  product.out = out.data;
+  product.ld_out = out.stride;
+  product.rows = x.rows;
+  product.outputs = weight.outputs();
+  product.inputs = aligned ? x.cols : static_cast<int>(weight.ld());
+  multiply_f32(product, stream_);
+}
+
+void CudaMatmul::embed(const Weight& table, const TokenId* tokens_on_device, int rows, Matrix out) {
+  CHECK(out.cols == table.inputs() && out.rows == rows);
+  gather_rows({mine(table).data(), mine(table).ld(), mine(table).number()}, tokens_on_device, out, stream_);
+}
+
+std::string CudaMatmul::choice(const Weight& weight, int rows) {
+  if (mine(weight).number() == Number::kF32) return "f32";
+  const Choice choice = tuner_.choose(product_of(mine(weight), rows));
+  if (const auto* shape = std::get_if<StreamShape>(&choice)) {
+    return "stream " + std::to_string(shape->tile) + " x " + std::to_string(shape->cluster);
+  }
+  return std::holds_alternative<ByMma>(choice) ? "mma" : "cublasLt";
+}
+
+}  // namespace kvasir::cuda

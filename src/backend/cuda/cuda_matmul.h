@@ -1,0 +1,55 @@
+// The matrix products of the CUDA backend.
+//
+// A row's bits depend on that row and the weights alone (product.h, f32_product.h), whichever kernel runs. Work is
+// enqueued on the stream; nothing waits, allocates or measures once a shape was met with as many rows as now, so
+// warmed up calls can be captured in a graph. Calls come from one thread.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backend/activations.h"
+#include "backend/backend.h"
+#include "backend/cuda/cuda_weight.h"
+#include "backend/cuda/product_tuner.h"
+#include "base/ids.h"
+
+namespace kvasir::cuda {
+
+class CudaMatmul {
+ public:
+  // On the device in use.
+  CudaMatmul(cudaStream_t stream, Activations activations);
+
+  // See Backend::load(); what becomes of each type: cuda_weight.h. Done when it returns.
+  std::unique_ptr<Weight> load(std::span<const HostWeight> stacked);
+
+  // Random numbers of about the size of a trained model's, made on the device: to measure shapes without a file.
+  std::unique_ptr<Weight> make_random(int outputs, int inputs, Number number, std::uint64_t seed);
+
+  // x, out and bias lie on the device; bias may be null.
+  void multiply(const Weight& weight, Matrix x, const float* bias, Matrix out);
+
+  // out: [tokens][inputs of the table].
+  void embed(const Weight& table, const TokenId* tokens_on_device, int rows, Matrix out);
+
+  // Whether cuBLASLt was found: for descriptions. Without it many rows go slower, with the same bits.
+  bool has_cublas_lt() const { return tuner_.lt().available(); }
+
+  // What multiply() would do with so many rows: "stream 32 x 2", "cublasLt", "mma". For reports; measures like it.
+  std::string choice(const Weight& weight, int rows);
+
+ private:
+  Product product_of(const CudaWeight& weight, int rows);
+  void multiply_f32_rows(const CudaWeight& weight, Matrix x, const float* bias, Matrix out);
+
+  cudaStream_t stream_;
+  WeightLoader loader_;
+  ProductTuner tuner_;
+  DeviceMemory rows_;  // of the call at hand, as they meet its weights
+};
+
+}  // namespace kvasir::cuda

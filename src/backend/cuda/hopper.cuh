@@ -1,0 +1,135 @@
+// The instructions of Hopper that stream_product.cu needs: barriers in shared memory, bulk copies, wgmma.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace kvasir::cuda::hopper {
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+__device__ __forceinline__ std::uint32_t shared_address(const void* at) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
+}
+
+__device__ __forceinline__ void barrier_init(std::uint32_t barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+
+// After barrier_init, so that the copy engine and the cluster's other blocks see it.
+__device__ __forceinline__ void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+__device__ __forceinline__ void arrive_and_expect(std::uint32_t barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+// On the barrier at the same place in block `block` of the cluster.
+__device__ __forceinline__ void arrive_at(std::uint32_t barrier, std::uint32_t block) {
+  asm volatile(
+      "{.reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];}"
+      ::"r"(barrier), "r"(block) : "memory");
+}
+
+__device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity) {
+  asm volatile(
+      "{.reg .pred done;\n"
+      "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;}"
+      ::"r"(barrier), "r"(parity) : "memory");
+}
+
+// What to keep in the second-level cache: weights are read once, rows by every block.
+inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000ULL;
+inline constexpr std::uint64_t kEvictLast = 0x14F0000000000000ULL;
+
+struct BoxAt {
+  const void* map;
+  int col;
+  int row;
+};
+
+__device__ __forceinline__ void copy_box(std::uint32_t to, BoxAt from, std::uint32_t barrier, std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3}], [%4], %5;"
+      ::"r"(to), "l"(from.map), "r"(from.col), "r"(from.row), "r"(barrier), "l"(policy) : "memory");
+}
+
+// To the same place in every block of the mask.
+__device__ __forceinline__ void copy_box_to_all(std::uint32_t to, BoxAt from, std::uint32_t barrier,
+                                                std::uint16_t mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%2, %3}], [%4], %5, %6;"
+      ::"r"(to), "l"(from.map), "r"(from.col), "r"(from.row), "r"(barrier), "h"(mask), "l"(kEvictLast) : "memory");
+}
+
+__device__ __forceinline__ std::uint32_t block_in_cluster() {
+  std::uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+__device__ __forceinline__ void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Rows of 128 bytes along k, swizzled, 8 rows after 8.
+__device__ __forceinline__ std::uint64_t matrix_descriptor(std::uint32_t at) {
+  constexpr std::uint64_t kSwizzle128 = 1ULL << 62;
+  constexpr std::uint64_t kGroupBytes = 1024;
+  return kSwizzle128 | (kGroupBytes >> 4) << 32 | 1ULL << 16 | (at & 0x3FFFFU) >> 4;
+}
+
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int kLeft>
+__device__ __forceinline__ void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+}
+
+#define KVASIR_WGMMA_N32(type)                                                                                      \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                                         \
+               " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, %16, %17, 1, 1, 1, 0, 0;"                  \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),      \
+                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),             \
+                 "+f"(d[15])                                                                                        \
+               : "l"(a), "l"(b))
+
+#define KVASIR_WGMMA_N64(type)                                                                                      \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                         \
+               " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26," \
+               "%27,%28,%29,%30,%31}, %32, %33, 1, 1, 1, 0, 0;"                                                      \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),      \
+                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),             \
+                 "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]),           \
+                 "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]),           \
+                 "+f"(d[29]), "+f"(d[30]), "+f"(d[31])                                                               \
+               : "l"(a), "l"(b))
+
+// d += a b over 16 k: a is 64 rows, b kTile outputs, both K-major in shared memory.
+template <class T, int kTile>
+__device__ __forceinline__ void wgmma(float (&d)[kTile / 2], std::uint64_t a, std::uint64_t b) {
+  static_assert(kTile == 32 || kTile == 64);
+  if constexpr (kTile == 32 && std::is_same_v<T, __half>) {
+    KVASIR_WGMMA_N32("f16");
+  } else if constexpr (kTile == 32) {
+    KVASIR_WGMMA_N32("bf16");
+  } else if constexpr (std::is_same_v<T, __half>) {
+    KVASIR_WGMMA_N64("f16");
+  } else {
+    KVASIR_WGMMA_N64("bf16");
+  }
+}
+
+#undef KVASIR_WGMMA_N32
+#undef KVASIR_WGMMA_N64
+
+#endif
+
+}  // namespace kvasir::cuda::hopper

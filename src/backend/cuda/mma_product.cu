@@ -1,0 +1,169 @@
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "backend/cuda/launch.h"
+#include "backend/cuda/mma_product.h"
+
+// A warp has 16 outputs (the m16 operand) and 8 * kTiles rows (n8 operands), and walks along the whole of k. Two warps
+// share a block's rows. Stages of 64 k go through shared memory by asynchronous copies, kStages ahead; 16-byte chunks
+// of a row are permuted by the row's number so that ldmatrix meets no bank twice.
+namespace kvasir::cuda {
+namespace {
+
+constexpr int kWarps = 2;
+constexpr int kThreads = 32 * kWarps;
+constexpr int kOutputs = 16 * kWarps;
+constexpr int kDepth = 64;  // k of a stage: rows of 128 bytes
+constexpr int kChunks = kDepth / 8;
+
+template <int kTiles>
+constexpr int kStages = kTiles == 1 ? 16 : 8;
+template <int kTiles>
+constexpr int kStageBytes = (kOutputs + 8 * kTiles) * kDepth * 2;
+
+__device__ std::uint32_t shared_address(const void* at) {
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(at));
+}
+
+__device__ void load_matrices(std::uint32_t (&to)[4], std::uint32_t at) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(at));
+}
+
+template <class T>
+__device__ void mma(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
+  if constexpr (std::is_same_v<T, __half>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+
+// `count` rows from `first` on, k in [k, k + kDepth), into shared memory; zeros beyond the matrix.
+struct Source {
+  const std::byte* data;
+  std::int64_t row_bytes;
+  int rows;
+  int inputs;
+};
+__device__ void copy_rows(const Source& from, int first, int count, int k, std::uint32_t to) {
+  for (int i = static_cast<int>(threadIdx.x); i < count * kChunks; i += kThreads) {
+    const int row = i / kChunks;
+    const int chunk = i % kChunks;
+    const bool inside = first + row < from.rows && k + chunk * 8 < from.inputs;
+    const std::byte* at = inside ? from.data + (first + row) * from.row_bytes + (k + chunk * 8) * 2 : from.data;
+    const std::uint32_t place = to + static_cast<std::uint32_t>(row * kDepth * 2 + ((chunk ^ (row % 8)) * 16));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(at), "r"(inside ? 16 : 0));
+  }
+}
+
+// Where lane `row`'s chunk of a stage's row lies.
+__device__ std::uint32_t chunk_at(std::uint32_t base, int row, int chunk) {
+  return base + static_cast<std::uint32_t>(row * kDepth * 2 + ((chunk ^ (row % 8)) * 16));
+}
+
+template <class T, int kTiles>
+__device__ void multiply_stage(std::uint32_t w, std::uint32_t x, float (&sums)[kTiles][4]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int warp = static_cast<int>(threadIdx.x / 32);
+#pragma unroll
+  for (int step = 0; step < kDepth / 16; step += 2) {
+    std::uint32_t a[2][4];
+    // Rows 0..7 and 8..15 of the first 8 k, then of the other 8.
+#pragma unroll
+    for (int i = 0; i < 2; ++i) load_matrices(a[i], chunk_at(w, warp * 16 + lane % 16, (step + i) * 2 + lane / 16));
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      std::uint32_t b[4];  // 8 rows, 32 k
+      load_matrices(b, chunk_at(x, tile * 8 + lane % 8, step * 2 + lane / 8));
+      mma<T>(sums[tile], a[0], b[0], b[1]);
+      mma<T>(sums[tile], a[1], b[2], b[3]);
+    }
+  }
+}
+
+template <int kTiles>
+__device__ void store(const Product& p, int first_output, int first_row, const float (&sums)[kTiles][4]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int output = first_output + lane / 4 + (i / 2) * 8;
+      const int row = first_row + tile * 8 + (lane % 4) * 2 + i % 2;
+      if (output >= p.outputs || row >= p.rows) continue;
+      const float sum = sums[tile][i];
+      p.out[row * p.ld_out + output] = p.bias == nullptr ? sum : sum + p.bias[output];
+    }
+  }
+}
+
+template <class T, int kTiles>
+__global__ void __launch_bounds__(kThreads) mma_kernel(const __grid_constant__ Product p) {
+  extern __shared__ uint4 mma_stages[];
+  const std::uint32_t base = shared_address(mma_stages);
+  const int first_output = static_cast<int>(blockIdx.x) * kOutputs;
+  const int first_row = static_cast<int>(blockIdx.y) * kTiles * 8;
+  const Source weights{static_cast<const std::byte*>(p.w), p.ld_w * 2, p.outputs, p.inputs};
+  const Source rows{static_cast<const std::byte*>(p.x), p.ld_x * 2, p.rows, p.inputs};
+  const int stages = (p.inputs + kDepth - 1) / kDepth;
+  const auto weights_at = [&](int stage) {
+    return base + static_cast<std::uint32_t>(stage % kStages<kTiles> * kStageBytes<kTiles>);
+  };
+  const auto rows_at = [&](int stage) { return weights_at(stage) + kOutputs * kDepth * 2; };
+  const auto copy = [&](int stage) {
+    if (stage < stages) {
+      copy_rows(weights, first_output, kOutputs, stage * kDepth, weights_at(stage));
+      copy_rows(rows, first_row, kTiles * 8, stage * kDepth, rows_at(stage));
+    }
+    asm volatile("cp.async.commit_group;");
+  };
+
+  wait_for_forerunners();
+  for (int stage = 0; stage < kStages<kTiles> - 1; ++stage) copy(stage);
+  float sums[kTiles][4] = {};
+  for (int stage = 0; stage < stages; ++stage) {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kStages<kTiles> - 2));
+    __syncthreads();
+    copy(stage + kStages<kTiles> - 1);
+    multiply_stage<T, kTiles>(weights_at(stage), rows_at(stage), sums);
+  }
+  asm volatile("cp.async.wait_group 0;");
+  store<kTiles>(p, first_output + static_cast<int>(threadIdx.x / 32) * 16, first_row, sums);
+}
+
+template <class T, int kTiles>
+void launch(const Product& product, cudaStream_t stream) {
+  constexpr int kBytes = kStages<kTiles> * kStageBytes<kTiles>;
+  check(cudaFuncSetAttribute(mma_kernel<T, kTiles>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+        "mma_kernel's shared memory");
+  const dim3 grid(static_cast<unsigned>((product.outputs + kOutputs - 1) / kOutputs),
+                  static_cast<unsigned>((product.rows + kTiles * 8 - 1) / (kTiles * 8)));
+  launch_early("mma_kernel", mma_kernel<T, kTiles>, {grid, dim3(kThreads), kBytes}, stream, product);
+}
+
+template <class T>
+void launch_for(const Product& product, cudaStream_t stream) {
+  if (product.rows <= 8) return launch<T, 1>(product, stream);
+  if (product.rows <= 16) return launch<T, 2>(product, stream);
+  launch<T, 8>(product, stream);
+}
+
+}  // namespace
+
+void multiply_mma(const Product& product, cudaStream_t stream) {
+  if (product.number == Number::kF16) return launch_for<__half>(product, stream);
+  launch_for<__nv_bfloat16>(product, stream);
+}
+
+}  // namespace kvasir::cuda

@@ -1,0 +1,43 @@
+// Products of few rows on Hopper, as fast as weights come out of memory, with the canonical bits (product.h).
+//
+// A persistent block streams tiles of weights through shared memory by the copy engine, as deep as the memory goes;
+// one warpgroup multiplies them by wgmma: up to 64 rows are the m64 operand, a tile's outputs the n operand. The
+// first stages of weights are on their way before the rows are known (launch.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+
+#include "backend/cuda/product.h"
+
+namespace kvasir::cuda {
+
+// Which of the equals is fastest depends on shape and rows: the tuner measures.
+struct StreamShape {
+  int tile = 32;    // outputs of a block's tile: 32 or 64
+  int cluster = 1;  // blocks that share each row they read: 1, 2 or 4
+};
+
+class StreamProduct {
+ public:
+  // Asks the device in use what it has.
+  StreamProduct();
+
+  // Whether that device can do it: Hopper.
+  bool available() const { return available_; }
+
+  // product.number is kBF16 or kF16. More than 64 rows are done in passes over the weights.
+  void multiply(const Product& product, StreamShape shape, cudaStream_t stream) const;
+
+ private:
+  template <class T, int kTile>
+  void launch(const Product& product, StreamShape shape, cudaStream_t stream) const;
+
+  bool available_ = false;
+  int shared_bytes_ = 0;  // of a block, less what the kernel declares itself
+  // By the size of a cluster: how many the device runs at once.
+  std::array<int, 5> clusters_{};
+};
+
+}  // namespace kvasir::cuda
