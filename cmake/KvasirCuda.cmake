@@ -71,7 +71,7 @@ function(kvasir_cuda_sources target folder)
   list(FILTER plain EXCLUDE REGEX "/without_cuda\\.cpp$")
   target_sources(${target} PRIVATE ${kernels} ${plain})
   foreach(directory ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
-    set_property(SOURCE ${plain} APPEND PROPERTY COMPILE_OPTIONS "SHELL:-isystem ${directory}")
+    set_property(SOURCE ${plain} APPEND PROPERTY COMPILE_OPTIONS "-isystem${directory}")
   endforeach()
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:\
 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a --expt-relaxed-constexpr --threads 2 \
