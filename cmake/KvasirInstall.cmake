@@ -9,6 +9,9 @@ add_library(kvasir_kvasir INTERFACE)
 set_target_properties(kvasir_kvasir PROPERTIES EXPORT_NAME kvasir)
 target_link_libraries(kvasir_kvasir INTERFACE kvasir_api)
 
+if(KVASIR_PORTABLE)  # one file, to be copied
+  return()
+endif()
 install(TARGETS kvasir DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS ${libraries} kvasir_kvasir EXPORT kvasir-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/kvasir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -14,7 +14,6 @@
 namespace kvasir {
 namespace {
 
-using simdjson::dom::element;
 using Reader = JsonReader;
 
 // What a family's configs may leave out. 0: must be given (kv_heads: as many as heads, head_dim: hidden /
@@ -67,16 +66,15 @@ struct Source {
 };
 
 void add_end_tokens(const Reader& reader, ModelConfig& config) {
-  const std::optional<element> value = reader.find("eos_token_id");
+  const std::optional<Json> value = reader.find("eos_token_id");
   if (!value) return;
-  const auto add = [&](element id) {
+  const auto add = [&](Json id) {
     const auto token = static_cast<TokenId>(reader.as_integer(id, "eos_token_id", {0, config.vocab - 1}));
     if (std::ranges::find(config.eos, token) == config.eos.end()) config.eos.push_back(token);
   };
-  simdjson::dom::array ids;
-  if (value->get_array().get(ids) != simdjson::SUCCESS) return add(*value);
-  if (ids.size() > 256) reader.fail("eos_token_id lists more than 256 tokens");
-  for (const element id : ids) add(id);
+  if (!value->is_array()) return add(*value);
+  if (value->items().size() > 256) reader.fail("eos_token_id lists more than 256 tokens");
+  for (const Json id : value->items()) add(id);
 }
 
 int read_head_dim(const Reader& in, const Family& family, const ModelConfig& config) {
@@ -146,7 +144,7 @@ std::int64_t read_window(const Reader& in, const Family& family) {
 void read_windows(const Reader& in, const Family& family, ModelConfig& config) {
   const std::int64_t window = read_window(in, family);
   if (window == 0) return;
-  const std::optional<simdjson::dom::array> types = in.array("layer_types");
+  const std::optional<Json::Range<Json>> types = in.array("layer_types");
   if (types && types->size() != static_cast<size_t>(config.layers)) {
     in.fail(fmt::format("layer_types has {} entries for {} layers", types->size(), config.layers));
   }
@@ -157,12 +155,10 @@ void read_windows(const Reader& in, const Family& family, ModelConfig& config) {
     }
     return;
   }
-  for (const element type : *types) {
-    std::string_view name;
-    const bool string = type.get_string().get(name) == simdjson::SUCCESS;
-    if (!string || (name != "full_attention" && name != "sliding_attention")) {
-      in.fail(fmt::format("layer_types has '{}'", string ? name : "something that is not a string"),
-              "known are full_attention and sliding_attention");
+  for (const Json type : *types) {
+    const std::string_view name = type.text().value_or("something that is not a string");
+    if (name != "full_attention" && name != "sliding_attention") {
+      in.fail(fmt::format("layer_types has '{}'", name), "known are full_attention and sliding_attention");
     }
     config.windows.push_back(name == "sliding_attention" ? window : 0);
   }

@@ -1,18 +1,17 @@
 #include "model/safetensors.h"
 
 #include <fmt/format.h>
-#include <simdjson.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace kvasir {
 namespace {
 
-using simdjson::SUCCESS;
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // the format's own limit
 constexpr const char* kFix = "the file is damaged or cut off: download it again";
 
@@ -31,11 +30,11 @@ class HeaderReader {
  public:
   HeaderReader(std::span<const std::byte> data, const std::string& where) : data_(data), where_(where) {}
 
-  StoredTensor tensor(std::string_view name, simdjson::dom::element entry) const {
+  StoredTensor tensor(std::string_view name, Json entry) const {
     StoredTensor out;
-    std::string_view dtype;
-    if (entry["dtype"].get_string().get(dtype) != SUCCESS) fail(name, "has no dtype");
-    out.dtype = dtype;
+    const std::optional<Json> dtype = entry.find("dtype");
+    if (!dtype || !dtype->is_text()) fail(name, "has no dtype");
+    out.dtype = *dtype->text();
     out.shape = integers(name, entry, "shape");
     const std::vector<std::int64_t> offsets = integers(name, entry, "data_offsets");
     if (offsets.size() != 2 || offsets[0] > offsets[1] || static_cast<std::uint64_t>(offsets[1]) > data_.size()) {
@@ -54,14 +53,13 @@ class HeaderReader {
   }
 
  private:
-  std::vector<std::int64_t> integers(std::string_view name, simdjson::dom::element entry, const char* key) const {
-    simdjson::dom::array items;
-    if (entry[key].get_array().get(items) != SUCCESS) fail(name, fmt::format("has no list {}", key));
+  std::vector<std::int64_t> integers(std::string_view name, Json entry, const char* key) const {
+    const std::optional<Json> list = entry.find(key);
+    if (!list || !list->is_array()) fail(name, fmt::format("has no list {}", key));
     std::vector<std::int64_t> out;
-    for (const simdjson::dom::element item : items) {
-      std::int64_t value = 0;
-      if (item.get_int64().get(value) != SUCCESS || value < 0)
-        fail(name, fmt::format("has a {} that is no size", key));
+    for (const Json item : list->items()) {
+      const std::int64_t value = item.integer().value_or(-1);
+      if (value < 0) fail(name, fmt::format("has a {} that is no size", key));
       out.push_back(value);
     }
     return out;
@@ -107,17 +105,15 @@ TensorMap parse_safetensors(std::span<const std::byte> file, const std::string& 
                kFix);
   }
   const auto header = file.subspan(sizeof header_bytes, static_cast<size_t>(header_bytes));
-  simdjson::dom::parser parser;
-  simdjson::dom::object root;
-  simdjson::dom::element parsed;
-  // simdjson wants padding after the text: it makes its own copy of the header.
-  const auto status = parser.parse(reinterpret_cast<const char*>(header.data()), header.size(), true).get(parsed);
-  if (status != SUCCESS || parsed.get_object().get(root) != SUCCESS) {
-    fail_input(fmt::format("the header is not a JSON object ({})", simdjson::error_message(status)), where, kFix);
+  std::string problem = "it is something else";
+  const std::optional<JsonTree> parsed =
+      JsonTree::parse({reinterpret_cast<const char*>(header.data()), header.size()}, problem);
+  if (!parsed || !parsed->root().is_object()) {
+    fail_input(fmt::format("the header is not a JSON object ({})", problem), where, kFix);
   }
   const HeaderReader reader(file.subspan(sizeof header_bytes + header.size()), where);
   TensorMap tensors;
-  for (const auto [name, entry] : root) {
+  for (const auto [name, entry] : parsed->root().members()) {
     if (name == "__metadata__") continue;
     if (!tensors.emplace(std::string(name), reader.tensor(name, entry)).second) reader.fail(name, "is there twice");
   }

@@ -11,9 +11,10 @@ void JsonRef::fail(std::string_view problem, std::string fix) const {
 }
 
 std::optional<JsonRef> JsonRef::find(std::string_view key) const {
-  simdjson::dom::element field;
-  if (object().at_key(key).get(field) != simdjson::SUCCESS || field.is_null()) return std::nullopt;
-  return JsonRef(field, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), *where_);
+  (void)object();
+  const std::optional<Json> field = value_.find(key);
+  if (!field || field->is_null()) return std::nullopt;
+  return JsonRef(*field, path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key), *where_);
 }
 
 JsonRef JsonRef::get(std::string_view key) const {
@@ -23,46 +24,40 @@ JsonRef JsonRef::get(std::string_view key) const {
 }
 
 std::string_view JsonRef::text() const {
-  std::string_view text;
-  if (value_.get(text) != simdjson::SUCCESS) fail("must be a string");
-  return text;
+  if (!value_.is_text()) fail("must be a string");
+  return *value_.text();
 }
 
 std::int64_t JsonRef::integer() const {
-  std::int64_t integer = 0;
-  if (value_.get(integer) != simdjson::SUCCESS) fail("must be an integer");
-  return integer;
+  const std::optional<std::int64_t> integer = value_.integer();
+  if (!integer) fail("must be an integer");
+  return *integer;
 }
 
 bool JsonRef::flag() const {
-  bool flag = false;
-  if (value_.get(flag) != simdjson::SUCCESS) fail("must be true or false");
-  return flag;
+  const std::optional<bool> flag = value_.flag();
+  if (!flag) fail("must be true or false");
+  return *flag;
 }
 
-simdjson::dom::array JsonRef::array() const {
-  simdjson::dom::array array;
-  if (value_.get(array) != simdjson::SUCCESS) fail("must be an array");
-  return array;
+Json::Range<Json> JsonRef::array() const {
+  if (!value_.is_array()) fail("must be an array");
+  return value_.items();
 }
 
-simdjson::dom::object JsonRef::object() const {
-  simdjson::dom::object object;
-  if (value_.get(object) != simdjson::SUCCESS)
-    fail(path_.empty() ? "the document must be an object" : "must be an object");
-  return object;
+Json::Range<JsonMember> JsonRef::object() const {
+  if (!value_.is_object()) fail(path_.empty() ? "the document must be an object" : "must be an object");
+  return value_.members();
 }
 
-JsonRef JsonRef::element(simdjson::dom::element value, size_t index) const {
+JsonRef JsonRef::element(Json value, size_t index) const {
   return {value, fmt::format("{}[{}]", path_, index), *where_};
 }
 
 JsonDocument::JsonDocument(std::string_view json, std::string where) : where_(std::move(where)) {
-  const simdjson::error_code error = parser_.parse(json.data(), json.size()).get(root_);
-  if (error != simdjson::SUCCESS) {
-    fail_input(fmt::format("is not the JSON it should be: {}", simdjson::error_message(error)), where_,
-               "download the file again");
-  }
+  std::string problem;
+  tree_ = JsonTree::parse(json, problem);
+  if (!tree_) fail_input("is not the JSON it should be: " + problem, where_, "download the file again");
 }
 
 }  // namespace kvasir

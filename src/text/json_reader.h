@@ -1,19 +1,20 @@
-// simdjson's DOM with our errors: every accessor names the field that is wrong.
+// JSON with our errors: every accessor names the field that is wrong.
 #pragma once
-
-#include <simdjson.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "base/json.h"
 
 namespace kvasir {
 
 // A value of a parsed document and the path to it. A view: valid as long as its JsonDocument.
 class JsonRef {
  public:
-  JsonRef(simdjson::dom::element value, std::string path, const std::string& where)
+  JsonRef(Json value, std::string path, const std::string& where)
       : value_(value), path_(std::move(path)), where_(&where) {}
 
   // The field of an object; nullopt when it is missing or null. Throws Error when this is no object.
@@ -23,13 +24,13 @@ class JsonRef {
   std::string_view text() const;
   std::int64_t integer() const;
   bool flag() const;
-  bool is_text() const { return value_.is_string(); }
+  bool is_text() const { return value_.is_text(); }
   bool is_array() const { return value_.is_array(); }
   bool is_object() const { return value_.is_object(); }
 
-  simdjson::dom::array array() const;
-  simdjson::dom::object object() const;
-  JsonRef element(simdjson::dom::element value, size_t index) const;  // a member of array(), with its path
+  Json::Range<Json> array() const;
+  Json::Range<JsonMember> object() const;
+  JsonRef element(Json value, size_t index) const;  // a member of array(), with its path
 
   // Throws Error: "where: path problem; fix".
   [[noreturn]] void fail(std::string_view problem,
@@ -38,7 +39,7 @@ class JsonRef {
   const std::string& where() const { return *where_; }
 
  private:
-  simdjson::dom::element value_;
+  Json value_;
   std::string path_;
   const std::string* where_;
 };
@@ -50,12 +51,11 @@ class JsonDocument {
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
 
-  JsonRef root() const { return {root_, "", where_}; }
+  JsonRef root() const { return {tree_->root(), "", where_}; }
 
  private:
   std::string where_;
-  simdjson::dom::parser parser_;
-  simdjson::dom::element root_;
+  std::optional<JsonTree> tree_;
 };
 
 }  // namespace kvasir

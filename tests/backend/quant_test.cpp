@@ -16,17 +16,19 @@
 #include "backend/weight_reader.h"
 #include "layout/codec.h"
 #include "support/random_data.h"
+#include "support/source_dir.h"
 
 namespace kvasir {
 namespace {
 
 using testing::noise;
+using testing::source_dir;
 
 constexpr std::array kEncoded{DType::kF32,  DType::kF16,  DType::kBF16, DType::kQ8_0,
                               DType::kQ4_0, DType::kQ4_K, DType::kQ6_K};
 
 nlohmann::json goldens() {
-  std::ifstream file(std::filesystem::path(KVASIR_SOURCE_DIR) / "tests/backend/fixtures/quant.json");
+  std::ifstream file(source_dir() / "tests/backend/fixtures/quant.json");
   return nlohmann::json::parse(file);
 }
 

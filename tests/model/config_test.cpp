@@ -32,7 +32,7 @@ constexpr const char* kMistral = R"("model_type":"mistral","num_hidden_layers":2
 constexpr const char* kGpt2 = R"("model_type":"gpt2","n_layer":12,"n_head":12,"n_embd":768,"n_positions":1024,
   "vocab_size":50257)";
 
-// The sizes of one family and more keys. simdjson takes the first of two equal keys, so `more` comes first
+// The sizes of one family and more keys. The first of two equal keys counts, so `more` comes first
 // and wins.
 ModelConfig parsed(const std::string& more, const char* sizes = kLlama) {
   return parse_config(fmt::format("{{{}{}{}}}", more, more.empty() ? "" : ",", sizes), "config.json");

@@ -10,10 +10,10 @@
 #include "model/llama.h"
 #include "model/model.h"
 #include "model/weights.h"
+#include "support/source_dir.h"
 
 namespace kvasir::testing {
 
-inline std::filesystem::path source_dir() { return KVASIR_SOURCE_DIR; }
 inline std::filesystem::path golden_dir(const std::string& name) {
   return source_dir() / "tests/model/fixtures" / name;
 }

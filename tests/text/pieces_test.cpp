@@ -243,6 +243,20 @@ TEST(Pieces, MarksMoveWithReplacedText) {
   EXPECT_EQ(normalized(PrependStep{"__"}, "", {}).text, "");
 }
 
+TEST(Pieces, TheFourNormalForms) {
+  const auto form_of = [](NormalForm form, std::string text) {
+    MarkedRanges out{std::move(text), {}};
+    normalize(form, out);
+    return out.text;
+  };
+  const std::string text =
+      "\uFB01 e\u0301 \u00E9 \uFF21\u00B2";  // fi as one letter, two ways to write é, a wide A, a square
+  EXPECT_EQ(form_of(NormalForm::kNfc, text), "\uFB01 \u00E9 \u00E9 \uFF21\u00B2");
+  EXPECT_EQ(form_of(NormalForm::kNfd, text), "\uFB01 e\u0301 e\u0301 \uFF21\u00B2");
+  EXPECT_EQ(form_of(NormalForm::kNfkc, text), "fi \u00E9 \u00E9 A2");
+  EXPECT_EQ(form_of(NormalForm::kNfkd, text), "fi e\u0301 e\u0301 A2");
+}
+
 TEST(Pieces, AMegabyteInOneWordTakesNoQuadraticTime) {
   const auto begin = std::chrono::steady_clock::now();
   for (const auto& [name, tokenizer] : all_kinds()) {
