@@ -62,7 +62,7 @@ struct Rows {
 
 std::vector<StreamShape> stream_shapes() {
   std::vector<StreamShape> out;
-  for (const int tile : {32, 64}) {
+  for (const int tile : {16, 32, 48, 64}) {
     for (const int cluster : {1, 2, 4}) out.push_back({tile, cluster});
   }
   return out;
@@ -351,7 +351,7 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, Number num
         own += fmt::format(" {:.1f}", time);
       }
     }
-    if (rows <= 16) {
+    if (rows <= 64) {
       own += fmt::format(" mma {:.1f}",
                          microseconds(stream, calls, [&](int i) { return tuner.run(product(i), ByMma{}), true; }));
     }
@@ -374,17 +374,32 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, Number num
   }
 }
 
+void time_f32(CudaMatmul& matmul, cudaStream_t stream, Shape shape) {
+  const auto weight = matmul.make_random(shape.outputs, shape.inputs, Number::kF32, 1);
+  for (const int rows : {1, 4, 64, 512}) {
+    Rows x(rows, shape.inputs, 5, stream);
+    Rows out(rows, shape.outputs, 6, stream);
+    const double time = microseconds(stream, 20, [&](int) {
+      matmul.multiply(*weight, x.matrix, nullptr, out.matrix);
+      return true;
+    });
+    fmt::print("f32 {}x{} M={:<4}{:8.1f} us {:5.1f} TF\n", shape.outputs, shape.inputs, rows, time,
+               2e-6 * rows * shape.outputs * shape.inputs / time);
+  }
+}
+
 int time_all() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream), "creating a stream");
   CudaMatmul matmul(stream, Activations::kAsWeights);
   fmt::print(
       "multiply() with its conversion of rows, beside the product alone by cuBLASLt (best of any, best that does "
-      "not split sums), and by stream 32 x 1, 2, 4 and 64 x 1, 2, 4; microseconds\n");
+      "not split sums), and by stream 16, 32, 48, 64 x 1, 2, 4; microseconds\n");
   for (const Shape shape :
        {Shape{4096, 4096}, Shape{6144, 4096}, Shape{28672, 4096}, Shape{4096, 14336}, Shape{128256, 4096}}) {
     time_shape(matmul, stream, shape, Number::kBF16);
   }
+  for (const Shape shape : {Shape{768, 256}, Shape{4096, 1024}}) time_f32(matmul, stream, shape);
   return 0;
 }
 

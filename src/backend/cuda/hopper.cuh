@@ -31,14 +31,14 @@ __device__ __forceinline__ void arrive_at(std::uint32_t barrier, std::uint32_t b
   asm volatile(
       "{.reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];}"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];}"
       ::"r"(barrier), "r"(block) : "memory");
 }
 
 __device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity) {
   asm volatile(
       "{.reg .pred done;\n"
-      "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again;}"
       ::"r"(barrier), "r"(parity) : "memory");
 }
@@ -93,42 +93,62 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 }
 
-#define KVASIR_WGMMA_N32(type)                                                                                      \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                                         \
-               " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, %16, %17, 1, 1, 1, 0, 0;"                  \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),      \
-                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),             \
-                 "+f"(d[15])                                                                                        \
+// One step of k for n outputs; the accumulators are operands 0 to n / 2 - 1.
+#define KVASIR_WGMMA(n, type, accumulators, operands, a_at, b_at)                             \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {" accumulators \
+               "}, " a_at ", " b_at ", 1, 1, 1, 0, 0;"                                          \
+               : operands                                                                     \
                : "l"(a), "l"(b))
-
-#define KVASIR_WGMMA_N64(type)                                                                                      \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                         \
-               " {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26," \
-               "%27,%28,%29,%30,%31}, %32, %33, 1, 1, 1, 0, 0;"                                                      \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),      \
-                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),             \
-                 "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]),           \
-                 "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]),           \
-                 "+f"(d[29]), "+f"(d[30]), "+f"(d[31])                                                               \
-               : "l"(a), "l"(b))
+#define KVASIR_D8(i)                                                                                       \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
+#define KVASIR_LIST(...) __VA_ARGS__
+#define KVASIR_R8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define KVASIR_R16 KVASIR_R8 ",%8,%9,%10,%11,%12,%13,%14,%15"
+#define KVASIR_R24 KVASIR_R16 ",%16,%17,%18,%19,%20,%21,%22,%23"
+#define KVASIR_R32 KVASIR_R24 ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define KVASIR_WGMMA_N16(type) KVASIR_WGMMA(16, type, KVASIR_R8, KVASIR_LIST(KVASIR_D8(0)), "%8", "%9")
+#define KVASIR_WGMMA_N32(type) \
+  KVASIR_WGMMA(32, type, KVASIR_R16, KVASIR_LIST(KVASIR_D8(0), KVASIR_D8(8)), "%16", "%17")
+#define KVASIR_WGMMA_N48(type) \
+  KVASIR_WGMMA(48, type, KVASIR_R24, KVASIR_LIST(KVASIR_D8(0), KVASIR_D8(8), KVASIR_D8(16)), "%24", "%25")
+#define KVASIR_WGMMA_N64(type)                                                                                 \
+  KVASIR_WGMMA(64, type, KVASIR_R32, KVASIR_LIST(KVASIR_D8(0), KVASIR_D8(8), KVASIR_D8(16), KVASIR_D8(24)), "%32", \
+               "%33")
+#define KVASIR_WGMMA_OF(n)                  \
+  if constexpr (std::is_same_v<T, __half>) { \
+    KVASIR_WGMMA_N##n("f16");               \
+  } else {                                  \
+    KVASIR_WGMMA_N##n("bf16");              \
+  }
 
 // d += a b over 16 k: a is 64 rows, b kTile outputs, both K-major in shared memory.
 template <class T, int kTile>
 __device__ __forceinline__ void wgmma(float (&d)[kTile / 2], std::uint64_t a, std::uint64_t b) {
-  static_assert(kTile == 32 || kTile == 64);
-  if constexpr (kTile == 32 && std::is_same_v<T, __half>) {
-    KVASIR_WGMMA_N32("f16");
+  static_assert(kTile == 16 || kTile == 32 || kTile == 48 || kTile == 64);
+  if constexpr (kTile == 16) {
+    KVASIR_WGMMA_OF(16)
   } else if constexpr (kTile == 32) {
-    KVASIR_WGMMA_N32("bf16");
-  } else if constexpr (std::is_same_v<T, __half>) {
-    KVASIR_WGMMA_N64("f16");
+    KVASIR_WGMMA_OF(32)
+  } else if constexpr (kTile == 48) {
+    KVASIR_WGMMA_OF(48)
   } else {
-    KVASIR_WGMMA_N64("bf16");
+    KVASIR_WGMMA_OF(64)
   }
 }
 
-#undef KVASIR_WGMMA_N32
+#undef KVASIR_WGMMA_OF
 #undef KVASIR_WGMMA_N64
+#undef KVASIR_WGMMA_N48
+#undef KVASIR_WGMMA_N32
+#undef KVASIR_WGMMA_N16
+#undef KVASIR_R32
+#undef KVASIR_R24
+#undef KVASIR_R16
+#undef KVASIR_R8
+#undef KVASIR_LIST
+#undef KVASIR_D8
+#undef KVASIR_WGMMA
 
 #endif
 

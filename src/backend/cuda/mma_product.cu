@@ -49,23 +49,39 @@ __device__ void mma(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0
   }
 }
 
-// `count` rows from `first` on, k in [k, k + kDepth), into shared memory; zeros beyond the matrix.
-struct Source {
-  const std::byte* data;
-  std::int64_t row_bytes;
-  int rows;
-  int inputs;
-};
-__device__ void copy_rows(const Source& from, int first, int count, int k, std::uint32_t to) {
-  for (int i = static_cast<int>(threadIdx.x); i < count * kChunks; i += kThreads) {
-    const int row = i / kChunks;
-    const int chunk = i % kChunks;
-    const bool inside = first + row < from.rows && k + chunk * 8 < from.inputs;
-    const std::byte* at = inside ? from.data + (first + row) * from.row_bytes + (k + chunk * 8) * 2 : from.data;
-    const std::uint32_t place = to + static_cast<std::uint32_t>(row * kDepth * 2 + ((chunk ^ (row % 8)) * 16));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(at), "r"(inside ? 16 : 0));
+// A thread's share of the copies of kRows rows: the same 16-byte chunk of every eighth row.
+template <int kRows>
+struct Copier {
+  static constexpr int kCopies = kRows * kChunks / kThreads;
+  const std::byte* from;  // the first of its rows, its chunk of the first stage
+  std::int64_t step;      // bytes to the next
+  std::uint32_t to;       // in a stage
+  int rows;               // that there are, of its own
+  int k;                  // where its chunk begins
+
+  __device__ Copier(const void* data, std::int64_t ld, int first, int all_rows) {
+    const int row = static_cast<int>(threadIdx.x) / kChunks;
+    const int chunk = static_cast<int>(threadIdx.x) % kChunks;
+    k = chunk * 8;
+    from = static_cast<const std::byte*>(data) + ((first + row) * ld + k) * 2;
+    step = kThreads / kChunks * ld * 2;
+    to = static_cast<std::uint32_t>(row * kDepth * 2 + ((chunk ^ (row % 8)) * 16));
+    rows = (all_rows - first - row + kThreads / kChunks - 1) / (kThreads / kChunks);
   }
-}
+
+  // Zeros beyond the matrix.
+  __device__ void copy(const void* any, int stage, int inputs, std::uint32_t base) const {
+    const bool inside_k = k + stage * kDepth < inputs;
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i) {
+      const bool inside = inside_k && i < rows;
+      const void* at = inside ? from + i * step + stage * (kDepth * 2) : any;
+      const std::uint32_t place = base + to + static_cast<std::uint32_t>(i * kThreads / kChunks * kDepth * 2);
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(place), "l"(at), "r"(inside ? 16 : 0));
+    }
+  }
+};
+static_assert(kThreads / kChunks == 8, "a thread's rows are all at the same place of the permutation");
 
 // Where lane `row`'s chunk of a stage's row lies.
 __device__ std::uint32_t chunk_at(std::uint32_t base, int row, int chunk) {
@@ -114,8 +130,8 @@ __global__ void __launch_bounds__(kThreads) mma_kernel(const __grid_constant__ P
   const std::uint32_t base = shared_address(mma_stages);
   const int first_output = static_cast<int>(blockIdx.x) * kOutputs;
   const int first_row = static_cast<int>(blockIdx.y) * kTiles * 8;
-  const Source weights{static_cast<const std::byte*>(p.w), p.ld_w * 2, p.outputs, p.inputs};
-  const Source rows{static_cast<const std::byte*>(p.x), p.ld_x * 2, p.rows, p.inputs};
+  const Copier<kOutputs> weights(p.w, p.ld_w, first_output, p.outputs);
+  const Copier<kTiles * 8> rows(p.x, p.ld_x, first_row, p.rows);
   const int stages = (p.inputs + kDepth - 1) / kDepth;
   const auto weights_at = [&](int stage) {
     return base + static_cast<std::uint32_t>(stage % kStages<kTiles> * kStageBytes<kTiles>);
@@ -123,8 +139,8 @@ __global__ void __launch_bounds__(kThreads) mma_kernel(const __grid_constant__ P
   const auto rows_at = [&](int stage) { return weights_at(stage) + kOutputs * kDepth * 2; };
   const auto copy = [&](int stage) {
     if (stage < stages) {
-      copy_rows(weights, first_output, kOutputs, stage * kDepth, weights_at(stage));
-      copy_rows(rows, first_row, kTiles * 8, stage * kDepth, rows_at(stage));
+      weights.copy(p.w, stage, p.inputs, weights_at(stage));
+      rows.copy(p.x, stage, p.inputs, rows_at(stage));
     }
     asm volatile("cp.async.commit_group;");
   };

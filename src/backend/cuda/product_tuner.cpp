@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kSuggestions = 8;
 constexpr int kComparedRows = 64;  // from the top, and as many from the bottom
-constexpr int kStreamRows = 256;   // beyond, the own kernel that reads weights once for 64 rows is no candidate
+constexpr int kOwnRows = 256;      // beyond, the own kernels, which read weights once for 64 rows, are no candidates
 constexpr int kRepetitions = 5;
 constexpr size_t kFlushBytes = size_t{96} << 20;  // more than any second-level cache
 
@@ -146,10 +146,9 @@ Choice ProductTuner::own_choice(int rows) const {
 std::optional<Choice> ProductTuner::measure(const Product& product) {
   Measurement measurement(*this, product, stream_);
   std::vector<Choice> candidates;
-  if (!stream_product_.available()) {
-    candidates.emplace_back(ByMma{});
-  } else if (product.rows <= kStreamRows || !lt_.available()) {
-    for (const int tile : {32, 64}) {
+  if (product.rows <= kOwnRows || !lt_.available()) candidates.emplace_back(ByMma{});
+  if (stream_product_.available() && (product.rows <= kOwnRows || !lt_.available())) {
+    for (const int tile : {16, 32, 48, 64}) {
       for (const int cluster : {1, 2, 4}) candidates.emplace_back(StreamShape{tile, cluster});
     }
   }

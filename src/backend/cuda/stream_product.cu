@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "backend/cuda/hopper.cuh"
 #include "backend/cuda/launch.h"
@@ -39,11 +40,22 @@ struct Barriers {
   std::uint32_t empty;  // [stages]
 };
 
-struct Walk {
-  int stage = 0;
+// Where a block is on its way through stages and tiles. A thread that feeds an SM has few cycles for each stage, so
+// that nothing is divided on the way but at a tile's start.
+struct Cursor {
+  std::uint32_t at = 0;  // the stage, from the first one on
+  std::uint32_t barrier = 0;
   std::uint32_t parity = 0;
-  __device__ void next(int stages) {
-    if (++stage < stages) return;
+  int stage = 0;
+  int col = 0;
+  int group;
+
+  __device__ void next_stage(const StreamPlan& plan) {
+    at += plan.stage_bytes;
+    barrier += 8;
+    if (++stage < plan.stages) return;
+    at = 0;
+    barrier = 0;
     stage = 0;
     parity ^= 1;
   }
@@ -59,56 +71,62 @@ struct Producer {
   std::uint32_t base;
   int first_group;
   int step;  // groups between two of the block's
+  int rank;
 
-  // The it-th stage of all that the block walks through.
-  __device__ void ask_weights(int it, int stage) const {
-    const int group = first_group + it / plan.chunks * step;
-    const int col = it % plan.chunks * kDepth;
-    const int output = (group % plan.groups * plan.cluster + static_cast<int>(hopper::block_in_cluster())) * kTile;
-    const std::uint32_t full = barriers.full + 8 * stage;
+  __device__ int output_of(int group) const { return (group % plan.groups * plan.cluster + rank) * kTile; }
+  __device__ int row_of(int group) const { return group / plan.groups * kRowsAtOnce; }
+
+  __device__ void ask_weights(const Cursor& cursor, int output) const {
+    const std::uint32_t full = barriers.full + cursor.barrier;
     hopper::arrive_and_expect(full, plan.copied_bytes);
 #pragma unroll
     for (int box = 0; box < kBoxes; ++box) {
-      hopper::copy_box(base + stage * plan.stage_bytes + box * kTile * kBoxRowBytes,
-                       {weights, col + box * kBoxCols, output}, full, hopper::kEvictFirst);
+      hopper::copy_box(base + cursor.at + box * kTile * kBoxRowBytes, {weights, cursor.col + box * kBoxCols, output},
+                       full, hopper::kEvictFirst);
     }
   }
 
-  __device__ void ask_rows(int it, int stage) const {
-    const int group = first_group + it / plan.chunks * step;
-    const int col = it % plan.chunks * kDepth;
-    const int row = group / plan.groups * kRowsAtOnce;
-    const std::uint32_t full = barriers.full + 8 * stage;
-    const std::uint32_t to = base + stage * plan.stage_bytes + kBoxes * kTile * kBoxRowBytes;
+  __device__ void ask_rows(const Cursor& cursor, int row) const {
+    const std::uint32_t full = barriers.full + cursor.barrier;
+    const std::uint32_t to = base + cursor.at + kBoxes * kTile * kBoxRowBytes;
     if (plan.cluster == 1) {
 #pragma unroll
       for (int box = 0; box < kBoxes; ++box) {
-        hopper::copy_box(to + box * plan.region_rows * kBoxRowBytes, {rows, col + box * kBoxCols, row}, full,
+        hopper::copy_box(to + box * plan.region_rows * kBoxRowBytes, {rows, cursor.col + box * kBoxCols, row}, full,
                          hopper::kEvictLast);
       }
       return;
     }
-    const int rank = static_cast<int>(hopper::block_in_cluster());
     const int box = rank % kBoxes;
     const int first = rank / kBoxes * plan.box_rows;
     hopper::copy_box_to_all(to + (box * plan.region_rows + first) * kBoxRowBytes,
-                            {rows, col + box * kBoxCols, row + first}, full,
+                            {rows, cursor.col + box * kBoxCols, row + first}, full,
                             static_cast<std::uint16_t>((1 << plan.cluster) - 1));
   }
 
-  __device__ void run() const {
-    const int tiles = (plan.groups * plan.passes - first_group + step - 1) / step;
-    const int all = tiles * plan.chunks;
-    const int early = min(all, plan.stages);
-    for (int it = 0; it < early; ++it) ask_weights(it, it);
+  // The stages of the first tile that fit into shared memory: weights first, which nobody has to wait for.
+  __device__ void start(Cursor& cursor) const {
+    const int early = min(plan.chunks, plan.stages);
+    const int output = output_of(first_group);
+    const int row = row_of(first_group);
+    Cursor ahead = cursor;
+    for (int i = 0; i < early; ++i, ahead.col += kDepth, ahead.next_stage(plan)) ask_weights(ahead, output);
     wait_for_forerunners();
-    for (int it = 0; it < early; ++it) ask_rows(it, it);
-    Walk walk;
-    for (int it = early; it < all; ++it) {
-      hopper::wait(barriers.empty + 8 * walk.stage, walk.parity);
-      ask_weights(it, walk.stage);
-      ask_rows(it, walk.stage);
-      walk.next(plan.stages);
+    for (int i = 0; i < early; ++i, cursor.col += kDepth, cursor.next_stage(plan)) ask_rows(cursor, row);
+  }
+
+  __device__ void run() const {
+    // The first time around, stages are empty: their barriers count as passed with the parity before the first.
+    Cursor cursor{.parity = 1, .group = first_group};
+    start(cursor);
+    for (; cursor.group < plan.groups * plan.passes; cursor.group += step, cursor.col = 0) {
+      const int output = output_of(cursor.group);
+      const int row = row_of(cursor.group);
+      for (; cursor.col < plan.chunks * kDepth; cursor.col += kDepth, cursor.next_stage(plan)) {
+        hopper::wait(barriers.empty + cursor.barrier, cursor.parity);
+        ask_weights(cursor, output);
+        ask_rows(cursor, row);
+      }
     }
     let_followers_start();
   }
@@ -129,40 +147,57 @@ __device__ void store(const Product& p, int first_output, int first_row, const f
 
 // One warpgroup: multiplies what the producer asked for.
 template <class T, int kTile>
-__device__ void consume(const Product& p, const StreamPlan& plan, Barriers barriers, std::uint32_t base, int first_group,
-                        int step) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const auto give_back = [&](int stage) {
-    if (lane < plan.cluster) hopper::arrive_at(barriers.empty + 8 * stage, lane);
-  };
-  Walk walk;
-  for (int group = first_group; group < plan.groups * plan.passes; group += step) {
-    float sums[kTile / 2] = {};
-    int last = -1;
+struct Consumer {
+  const Product& p;
+  const StreamPlan& plan;
+  Barriers barriers;
+  std::uint32_t base;
+  int rank;
+
+  __device__ void give_back(std::uint32_t barrier) const {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    if (lane < plan.cluster) hopper::arrive_at(barriers.empty + barrier, lane);
+  }
+
+  __device__ void multiply_tile(Cursor& cursor, float (&sums)[kTile / 2]) const {
+    const std::uint64_t weights = hopper::matrix_descriptor(base);
+    const std::uint64_t rows = hopper::matrix_descriptor(base + kBoxes * kTile * kBoxRowBytes);
+    const int rows_box = plan.region_rows * kBoxRowBytes / 16;
+    std::uint32_t last = 0;
     for (int chunk = 0; chunk < plan.chunks; ++chunk) {
-      hopper::wait(barriers.full + 8 * walk.stage, walk.parity);
-      const std::uint32_t weights = base + walk.stage * plan.stage_bytes;
-      const std::uint32_t rows = weights + kBoxes * kTile * kBoxRowBytes;
+      hopper::wait(barriers.full + cursor.barrier, cursor.parity);
+      const std::uint64_t a = rows + cursor.at / 16;
+      const std::uint64_t b = weights + cursor.at / 16;
       hopper::wgmma_fence();
 #pragma unroll
       for (int box = 0; box < kBoxes; ++box) {
-        const std::uint64_t a = hopper::matrix_descriptor(rows + box * plan.region_rows * kBoxRowBytes);
-        const std::uint64_t b = hopper::matrix_descriptor(weights + box * kTile * kBoxRowBytes);
 #pragma unroll
-        for (int k = 0; k < kBoxCols / 16; ++k) hopper::wgmma<T, kTile>(sums, a + 2 * k, b + 2 * k);
+        for (int k = 0; k < kBoxCols / 16; ++k) {
+          hopper::wgmma<T, kTile>(sums, a + box * rows_box + 2 * k, b + box * kTile * kBoxRowBytes / 16 + 2 * k);
+        }
       }
       hopper::wgmma_commit();
-      hopper::wgmma_wait<1>();
-      if (last >= 0) give_back(last);
-      last = walk.stage;
-      walk.next(plan.stages);
+      if (chunk > 0) {
+        hopper::wgmma_wait<1>();
+        give_back(last);
+      }
+      last = cursor.barrier;
+      cursor.next_stage(plan);
     }
     hopper::wgmma_wait<0>();
     give_back(last);
-    const int tile = group % plan.groups * plan.cluster + static_cast<int>(hopper::block_in_cluster());
-    store<kTile>(p, tile * kTile, group / plan.groups * kRowsAtOnce, sums);
   }
-}
+
+  __device__ void run(int first_group, int step) const {
+    Cursor cursor{.group = first_group};
+    for (; cursor.group < plan.groups * plan.passes; cursor.group += step) {
+      float sums[kTile / 2] = {};
+      multiply_tile(cursor, sums);
+      const int tile = cursor.group % plan.groups * plan.cluster + rank;
+      store<kTile>(p, tile * kTile, cursor.group / plan.groups * kRowsAtOnce, sums);
+    }
+  }
+};
 
 #endif
 
@@ -191,10 +226,12 @@ __global__ void __launch_bounds__(kThreads, 1)
 
   const int first_group = static_cast<int>(blockIdx.x) / plan.cluster;
   const int step = static_cast<int>(gridDim.x) / plan.cluster;
+  const int rank = plan.cluster == 1 ? 0 : static_cast<int>(hopper::block_in_cluster());
   if (threadIdx.x < kConsumers) {
-    consume<T, kTile>(p, plan, barriers, base, first_group, step);
+    const Consumer<T, kTile> consumer{p, plan, barriers, base, rank};
+    consumer.run(first_group, step);
   } else if (threadIdx.x == kConsumers) {
-    const Producer<kTile> producer{plan, &weights, &rows, barriers, base, first_group, step};
+    const Producer<kTile> producer{plan, &weights, &rows, barriers, base, first_group, step, rank};
     producer.run();
   }
   // Nobody leaves while a neighbour may still write into its memory or ring at its barriers.
@@ -223,6 +260,14 @@ StreamPlan plan_for(const Product& product, StreamShape shape, int shared_bytes)
   return plan;
 }
 
+using Kernel = void (*)(Product, StreamPlan, CUtensorMap, CUtensorMap);
+
+// By number, then by a tile's outputs in steps of 16.
+constexpr std::array<Kernel, 8> kKernels{
+    stream_kernel<__nv_bfloat16, 16>, stream_kernel<__nv_bfloat16, 32>, stream_kernel<__nv_bfloat16, 48>,
+    stream_kernel<__nv_bfloat16, 64>, stream_kernel<__half, 16>,        stream_kernel<__half, 32>,
+    stream_kernel<__half, 48>,        stream_kernel<__half, 64>};
+
 }  // namespace
 
 StreamProduct::StreamProduct() : available_(capability() / 10 == 9) {
@@ -232,8 +277,7 @@ StreamProduct::StreamProduct() : available_(capability() / 10 == 9) {
   check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
         "asking for the device's shared memory");
   shared_bytes_ -= 2 * kMaxStages * 8;
-  for (const auto kernel : {stream_kernel<__nv_bfloat16, 32>, stream_kernel<__nv_bfloat16, 64>,
-                            stream_kernel<__half, 32>, stream_kernel<__half, 64>}) {
+  for (const auto kernel : kKernels) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_),
           "stream_kernel's shared memory");
   }
@@ -253,27 +297,19 @@ StreamProduct::StreamProduct() : available_(capability() / 10 == 9) {
   }
 }
 
-template <class T, int kTile>
-void StreamProduct::launch(const Product& product, StreamShape shape, cudaStream_t stream) const {
+void StreamProduct::multiply(const Product& product, StreamShape shape, cudaStream_t stream) const {
+  CHECK(available_ && shape.tile % 16 == 0 && shape.tile >= 16 && shape.tile <= 64);
+  CHECK(shape.cluster == 1 || shape.cluster == 2 || shape.cluster == 4);
   const StreamPlan plan = plan_for(product, shape, shared_bytes_);
   const CUtensorMap weights =
-      make_tensor_map({product.w, product.ld_w, product.outputs, product.inputs, kTile, product.number});
+      make_tensor_map({product.w, product.ld_w, product.outputs, product.inputs, shape.tile, product.number});
   const CUtensorMap rows =
       make_tensor_map({product.x, product.ld_x, product.rows, product.inputs, plan.box_rows, product.number});
   const int clusters = std::min(plan.groups * plan.passes, clusters_[static_cast<size_t>(shape.cluster)]);
   const LaunchShape blocks{dim3(static_cast<unsigned>(clusters * shape.cluster)), dim3(kThreads),
                            static_cast<size_t>(shared_bytes_), static_cast<unsigned>(shape.cluster)};
-  launch_early("stream_kernel", stream_kernel<T, kTile>, blocks, stream, product, plan, weights, rows);
-}
-
-void StreamProduct::multiply(const Product& product, StreamShape shape, cudaStream_t stream) const {
-  CHECK(available_ && (shape.tile == 32 || shape.tile == 64));
-  CHECK(shape.cluster == 1 || shape.cluster == 2 || shape.cluster == 4);
-  const bool half = product.number == Number::kF16;
-  if (shape.tile == 64) {
-    return half ? launch<__half, 64>(product, shape, stream) : launch<__nv_bfloat16, 64>(product, shape, stream);
-  }
-  return half ? launch<__half, 32>(product, shape, stream) : launch<__nv_bfloat16, 32>(product, shape, stream);
+  const Kernel kernel = kKernels[static_cast<size_t>(shape.tile / 16 - 1 + (product.number == Number::kF16 ? 4 : 0))];
+  launch_early("stream_kernel", kernel, blocks, stream, product, plan, weights, rows);
 }
 
 }  // namespace kvasir::cuda

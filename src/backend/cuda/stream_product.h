@@ -15,7 +15,7 @@ namespace kvasir::cuda {
 
 // Which of the equals is fastest depends on shape and rows: the tuner measures.
 struct StreamShape {
-  int tile = 32;    // outputs of a block's tile: 32 or 64
+  int tile = 32;    // outputs of a block's tile: 16, 32, 48 or 64
   int cluster = 1;  // blocks that share each row they read: 1, 2 or 4
 };
 
@@ -31,9 +31,6 @@ class StreamProduct {
   void multiply(const Product& product, StreamShape shape, cudaStream_t stream) const;
 
  private:
-  template <class T, int kTile>
-  void launch(const Product& product, StreamShape shape, cudaStream_t stream) const;
-
   bool available_ = false;
   int shared_bytes_ = 0;  // of a block, less what the kernel declares itself
   // By the size of a cluster: how many the device runs at once.
