@@ -63,26 +63,31 @@ struct Rows {
 std::vector<StreamShape> stream_shapes() {
   std::vector<StreamShape> out;
   for (const int tile : {16, 32, 48, 64}) {
-    for (const int cluster : {1, 2, 4}) out.push_back({tile, cluster});
+    for (const int cluster : {1, 2, 4}) {
+      for (const int boxes : {2, 4}) out.push_back({tile, cluster, boxes});
+    }
   }
   return out;
 }
 
 // ---------------------------------------------------------------------------------------------------------- check
 
+enum class Sizes { kSmall, kAll };
+
 class Checker {
  public:
   Checker() { check(cudaStreamCreate(&stream_), "creating a stream"); }
 
-  int run() {
+  int run(Sizes sizes) {
     CudaMatmul matmul(stream_, Activations::kAsWeights);
     fmt::print("cublasLt {}\n", matmul.has_cublas_lt() ? "found" : "absent");
     const std::vector<Shape> odd{{1, 1}, {7, 5}, {33, 17}, {100, 200}, {257, 1000}, {31, 4104}, {130, 72}};
     for (const Number number : {Number::kBF16, Number::kF16, Number::kF32}) {
       for (const Shape shape : odd) check_shape(matmul, shape, number, 300);
-      check_shape(matmul, {1024, 768}, number, 2048);
+      if (sizes == Sizes::kAll) check_shape(matmul, {1024, 768}, number, 2048);
     }
     for (const Number number : {Number::kBF16, Number::kF16}) {
+      if (sizes == Sizes::kSmall) break;
       for (const Shape shape : {Shape{4096, 4096}, Shape{6144, 4096}, Shape{4096, 14336}}) {
         check_shape(matmul, shape, number, 2048);
       }
@@ -199,10 +204,11 @@ class Checker {
       product.out = out.matrix.data;
       if (!tuner.stream_product().available()) continue;
       for (const StreamShape shape : stream_shapes()) {
+        if (!tuner.stream_product().can_do(product, shape)) continue;
         poison(out.matrix);
         tuner.run(product, shape);
         expect(same_bits(by_mma.matrix, out.matrix),
-               fmt::format("{}: stream {} x {}, {} rows", name, shape.tile, shape.cluster, rows));
+               fmt::format("{}: stream {}x{} b{}, {} rows", name, shape.tile, shape.cluster, shape.boxes, rows));
       }
     }
   }
@@ -346,14 +352,15 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, Number num
     };
     std::string own;
     if (rows <= 128 && tuner.stream_product().available()) {
+      double best = INFINITY;
+      StreamShape fastest;
       for (const StreamShape s : stream_shapes()) {
+        if (!tuner.stream_product().can_do(product(0), s)) continue;
         const double time = microseconds(stream, calls, [&](int i) { return tuner.run(product(i), s), true; });
-        own += fmt::format(" {:.1f}", time);
+        if (time < best) fastest = s;
+        best = std::min(best, time);
       }
-    }
-    if (rows <= 64) {
-      own += fmt::format(" mma {:.1f}",
-                         microseconds(stream, calls, [&](int i) { return tuner.run(product(i), ByMma{}), true; }));
+      own = fmt::format(" {:.1f} ({}x{} b{})", best, fastest.tile, fastest.cluster, fastest.boxes);
     }
     double lt[2] = {INFINITY, INFINITY};
     for (const SumSplits splits : {SumSplits::kAllowed, SumSplits::kNever}) {
@@ -367,10 +374,9 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, Number num
       }
     }
     const double best = std::min(lt[0], lt[1]);
-    fmt::print(
-        "{}x{} M={:<5}{:8.1f} us {:5.2f} TB/s {:5.0f} TF | {:13} | lt any {:.1f}, unsplit {:.1f} | x{:.2f} |{}\n",
-        shape.outputs, shape.inputs, rows, whole, bytes / whole / 1e6,
-        2e-6 * rows * shape.outputs * shape.inputs / whole, choice, best, lt[1], whole / best, own);
+    fmt::print("{}x{} M={:<5}{:8.1f} us {:5.2f} TB/s {:5.0f} TF | {:17} | lt {:.1f}, unsplit {:.1f} | x{:.2f} |{}\n",
+               shape.outputs, shape.inputs, rows, whole, bytes / whole / 1e6,
+               2e-6 * rows * shape.outputs * shape.inputs / whole, choice, best, lt[1], whole / best, own);
   }
 }
 
@@ -388,17 +394,74 @@ void time_f32(CudaMatmul& matmul, cudaStream_t stream, Shape shape) {
   }
 }
 
+// A model's products one after the other, as a decode step has them, beside the same by whatever cuBLASLt does
+// fastest: what it costs that a row's bits never change.
+void time_layers(CudaMatmul& matmul, cudaStream_t stream, int rows) {
+  constexpr int kLayers = 6;
+  const std::vector<Shape> shapes{{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}};
+  Rows x(rows, 14336, 5, stream);
+  Rows out(rows, 28672, 6, stream);
+  DeviceMemory converted(static_cast<size_t>(rows) * 14336 * 2);
+  const ProductTuner tuner(stream);
+  std::vector<std::unique_ptr<Weight>> weights;
+  std::vector<cublasLtMatmulAlgo_t> fastest(shapes.size());
+  double bytes = 0;
+  for (int i = 0; i < kLayers; ++i) {
+    for (const Shape shape : shapes) {
+      weights.push_back(matmul.make_random(shape.outputs, shape.inputs, Number::kBF16, weights.size()));
+      bytes += static_cast<double>(weights.back()->memory().size());
+    }
+  }
+  const auto weight = [&](int i) -> const CudaWeight& {
+    return dynamic_cast<const CudaWeight&>(*weights[static_cast<size_t>(i)]);
+  };
+  const auto product = [&](int i) {
+    const CudaWeight& w = weight(i);
+    return Product{w.data(), converted.data(), nullptr,    out.matrix.data, w.ld(), w.ld(), w.outputs(),
+                   rows,     w.outputs(),      w.inputs(), Number::kBF16};
+  };
+  for (int s = 0; s < static_cast<int>(shapes.size()) && tuner.lt().available(); ++s) {
+    double best = INFINITY;
+    for (const auto& algorithm : tuner.lt().suggestions(product(s), SumSplits::kAllowed, 16)) {
+      if (!tuner.lt().multiply(product(s), algorithm, stream)) continue;
+      const double time = microseconds(stream, 2 * kLayers, [&](int i) {
+        return tuner.lt().multiply(product(s + i % kLayers * 4), algorithm, stream);
+      });
+      if (time < best) fastest[static_cast<size_t>(s)] = algorithm;
+      best = std::min(best, time);
+    }
+  }
+  const auto inputs = [&](int i) { return Matrix{x.matrix.data, rows, weight(i).inputs(), weight(i).inputs()}; };
+  const auto multiply = [&](int i) {
+    matmul.multiply(weight(i), inputs(i), nullptr, {out.matrix.data, rows, weight(i).outputs(), weight(i).outputs()});
+    return true;
+  };
+  for (int i = 0; i < 4; ++i) multiply(i);
+  const int count = static_cast<int>(weights.size());
+  const double own = microseconds(stream, count, multiply) * count;
+  const double any =
+      microseconds(stream, count,
+                   [&](int i) {
+                     convert_rows(inputs(i), Number::kBF16, converted.data(), weight(i).ld(), stream);
+                     return tuner.lt().multiply(product(i), fastest[static_cast<size_t>(i % 4)], stream);
+                   }) *
+      count;
+  fmt::print("a layer's four products M={:<4}{:7.1f} us {:5.2f} TB/s | cublasLt at its fastest {:.1f} us | x{:.3f}\n",
+             rows, own / kLayers, bytes / own / 1e6, any / kLayers, own / any);
+}
+
 int time_all() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream), "creating a stream");
   CudaMatmul matmul(stream, Activations::kAsWeights);
   fmt::print(
       "multiply() with its conversion of rows, beside the product alone by cuBLASLt (best of any, best that does "
-      "not split sums), and by stream 16, 32, 48, 64 x 1, 2, 4; microseconds\n");
+      "not split sums), and by the best shape of stream; microseconds\n");
   for (const Shape shape :
        {Shape{4096, 4096}, Shape{6144, 4096}, Shape{28672, 4096}, Shape{4096, 14336}, Shape{128256, 4096}}) {
     time_shape(matmul, stream, shape, Number::kBF16);
   }
+  for (const int rows : {1, 4, 8, 16, 32, 64, 128, 512}) time_layers(matmul, stream, rows);
   for (const Shape shape : {Shape{768, 256}, Shape{4096, 1024}}) time_f32(matmul, stream, shape);
   return 0;
 }
@@ -409,12 +472,13 @@ int time_all() {
 int main(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   try {
-    if (what == "check") return kvasir::cuda::Checker().run();
+    if (what == "check") return kvasir::cuda::Checker().run(kvasir::cuda::Sizes::kAll);
+    if (what == "sanitize") return kvasir::cuda::Checker().run(kvasir::cuda::Sizes::kSmall);
     if (what == "time") return kvasir::cuda::time_all();
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;
   }
-  fmt::print(stderr, "usage: matmul_bench check|time\n");
+  fmt::print(stderr, "usage: matmul_bench check|sanitize|time\n");
   return 2;
 }

@@ -1,5 +1,7 @@
 #include "backend/cuda/cuda_matmul.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 
@@ -87,7 +89,7 @@ std::string CudaMatmul::choice(const Weight& weight, int rows) {
   if (mine(weight).number() == Number::kF32) return "f32";
   const Choice choice = tuner_.choose(product_of(mine(weight), rows));
   if (const auto* shape = std::get_if<StreamShape>(&choice)) {
-    return "stream " + std::to_string(shape->tile) + " x " + std::to_string(shape->cluster);
+    return fmt::format("stream {}x{} b{}", shape->tile, shape->cluster, shape->boxes);
   }
   return std::holds_alternative<ByMma>(choice) ? "mma" : "cublasLt";
 }

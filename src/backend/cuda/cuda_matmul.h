@@ -39,7 +39,8 @@ class CudaMatmul {
   // Whether cuBLASLt was found: for descriptions. Without it many rows go slower, with the same bits.
   bool has_cublas_lt() const { return tuner_.lt().available(); }
 
-  // What multiply() would do with so many rows: "stream 32 x 2", "cublasLt", "mma". For reports; measures like it.
+  // What multiply() would do with so many rows: "stream 32x2 b2" (StreamShape), "cublasLt", "mma". For reports;
+  // measures like it.
   std::string choice(const Weight& weight, int rows);
 
  private:

@@ -11,11 +11,11 @@
 namespace kvasir::cuda {
 namespace {
 
-constexpr int kSuggestions = 8;
+constexpr int kSuggestions = 12;
 constexpr int kComparedRows = 64;  // from the top, and as many from the bottom
-constexpr int kOwnRows = 256;      // beyond, the own kernels, which read weights once for 64 rows, are no candidates
-constexpr int kRepetitions = 5;
-constexpr size_t kFlushBytes = size_t{96} << 20;  // more than any second-level cache
+constexpr int kOwnRows = 128;      // beyond, the own kernels, which read weights once for 64 rows, are no candidates
+constexpr size_t kProducts = 6;    // that are timed together
+constexpr size_t kCachedBytes = size_t{128} << 20;  // more than any second-level cache
 
 // Rows of a product whose outputs go elsewhere.
 Product rows_of(Product product, int first, int count, float* out) {
@@ -27,34 +27,43 @@ Product rows_of(Product product, int first, int count, float* out) {
   return product;
 }
 
-class Events {
- public:
-  Events() {
-    check(cudaEventCreate(&start_), "creating an event");
-    check(cudaEventCreate(&stop_), "creating an event");
-  }
-  ~Events() {
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
-  }
-  Events(const Events&) = delete;
-  Events& operator=(const Events&) = delete;
-
-  template <class Work>
-  float milliseconds(cudaStream_t stream, const Work& work) {
-    check(cudaEventRecord(start_, stream), "timing a product");
+// Milliseconds of a graph of what `work` enqueues, the faster of two replays after a first.
+template <class Work>
+float replay_time(cudaStream_t stream, const Work& work) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing products");
+  try {
     work();
-    check(cudaEventRecord(stop_, stream), "timing a product");
-    check(cudaEventSynchronize(stop_), "timing a product");
-    float out = 0;
-    check(cudaEventElapsedTime(&out, start_, stop_), "timing a product");
-    return out;
+  } catch (...) {
+    cudaStreamEndCapture(stream, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
   }
-
- private:
-  cudaEvent_t start_ = nullptr;
-  cudaEvent_t stop_ = nullptr;
-};
+  check(cudaStreamEndCapture(stream, &graph), "capturing products");
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t made = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  check(made, "timing products");
+  cudaEvent_t start = nullptr;
+  cudaEvent_t stop = nullptr;
+  float best = std::numeric_limits<float>::infinity();
+  cudaError_t result = cudaEventCreate(&start);
+  if (result == cudaSuccess) result = cudaEventCreate(&stop);
+  for (int i = 0; i < 3 && result == cudaSuccess; ++i) {
+    cudaEventRecord(start, stream);
+    cudaGraphLaunch(executable, stream);
+    cudaEventRecord(stop, stream);
+    result = cudaEventSynchronize(stop);
+    float time = 0;
+    if (result == cudaSuccess) result = cudaEventElapsedTime(&time, start, stop);
+    if (i > 0) best = std::min(best, time);
+  }
+  cudaEventDestroy(start);
+  cudaEventDestroy(stop);
+  cudaGraphExecDestroy(executable);
+  check(result, "timing products");
+  return best;
+}
 
 // One shape's candidates, compared and timed on random rows in product.x.
 class Measurement {
@@ -65,11 +74,25 @@ class Measurement {
         stream_(stream),
         out_(static_cast<size_t>(product_.rows) * outputs() * 4),
         expected_(static_cast<size_t>(kComparedRows) * outputs() * 4),
-        flush_(kFlushBytes),
         tally_(sizeof(Tally)) {
     product_.out = reinterpret_cast<float*>(out_.data());
     fill_random({const_cast<void*>(product_.x), product_.ld_x, product_.rows, product_.inputs, product_.number}, 1.0F,
                 1, stream);
+  }
+
+  // Before the first milliseconds(), after the last canonical(): copies of the weights, more than caches hold, and
+  // rows as they come.
+  void prepare_timing() {
+    const auto bytes = static_cast<size_t>(product_.outputs * product_.ld_w * bytes_of(product_.number));
+    const size_t copies = std::min(kProducts, kCachedBytes / bytes + 1);
+    for (size_t i = 1; i < copies; ++i) {
+      weights_.emplace_back(bytes);
+      check(cudaMemcpyAsync(weights_.back().data(), product_.w, bytes, cudaMemcpyDeviceToDevice, stream_),
+            "copying weights");
+    }
+    if (product_.rows > kOwnRows) return;  // converting them is little beside multiplying them
+    rows_ = DeviceMemory(static_cast<size_t>(product_.rows) * static_cast<size_t>(product_.inputs) * 4);
+    fill_random({rows_.data(), product_.inputs, product_.rows, product_.inputs, Number::kF32}, 1.0F, 2, stream_);
   }
 
   // Whether the algorithm has the own kernels' bits, whatever the number of rows in the bucket. `seen` becomes true
@@ -92,15 +115,20 @@ class Measurement {
     return true;
   }
 
-  // Of the fastest of a few runs, with nothing in the caches.
+  // Of a few products in a row, as a model has them: converting rows and multiplying them by one weight after the
+  // other.
   float milliseconds(const Choice& choice) {
-    float best = 1e9F;
-    tuner_.run(product_, choice);
-    for (int i = 0; i < kRepetitions; ++i) {
-      check(cudaMemsetAsync(flush_.data(), i, flush_.size(), stream_), "flushing the cache");
-      best = std::min(best, events_.milliseconds(stream_, [&] { tuner_.run(product_, choice); }));
-    }
-    return best;
+    return replay_time(stream_, [&] {
+      for (size_t i = 0; i < kProducts; ++i) {
+        Product product = product_;
+        if (const size_t copy = i % (weights_.size() + 1); copy > 0) product.w = weights_[copy - 1].data();
+        if (rows_.size() != 0) {
+          const Matrix rows{reinterpret_cast<float*>(rows_.data()), product.rows, product.inputs, product.inputs};
+          convert_rows(rows, product.number, const_cast<void*>(product.x), product.ld_x, stream_);
+        }
+        tuner_.run(product, choice);
+      }
+    });
   }
 
  private:
@@ -125,9 +153,9 @@ class Measurement {
   cudaStream_t stream_;
   DeviceMemory out_;
   DeviceMemory expected_;
-  DeviceMemory flush_;
   DeviceMemory tally_;
-  Events events_;
+  std::vector<DeviceMemory> weights_;  // copies
+  DeviceMemory rows_;                  // float32
 };
 
 }  // namespace
@@ -140,26 +168,38 @@ int ProductTuner::bucket_of(int rows) {
 
 Choice ProductTuner::own_choice(int rows) const {
   if (!stream_product_.available()) return ByMma{};
-  return StreamShape{32, rows <= 8 ? 1 : rows <= 32 ? 2 : 4};
+  return StreamShape{32, rows <= 16 ? 1 : 2, 2};
+}
+
+// Those that were fastest for some shape on an H200.
+std::vector<Choice> ProductTuner::own_candidates(const Product& product) const {
+  std::vector<Choice> out;
+  if (lt_.available() && product.rows > kOwnRows) return out;
+  if (!stream_product_.available()) return {ByMma{}};
+  const auto add = [&](StreamShape shape) {
+    if (stream_product_.can_do(product, shape)) out.emplace_back(shape);
+  };
+  for (const int tile : {16, 32, 48, 64}) {
+    if (tile < 64 && product.rows > 64) continue;  // many rows are read again by every tile
+    for (const int boxes : {2, 4}) {
+      for (const int cluster : {1, 2}) add({tile, cluster, boxes});
+    }
+  }
+  return out;
 }
 
 std::optional<Choice> ProductTuner::measure(const Product& product) {
   Measurement measurement(*this, product, stream_);
-  std::vector<Choice> candidates;
-  if (product.rows <= kOwnRows || !lt_.available()) candidates.emplace_back(ByMma{});
-  if (stream_product_.available() && (product.rows <= kOwnRows || !lt_.available())) {
-    for (const int tile : {16, 32, 48, 64}) {
-      for (const int cluster : {1, 2, 4}) candidates.emplace_back(StreamShape{tile, cluster});
-    }
-  }
+  const Product most = rows_of(product, 0, bucket_of(product.rows), product.out);
+  std::vector<Choice> candidates = own_candidates(most);
   bool seen = !lt_.available();
   if (lt_.available()) {
-    Product most = rows_of(product, 0, bucket_of(product.rows), product.out);
     for (const cublasLtMatmulAlgo_t& algorithm : lt_.suggestions(most, SumSplits::kNever, kSuggestions)) {
       if (measurement.canonical(algorithm, seen)) candidates.emplace_back(algorithm);
     }
   }
   if (!seen) return std::nullopt;
+  measurement.prepare_timing();
   Choice best = own_choice(product.rows);
   float best_time = std::numeric_limits<float>::infinity();
   for (const Choice& candidate : candidates) {

@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "backend/cuda/lt_product.h"
 #include "backend/cuda/product.h"
@@ -47,6 +48,7 @@ class ProductTuner {
   };
 
   Choice own_choice(int rows) const;
+  std::vector<Choice> own_candidates(const Product& product) const;
   std::optional<Choice> measure(const Product& product);
 
   cudaStream_t stream_;

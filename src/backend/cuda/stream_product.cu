@@ -11,26 +11,26 @@ namespace kvasir::cuda {
 namespace {
 
 constexpr int kRowsAtOnce = 64;              // wgmma's m
-constexpr int kBoxes = 2;                    // of a stage, along k
-constexpr int kDepth = kBoxes * kBoxCols;    // k of a stage
 constexpr int kBoxRowBytes = kBoxCols * 2;   // a row of a box in shared memory
 constexpr int kConsumers = 128;              // threads: one warpgroup
 constexpr int kThreads = kConsumers + 32;    // and the warp that asks for copies
 constexpr int kMaxStages = 28;
+constexpr int kFewestStages = 3;
+constexpr int kBarrierBytes = 2 * kMaxStages * 8;
 
-// How the rows of a stage are read: each block of a cluster asks for `parts` boxes of box_rows rows, and all get them.
-// A stage's rows lie in two boxes of region_rows rows; what lies behind the rows read is garbage that the tensor cores
-// multiply and nobody looks at.
+// How stages lie in shared memory: `boxes` boxes of the tile's weights, then as many of region_rows rows. Each block of
+// a cluster reads some boxes of rows, or some rows of a box (box_rows at a time), for all. What lies behind the rows
+// that were read is garbage, which the tensor cores multiply and nobody looks at.
 struct StreamPlan {
   int stages = 0;
   int stage_bytes = 0;
-  int region_rows = 0;  // a multiple of 8
-  int box_rows = 0;     // of one copy
+  int region_rows = 0;   // a multiple of 8
+  int box_rows = 0;      // of one copy
   int copied_bytes = 0;  // of rows and weights, what a stage's barrier waits for
   int cluster = 1;
-  int passes = 1;   // over the weights, 64 rows each
-  int groups = 0;   // of `cluster` tiles each
-  int chunks = 0;   // stages of a tile
+  int passes = 1;  // over the weights, 64 rows each
+  int groups = 0;  // of `cluster` tiles each
+  int chunks = 0;  // stages of a tile
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -62,8 +62,9 @@ struct Cursor {
 };
 
 // One thread: asks for all stages of all tiles of its block.
-template <int kTile>
+template <int kTile, int kBoxes>
 struct Producer {
+  static constexpr int kDepth = kBoxes * kBoxCols;  // k of a stage
   const StreamPlan& plan;
   const CUtensorMap* weights;
   const CUtensorMap* rows;
@@ -97,11 +98,12 @@ struct Producer {
       }
       return;
     }
-    const int box = rank % kBoxes;
+    const auto everybody = static_cast<std::uint16_t>((1 << plan.cluster) - 1);
     const int first = rank / kBoxes * plan.box_rows;
-    hopper::copy_box_to_all(to + (box * plan.region_rows + first) * kBoxRowBytes,
-                            {rows, cursor.col + box * kBoxCols, row + first}, full,
-                            static_cast<std::uint16_t>((1 << plan.cluster) - 1));
+    for (int box = rank % kBoxes; box < kBoxes; box += plan.cluster) {
+      hopper::copy_box_to_all(to + (box * plan.region_rows + first) * kBoxRowBytes,
+                              {rows, cursor.col + box * kBoxCols, row + first}, full, everybody);
+    }
   }
 
   // The stages of the first tile that fit into shared memory: weights first, which nobody has to wait for.
@@ -128,6 +130,7 @@ struct Producer {
         ask_rows(cursor, row);
       }
     }
+    // Not before: with followers that wait beside it from its start a chain of products was slower.
     let_followers_start();
   }
 };
@@ -146,7 +149,7 @@ __device__ void store(const Product& p, int first_output, int first_row, const f
 }
 
 // One warpgroup: multiplies what the producer asked for.
-template <class T, int kTile>
+template <class T, int kTile, int kBoxes>
 struct Consumer {
   const Product& p;
   const StreamPlan& plan;
@@ -201,7 +204,7 @@ struct Consumer {
 
 #endif
 
-template <class T, int kTile>
+template <class T, int kTile, int kBoxes>
 __global__ void __launch_bounds__(kThreads, 1)
     stream_kernel(const __grid_constant__ Product p, const __grid_constant__ StreamPlan plan,
                   const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap rows) {
@@ -228,10 +231,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int step = static_cast<int>(gridDim.x) / plan.cluster;
   const int rank = plan.cluster == 1 ? 0 : static_cast<int>(hopper::block_in_cluster());
   if (threadIdx.x < kConsumers) {
-    const Consumer<T, kTile> consumer{p, plan, barriers, base, rank};
+    const Consumer<T, kTile, kBoxes> consumer{p, plan, barriers, base, rank};
     consumer.run(first_group, step);
   } else if (threadIdx.x == kConsumers) {
-    const Producer<kTile> producer{plan, &weights, &rows, barriers, base, first_group, step, rank};
+    const Producer<kTile, kBoxes> producer{plan, &weights, &rows, barriers, base, first_group, step, rank};
     producer.run();
   }
   // Nobody leaves while a neighbour may still write into its memory or ring at its barriers.
@@ -245,28 +248,35 @@ int round_up(int value, int to) { return (value + to - 1) / to * to; }
 StreamPlan plan_for(const Product& product, StreamShape shape, int shared_bytes) {
   StreamPlan plan;
   const int rows = std::min(product.rows, kRowsAtOnce);
-  const int parts = std::max(1, shape.cluster / kBoxes);  // of a box's rows
+  const int depth = shape.boxes * kBoxCols;
+  const int parts = std::max(1, shape.cluster / shape.boxes);  // of a box's rows
   plan.cluster = shape.cluster;
   plan.region_rows = round_up(rows, 8 * parts);
   plan.box_rows = parts == 1 ? rows : plan.region_rows / parts;
-  plan.stage_bytes = kBoxes * (shape.tile + plan.region_rows) * kBoxRowBytes;
-  plan.copied_bytes = kBoxes * (shape.tile + plan.box_rows * parts) * kBoxRowBytes;
+  plan.stage_bytes = shape.boxes * (shape.tile + plan.region_rows) * kBoxRowBytes;
+  plan.copied_bytes = shape.boxes * (shape.tile + plan.box_rows * parts) * kBoxRowBytes;
   // Alignment, and what the tensor cores read behind the last stage's rows.
   const int slack = 1024 + (kRowsAtOnce - plan.region_rows) * kBoxRowBytes;
   plan.stages = std::min(kMaxStages, (shared_bytes - slack) / plan.stage_bytes);
   plan.passes = (product.rows + kRowsAtOnce - 1) / kRowsAtOnce;
   plan.groups = (product.outputs + shape.tile * shape.cluster - 1) / (shape.tile * shape.cluster);
-  plan.chunks = (product.inputs + kDepth - 1) / kDepth;
+  plan.chunks = (product.inputs + depth - 1) / depth;
   return plan;
 }
 
 using Kernel = void (*)(Product, StreamPlan, CUtensorMap, CUtensorMap);
 
-// By number, then by a tile's outputs in steps of 16.
-constexpr std::array<Kernel, 8> kKernels{
-    stream_kernel<__nv_bfloat16, 16>, stream_kernel<__nv_bfloat16, 32>, stream_kernel<__nv_bfloat16, 48>,
-    stream_kernel<__nv_bfloat16, 64>, stream_kernel<__half, 16>,        stream_kernel<__half, 32>,
-    stream_kernel<__half, 48>,        stream_kernel<__half, 64>};
+template <class T>
+Kernel kernel_of(StreamShape shape) {
+  if (shape.boxes == 2) {
+    constexpr std::array<Kernel, 4> kByTile{stream_kernel<T, 16, 2>, stream_kernel<T, 32, 2>, stream_kernel<T, 48, 2>,
+                                            stream_kernel<T, 64, 2>};
+    return kByTile[static_cast<size_t>(shape.tile / 16 - 1)];
+  }
+  constexpr std::array<Kernel, 4> kByTile{stream_kernel<T, 16, 4>, stream_kernel<T, 32, 4>, stream_kernel<T, 48, 4>,
+                                          stream_kernel<T, 64, 4>};
+  return kByTile[static_cast<size_t>(shape.tile / 16 - 1)];
+}
 
 }  // namespace
 
@@ -276,10 +286,14 @@ StreamProduct::StreamProduct() : available_(capability() / 10 == 9) {
   check(cudaGetDevice(&device), "asking for the device in use");
   check(cudaDeviceGetAttribute(&shared_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
         "asking for the device's shared memory");
-  shared_bytes_ -= 2 * kMaxStages * 8;
-  for (const auto kernel : kKernels) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_),
-          "stream_kernel's shared memory");
+  shared_bytes_ -= kBarrierBytes;
+  for (const int boxes : {2, 4}) {
+    for (const int tile : {16, 32, 48, 64}) {
+      for (const Kernel kernel : {kernel_of<__nv_bfloat16>({tile, 1, boxes}), kernel_of<__half>({tile, 1, boxes})}) {
+        check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_),
+              "stream_kernel's shared memory");
+      }
+    }
   }
   for (const int cluster : {1, 2, 4}) {
     cudaLaunchAttribute attribute = {};
@@ -291,15 +305,19 @@ StreamProduct::StreamProduct() : available_(capability() / 10 == 9) {
     config.dynamicSmemBytes = static_cast<size_t>(shared_bytes_);
     config.attrs = &attribute;
     config.numAttrs = 1;
-    check(cudaOccupancyMaxActiveClusters(&clusters_[static_cast<size_t>(cluster)], stream_kernel<__nv_bfloat16, 32>,
+    check(cudaOccupancyMaxActiveClusters(&clusters_[static_cast<size_t>(cluster)], stream_kernel<__nv_bfloat16, 32, 2>,
                                          &config),
           "asking how many clusters run at once");
   }
 }
 
+bool StreamProduct::can_do(const Product& product, StreamShape shape) const {
+  return available_ && plan_for(product, shape, shared_bytes_).stages >= kFewestStages;
+}
+
 void StreamProduct::multiply(const Product& product, StreamShape shape, cudaStream_t stream) const {
-  CHECK(available_ && shape.tile % 16 == 0 && shape.tile >= 16 && shape.tile <= 64);
-  CHECK(shape.cluster == 1 || shape.cluster == 2 || shape.cluster == 4);
+  CHECK(can_do(product, shape) && shape.tile % 16 == 0 && shape.tile >= 16 && shape.tile <= 64);
+  CHECK((shape.cluster == 1 || shape.cluster == 2 || shape.cluster == 4) && (shape.boxes == 2 || shape.boxes == 4));
   const StreamPlan plan = plan_for(product, shape, shared_bytes_);
   const CUtensorMap weights =
       make_tensor_map({product.w, product.ld_w, product.outputs, product.inputs, shape.tile, product.number});
@@ -308,7 +326,7 @@ void StreamProduct::multiply(const Product& product, StreamShape shape, cudaStre
   const int clusters = std::min(plan.groups * plan.passes, clusters_[static_cast<size_t>(shape.cluster)]);
   const LaunchShape blocks{dim3(static_cast<unsigned>(clusters * shape.cluster)), dim3(kThreads),
                            static_cast<size_t>(shared_bytes_), static_cast<unsigned>(shape.cluster)};
-  const Kernel kernel = kKernels[static_cast<size_t>(shape.tile / 16 - 1 + (product.number == Number::kF16 ? 4 : 0))];
+  const Kernel kernel = product.number == Number::kF16 ? kernel_of<__half>(shape) : kernel_of<__nv_bfloat16>(shape);
   launch_early("stream_kernel", kernel, blocks, stream, product, plan, weights, rows);
 }
 

@@ -17,6 +17,7 @@ namespace kvasir::cuda {
 struct StreamShape {
   int tile = 32;    // outputs of a block's tile: 16, 32, 48 or 64
   int cluster = 1;  // blocks that share each row they read: 1, 2 or 4
+  int boxes = 2;    // of 64 k in a stage: 2 or 4
 };
 
 class StreamProduct {
@@ -27,7 +28,10 @@ class StreamProduct {
   // Whether that device can do it: Hopper.
   bool available() const { return available_; }
 
-  // product.number is kBF16 or kF16. More than 64 rows are done in passes over the weights.
+  // Whether enough stages of that shape fit into shared memory.
+  bool can_do(const Product& product, StreamShape shape) const;
+
+  // can_do(), and product.number is kBF16 or kF16. More than 64 rows are done in passes over the weights.
   void multiply(const Product& product, StreamShape shape, cudaStream_t stream) const;
 
  private:
