@@ -3,7 +3,7 @@
 // Everything between matrix products is float32 always. Inside a product, bf16 weights meet rows rounded to bf16, as
 // in every framework that runs a bf16 model: machines with bf16 dot products multiply those twice as fast. Quantized
 // weights meet rows in 8 bits (quant/int8_rows.h). The rounding belongs to the arithmetic, not to the machine: every
-// instruction set does it, and all give the same bits.
+// instruction set does it, and all give the same bits. A GPU has its own: cuda/cuda_weight.h.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,259 @@
+// Products on a GPU: a row's bits, whatever rows are beside it and whichever kernel runs. Skipped without a device.
+#include "backend/cuda/cuda_matmul.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "backend/cuda/convert_rows.h"
+#include "backend/weight_reader.h"
+#include "support/cuda_data.h"
+
+namespace kvasir::cuda {
+namespace {
+
+using testing::CudaRows;
+using testing::download;
+
+struct Case {
+  Number number;
+  int outputs;
+  int inputs;
+  int most;  // rows
+};
+
+std::string name_of(Number number) {
+  return number == Number::kBF16 ? "bf16" : number == Number::kF16 ? "f16" : "f32";
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> out;
+  for (const Number number : {Number::kBF16, Number::kF16, Number::kF32}) {
+    out.push_back({number, 1, 1, 300});
+    out.push_back({number, 7, 5, 300});
+    out.push_back({number, 33, 17, 300});
+    out.push_back({number, 100, 200, 300});
+    out.push_back({number, 257, 1000, 300});
+    out.push_back({number, 31, 4104, 300});
+    out.push_back({number, 1024, 768, 2048});
+    if (number == Number::kF32) continue;
+    out.push_back({number, 6144, 4096, 2048});
+    out.push_back({number, 4096, 14336, 2048});
+  }
+  return out;
+}
+
+Matrix row_of(Matrix matrix, int row) { return {matrix.row(row), 1, matrix.cols, matrix.stride}; }
+
+std::vector<float> as_floats(const void* from, Number number, size_t count) {
+  if (number == Number::kF32) return download<float>(from, count);
+  const std::vector<std::uint16_t> bits = download<std::uint16_t>(from, count);
+  const DType type = number == Number::kF16 ? DType::kF16 : DType::kBF16;
+  return read_vector({std::as_bytes(std::span(bits)), type, 1, static_cast<int>(count)});
+}
+
+class CudaMatmulTest : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!testing::has_cuda_device()) GTEST_SKIP() << "no CUDA device here";
+    check(cudaStreamCreate(&stream_), "creating a stream");
+    matmul_ = std::make_unique<CudaMatmul>(stream_, Activations::kAsWeights);
+  }
+
+  void TearDown() override {
+    matmul_.reset();
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+
+  bool same_bits(Matrix a, Matrix b) const {
+    const DeviceMemory memory(sizeof(Tally));
+    auto* tally = reinterpret_cast<Tally*>(memory.data());
+    check(cudaMemsetAsync(tally, 0, sizeof(Tally), stream_), "clearing");
+    compare_outputs(a, b, tally, stream_);
+    check(cudaStreamSynchronize(stream_), "comparing");
+    return download<Tally>(tally, 1)[0].different == 0;
+  }
+
+  // NaNs: whatever is not written afterwards is found.
+  void poison(Matrix matrix) const {
+    check(cudaMemsetAsync(matrix.data, 0xff, static_cast<size_t>(matrix.rows * matrix.stride) * 4, stream_),
+          "poisoning");
+  }
+
+  std::unique_ptr<Weight> random_weight() {
+    return matmul_->make_random(GetParam().outputs, GetParam().inputs, GetParam().number, 3);
+  }
+  CudaRows random_rows() const { return {GetParam().most, GetParam().inputs, 5, stream_}; }
+
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<CudaMatmul> matmul_;
+};
+
+TEST_P(CudaMatmulTest, ARowsBitsDoNotDependOnTheRowsBesideIt) {
+  const auto weight = random_weight();
+  const CudaRows x = random_rows();
+  const CudaRows alone(GetParam().most, GetParam().outputs, 6, stream_);
+  const CudaRows out(GetParam().most, GetParam().outputs, 7, stream_);
+  std::vector<int> watched;
+  for (const int r : {0, 1, 2, 7, 8, 15, 16, 63, 64, 127, 128, 299, 1000, 2047}) {
+    if (r < GetParam().most) watched.push_back(r);
+  }
+  for (const int r : watched) matmul_->multiply(*weight, row_of(x.matrix, r), nullptr, row_of(alone.matrix, r));
+  for (const int rows : {1, 2, 3, 5, 8, 13, 16, 17, 33, 64, 65, 100, 128, 300, 511, 777, 1025, 2048}) {
+    if (rows > GetParam().most) continue;
+    poison(out.matrix);
+    matmul_->multiply(*weight, x.matrix.first_rows(rows), nullptr, out.matrix.first_rows(rows));
+    for (const int r : watched) {
+      if (r >= rows) continue;
+      EXPECT_TRUE(same_bits(row_of(alone.matrix, r), row_of(out.matrix, r))) << "row " << r << " of " << rows;
+    }
+  }
+}
+
+TEST_P(CudaMatmulTest, ValuesAreTheSumsOfTheRoundedOperands) {
+  const auto weight = random_weight();
+  const auto& on_device = dynamic_cast<const CudaWeight&>(*weight);
+  const CudaRows x = random_rows();
+  const CudaRows out(3, GetParam().outputs, 6, stream_);
+  matmul_->multiply(*weight, x.matrix.first_rows(3), nullptr, out.matrix);
+  const auto ld = static_cast<size_t>(on_device.ld());
+  const DeviceMemory converted(3 * ld * static_cast<size_t>(bytes_of(GetParam().number)));
+  convert_rows(x.matrix.first_rows(3), GetParam().number, converted.data(), on_device.ld(), stream_);
+  check(cudaStreamSynchronize(stream_), "multiplying");
+
+  const auto outputs = static_cast<size_t>(std::min(GetParam().outputs, 64));
+  const std::vector<float> rows = as_floats(converted.data(), GetParam().number, 3 * ld);
+  const std::vector<float> w = as_floats(on_device.data(), GetParam().number, outputs * ld);
+  double error = 0;
+  double size = 0;
+  for (size_t r = 0; r < 3; ++r) {
+    const std::vector<float> got = download<float>(out.matrix.row(static_cast<int>(r)), outputs);
+    for (size_t o = 0; o < outputs; ++o) {
+      double sum = 0;
+      for (size_t k = 0; k < ld; ++k) sum += static_cast<double>(rows[r * ld + k]) * w[o * ld + k];
+      error += (got[o] - sum) * (got[o] - sum);
+      size += sum * sum;
+    }
+  }
+  EXPECT_LT(std::sqrt(error / size), 2e-5);
+}
+
+TEST_P(CudaMatmulTest, TheBiasIsAddedToTheSumWhereverTheOutputLies) {
+  const auto weight = random_weight();
+  const CudaRows x = random_rows();
+  const CudaRows bias(1, GetParam().outputs, 11, stream_);
+  for (const int rows : {1, 20, 300}) {
+    const CudaRows plain(rows, GetParam().outputs, 8, stream_);
+    const CudaRows wide(rows, GetParam().outputs + 3, 9, stream_);
+    const Matrix out = wide.matrix.columns(1, GetParam().outputs);  // neither aligned nor dense
+    matmul_->multiply(*weight, x.matrix.first_rows(rows), nullptr, plain.matrix);
+    matmul_->multiply(*weight, x.matrix.first_rows(rows), bias.matrix.data, out);
+    add_bias(bias.matrix.data, plain.matrix, stream_);
+    EXPECT_TRUE(same_bits(plain.matrix, out)) << rows << " rows";
+  }
+}
+
+TEST_P(CudaMatmulTest, EveryKernelHasTheSameBits) {
+  if (GetParam().number == Number::kF32) GTEST_SKIP() << "float32 has one kernel";
+  const auto weight = random_weight();
+  const auto& on_device = dynamic_cast<const CudaWeight&>(*weight);
+  const CudaRows x = random_rows();
+  const ProductTuner tuner(stream_);
+  for (const int rows : {1, 3, 8, 9, 16, 20, 40, 64, 65, 200}) {
+    const DeviceMemory converted(static_cast<size_t>(rows * on_device.ld() * 2));
+    convert_rows(x.matrix.first_rows(rows), GetParam().number, converted.data(), on_device.ld(), stream_);
+    const CudaRows by_mma(rows, GetParam().outputs, 9, stream_);
+    const CudaRows out(rows, GetParam().outputs, 10, stream_);
+    Product product;
+    product.w = on_device.data();
+    product.x = converted.data();
+    product.out = by_mma.matrix.data;
+    product.ld_w = product.ld_x = on_device.ld();
+    product.ld_out = out.matrix.stride;
+    product.rows = rows;
+    product.outputs = GetParam().outputs;
+    product.inputs = static_cast<int>(on_device.ld());
+    product.number = GetParam().number;
+    poison(by_mma.matrix);
+    tuner.run(product, ByMma{});
+    product.out = out.matrix.data;
+    for (const StreamShape shape : testing::all_stream_shapes()) {
+      if (!tuner.stream_product().can_do(product, shape)) continue;
+      poison(out.matrix);
+      tuner.run(product, shape);
+      EXPECT_TRUE(same_bits(by_mma.matrix, out.matrix))
+          << "stream " << shape.tile << "x" << shape.cluster << " b" << shape.boxes << ", " << rows << " rows";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, CudaMatmulTest, ::testing::ValuesIn(all_cases()), [](const auto& test) {
+  return fmt::format("{}_{}x{}", name_of(test.param.number), test.param.outputs, test.param.inputs);
+});
+
+// Not of one shape.
+using CudaWeightTest = CudaMatmulTest;
+
+TEST_P(CudaWeightTest, ALoadedWeightIsWhatTheFileSays) {
+  std::mt19937 random(1);
+  for (const DType type : {DType::kBF16, DType::kF16, DType::kF32, DType::kQ8_0, DType::kQ4_K}) {
+    const int cols = is_quantized(type) ? 512 : 509;
+    std::vector<std::byte> bytes(row_bytes(type, cols) * 40);
+    for (std::byte& byte : bytes) byte = std::byte(random() % 0x38);  // no infinities, no NaNs
+    const auto part = [&](int first, int rows) {
+      return HostWeight{std::span(bytes).subspan(row_bytes(type, cols) * static_cast<size_t>(first)), type, rows,
+                        cols};
+    };
+    const HostWeight stacked[] = {part(0, 33), part(33, 7)};
+    const auto weight = matmul_->load(stacked);
+    const std::vector<TokenId> tokens{0, 39, 32, 33, 5};
+    const DeviceMemory ids(tokens.size() * sizeof(TokenId));
+    check(cudaMemcpy(ids.data(), tokens.data(), ids.size(), cudaMemcpyHostToDevice), "uploading tokens");
+    const CudaRows out(5, cols, 3, stream_);
+    matmul_->embed(*weight, reinterpret_cast<const TokenId*>(ids.data()), 5, out.matrix);
+    check(cudaStreamSynchronize(stream_), "embedding");
+    const std::vector<float> got = download<float>(out.matrix.data, tokens.size() * static_cast<size_t>(cols));
+    std::vector<float> want(static_cast<size_t>(cols));
+    for (size_t t = 0; t < tokens.size(); ++t) {
+      read_row(part(0, 40), tokens[t], want.data());
+      for (size_t c = 0; c < want.size(); ++c) {
+        const float tolerance = is_quantized(type) ? std::abs(want[c]) * 0x1p-11F + 0x1p-24F : 0.0F;
+        ASSERT_NEAR(got[t * want.size() + c], want[c], tolerance) << kvasir::name_of(type) << ", token " << t;
+      }
+    }
+  }
+}
+
+TEST_P(CudaWeightTest, ProductsCanBeCapturedAndReplayed) {
+  const auto first = matmul_->make_random(512, 256, Number::kBF16, 1);
+  const auto second = matmul_->make_random(256, 512, Number::kBF16, 2);
+  const CudaRows x(4, 256, 3, stream_);
+  const CudaRows middle(4, 512, 4, stream_);
+  const CudaRows out(4, 256, 5, stream_);
+  const CudaRows again(4, 256, 6, stream_);
+  const auto both = [&](Matrix to) {
+    matmul_->multiply(*first, x.matrix, nullptr, middle.matrix);
+    matmul_->multiply(*second, middle.matrix, nullptr, to);
+  };
+  both(out.matrix);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), "capturing");
+  both(again.matrix);
+  check(cudaStreamEndCapture(stream_, &graph), "capturing");
+  check(cudaGraphInstantiate(&executable, graph, 0), "instantiating");
+  for (int i = 0; i < 3; ++i) {
+    poison(again.matrix);
+    check(cudaGraphLaunch(executable, stream_), "replaying");
+    EXPECT_TRUE(same_bits(out.matrix, again.matrix));
+  }
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Once, CudaWeightTest, ::testing::Values(Case{Number::kBF16, 1, 1, 1}));
+
+}  // namespace
+}  // namespace kvasir::cuda
