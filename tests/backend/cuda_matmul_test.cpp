@@ -38,6 +38,7 @@ std::vector<Case> all_cases() {
     out.push_back({number, 257, 1000, 300});
     out.push_back({number, 31, 4104, 300});
     out.push_back({number, 1024, 768, 2048});
+    out.push_back({number, 2048, 768, 2600});
     if (number == Number::kF32) continue;
     out.push_back({number, 6144, 4096, 2048});
     out.push_back({number, 4096, 14336, 2048});
@@ -97,11 +98,11 @@ TEST_P(CudaMatmulTest, ARowsBitsDoNotDependOnTheRowsBesideIt) {
   const CudaRows alone(GetParam().most, GetParam().outputs, 6, stream_);
   const CudaRows out(GetParam().most, GetParam().outputs, 7, stream_);
   std::vector<int> watched;
-  for (const int r : {0, 1, 2, 7, 8, 15, 16, 63, 64, 127, 128, 299, 1000, 2047}) {
+  for (const int r : {0, 1, 2, 7, 8, 15, 16, 63, 64, 127, 128, 299, 1000, 2047, 2048, 2599}) {
     if (r < GetParam().most) watched.push_back(r);
   }
   for (const int r : watched) matmul_->multiply(*weight, row_of(x.matrix, r), nullptr, row_of(alone.matrix, r));
-  for (const int rows : {1, 2, 3, 5, 8, 13, 16, 17, 33, 64, 65, 100, 128, 300, 511, 777, 1025, 2048}) {
+  for (const int rows : {1, 2, 3, 5, 8, 13, 16, 17, 33, 64, 65, 100, 128, 300, 511, 777, 1025, 2048, 2600}) {
     if (rows > GetParam().most) continue;
     poison(out.matrix);
     matmul_->multiply(*weight, x.matrix.first_rows(rows), nullptr, out.matrix.first_rows(rows));

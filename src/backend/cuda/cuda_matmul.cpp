@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -49,7 +50,15 @@ void CudaMatmul::multiply(const Weight& weight, Matrix x, const float* bias, Mat
   CHECK(x.cols == weight.inputs() && out.cols == weight.outputs() && x.rows == out.rows);
   if (x.rows == 0) return;
   if (mine(weight).number() == Number::kF32) return multiply_f32_rows(mine(weight), x, bias, out);
-  Product product = product_of(mine(weight), x.rows);
+  for (int first = 0; first < x.rows; first += ProductTuner::kMostRows) {
+    const int rows = std::min(ProductTuner::kMostRows, x.rows - first);
+    multiply_some(mine(weight), {x.row(first), rows, x.cols, x.stride}, bias,
+                  {out.row(first), rows, out.cols, out.stride});
+  }
+}
+
+void CudaMatmul::multiply_some(const CudaWeight& weight, Matrix x, const float* bias, Matrix out) {
+  Product product = product_of(weight, x.rows);
   const Choice choice = tuner_.choose(product);  // may overwrite product.x
   product.bias = bias;
   product.out = out.data;
@@ -87,7 +96,7 @@ void CudaMatmul::embed(const Weight& table, const TokenId* tokens_on_device, int
 
 std::string CudaMatmul::choice(const Weight& weight, int rows) {
   if (mine(weight).number() == Number::kF32) return "f32";
-  const Choice choice = tuner_.choose(product_of(mine(weight), rows));
+  const Choice choice = tuner_.choose(product_of(mine(weight), std::min(rows, ProductTuner::kMostRows)));
   if (const auto* shape = std::get_if<StreamShape>(&choice)) {
     return fmt::format("stream {}x{} b{}", shape->tile, shape->cluster, shape->boxes);
   }

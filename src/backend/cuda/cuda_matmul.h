@@ -39,12 +39,13 @@ class CudaMatmul {
   // Whether cuBLASLt was found: for descriptions. Without it many rows go slower, with the same bits.
   bool has_cublas_lt() const { return tuner_.lt().available(); }
 
-  // What multiply() would do with so many rows: "stream 32x2 b2" (StreamShape), "cublasLt", "mma". For reports;
-  // measures like it.
+  // What multiply() does with so many rows: "stream 32x2 b2" (StreamShape), "cublasLt", "mma". For reports, and to
+  // have it measured (ProductTuner) before the device's memory is given to something else.
   std::string choice(const Weight& weight, int rows);
 
  private:
   Product product_of(const CudaWeight& weight, int rows);
+  void multiply_some(const CudaWeight& weight, Matrix x, const float* bias, Matrix out);  // kMostRows at most
   void multiply_f32_rows(const CudaWeight& weight, Matrix x, const float* bias, Matrix out);
 
   cudaStream_t stream_;

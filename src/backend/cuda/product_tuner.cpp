@@ -7,6 +7,7 @@
 #include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/convert_rows.h"
 #include "backend/cuda/mma_product.h"
+#include "base/check.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -14,7 +15,8 @@ namespace {
 constexpr int kSuggestions = 12;
 constexpr int kComparedRows = 64;  // from the top, and as many from the bottom
 constexpr int kOwnRows = 128;      // beyond, the own kernels, which read weights once for 64 rows, are no candidates
-constexpr size_t kProducts = 6;    // that are timed together
+constexpr std::int64_t kSmallBytes = 2 << 20;       // of weights that are not worth measuring
+constexpr size_t kProducts = 6;                     // that are timed together
 constexpr size_t kCachedBytes = size_t{128} << 20;  // more than any second-level cache
 
 // Rows of a product whose outputs go elsewhere.
@@ -212,19 +214,20 @@ std::optional<Choice> ProductTuner::measure(const Product& product) {
 }
 
 Choice ProductTuner::choose(const Product& product) {
+  CHECK(product.rows <= kMostRows);
+  if (product.outputs * product.ld_w * bytes_of(product.number) < kSmallBytes) return own_choice(product.rows);
   const Key key{product.outputs, product.inputs, bucket_of(product.rows), product.number};
   if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream_, &capture), "asking whether the stream is being captured");
   if (capture != cudaStreamCaptureStatusNone) return own_choice(product.rows);
-  std::optional<Choice> measured;
   try {
-    measured = measure(product);
+    const std::optional<Choice> measured = measure(product);
+    return measured ? choices_.emplace(key, *measured).first->second : own_choice(product.rows);
   } catch (const Error&) {
     // No memory left to measure in: the own kernel needs none. If it is something worse, that will say so.
+    return choices_.emplace(key, own_choice(product.rows)).first->second;
   }
-  if (!measured) return own_choice(product.rows);
-  return choices_.emplace(key, *measured).first->second;
 }
 
 void ProductTuner::run(const Product& product, const Choice& choice) const {

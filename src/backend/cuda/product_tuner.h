@@ -27,6 +27,9 @@ class ProductTuner {
  public:
   explicit ProductTuner(cudaStream_t stream) : stream_(stream) {}
 
+  // Of one product: more are done in parts, so that measuring takes a bounded amount of memory.
+  static constexpr int kMostRows = 2048;
+
   // The most rows that are treated like `rows`.
   static int bucket_of(int rows);
 
