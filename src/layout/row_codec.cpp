@@ -13,22 +13,13 @@
 #include "base/check.h"
 #include "layout/codec.h"
 #include "layout/hadamard.h"
+#include "layout/row_numbers.h"
 
 namespace kvasir {
 namespace {
 
-constexpr float kLargestHeld = 65504.0F;
-constexpr float kTiniestHeld = 1e-30F;
-constexpr float kRounder =
-    12582912.0F;  // 1.5 * 2^23: adding it rounds what is below 2^22 to an integer, ties to even
-
 using Row = std::array<float, kMaxPackedDim>;
 using Codes = std::array<std::uint8_t, kMaxPackedDim>;
-
-float held(float value) {
-  if (!(value == value)) return 0.0F;
-  return std::clamp(value, -kLargestHeld, kLargestHeld);
-}
 
 float largest_of(const float* row, int dim) {
   float largest = 0;
@@ -36,10 +27,7 @@ float largest_of(const float* row, int dim) {
   return largest;
 }
 
-// The scales that bf16 can hold: the next one up, so that no number outgrows the largest code; or the nearest.
-float scale_above(float value) {
-  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + 0xffffU) & 0xffff0000U);
-}
+// Of the scales that bf16 can hold.
 float nearest_scale(float value) { return CodecBF16::decode(CodecBF16::encode(value)); }
 
 void store_scale(std::byte* scales, int slot, float scale) {

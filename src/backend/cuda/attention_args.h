@@ -1,0 +1,58 @@
+// What attention kernels are given, by value, and how a batch is cut for them.
+//
+// A tile is up to 16 rows of the tensor cores: the query heads of one KV head, for one or more neighbouring tokens of
+// one sequence. The context is cut into splits of kSplitTokens, at fixed positions; inside a split softmax runs over
+// kTileTokens keys at a time. A split's sums depend on the row and the split alone, and splits merge in order: so
+// which kernel computes them, together with what, on how many processors, changes no bit.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/tensor.h"
+#include "layout/kv_view.h"
+#include "layout/softmax_state.h"
+
+namespace kvasir::cuda {
+
+inline constexpr int kTileRows = 16;
+inline constexpr int kTileTokens = 64;
+inline constexpr int kSplitTokens = 256;
+inline constexpr int kBlockOfTile = 16;  // tokens whose K, and whose V, lie side by side in shared memory
+
+// Splits [0, sink_splits) and [first_split, end_split) are those that a row of the tile may see.
+struct AttentionTile {
+  int sequence = 0;
+  int first_token = 0;  // of the sequence's rows
+  int tokens = 0;
+  int first_head = 0;  // of the query heads of a KV head; not 0 where there are more than kTileRows
+  int sink_splits = 0;
+  int first_split = 0;
+  int end_split = 0;
+  int first_item = 0;  // splits of the tiles before it
+
+  KVASIR_HD int splits() const { return sink_splits + end_split - first_split; }
+  KVASIR_HD int split_at(int index) const { return index < sink_splits ? index : first_split + index - sink_splits; }
+};
+
+// Row `row` of a tile is query head first_head + row % heads of token first_token + row / heads.
+struct AttentionArgs {
+  KvView view;
+  const SequenceView* sequences = nullptr;  // on the device, and their tables
+  const AttentionTile* tiles = nullptr;     // on the device
+  int tile_count = 0;
+  int first_item = 0;       // of the first tile
+  int item_count = 0;       // splits of all tiles
+  int heads_per_kv = 0;     // query heads of a KV head
+  int heads_of_tile = 0;    // of those, in a tile
+  float scale = 1.0F;       // of scores, for powers of two: includes log2(e)
+  const std::uint16_t* q = nullptr;      // [rows][heads][k_stride], 16-bit numbers as the kernels multiply them
+  const float* q_scales = nullptr;       // [rows][heads], or null: 1
+  int k_stride = 0;
+  Matrix out;                            // [rows][heads * v_dim]
+  SoftmaxState* states = nullptr;        // [rows][heads], or null
+  float* part_out = nullptr;             // [items][KV heads][kTileRows][v_stride]: sums of a split
+  SoftmaxState* part_states = nullptr;   // [items][KV heads][kTileRows], m for powers of two
+  int v_stride = 0;
+};
+
+}  // namespace kvasir::cuda

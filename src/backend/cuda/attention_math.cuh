@@ -1,0 +1,189 @@
+// The arithmetic of attention on tensor cores: what every kernel does with a tile of keys and values in shared
+// memory, a warp with 16 rows at a time. Kernels differ in how the tile gets there; the bits come from here.
+#pragma once
+
+#include <cmath>
+
+#include "backend/cuda/attention_args.h"
+#include "backend/cuda/tensor_core.cuh"
+
+namespace kvasir::cuda {
+
+// Where numbers lie in shared memory. Chunks of 16 bytes change places so that the eight rows of an 8 x 8 tile lie in
+// different banks.
+//
+// K of 16 tokens: [k_dim][16 tokens]. Chunk 0 has tokens 0-7.
+__device__ inline int k_chunk(int dim, int half) { return dim * 2 + (half ^ (dim >> 2 & 1)); }
+// V of 16 tokens: [16 tokens][kDim]. Chunk i has dimensions 8i …
+template <int kDim>
+__device__ inline int v_chunk(int slot, int chunk) {
+  return slot * (kDim / 8) + (chunk ^ (slot & 7));
+}
+// Rows of q: [16][kDim], like V.
+static_assert(kTileTokens % kBlockOfTile == 0);
+
+// A warp's sums over keys so far, for rows g and g + 8: o unnormalized, m for powers of two. In a Sums that still
+// grows, d is this thread's part of the sum.
+template <int kDim>
+struct Sums {
+  float o[kDim / 8][4];
+  float m[2];
+  float d[2];
+
+  __device__ void clear() {
+#pragma unroll
+    for (auto& tile : o) tile[0] = tile[1] = tile[2] = tile[3] = 0.0F;
+    m[0] = m[1] = -INFINITY;
+    d[0] = d[1] = 0.0F;
+  }
+
+  // The split is over: d becomes the whole sum, in all four threads of a row.
+  __device__ void end_split() {
+#pragma unroll
+    for (float& sum : d) {
+      sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffff, sum, 1));
+      sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffff, sum, 2));
+    }
+  }
+};
+
+struct Fold {
+  float first, second;  // what both sides are scaled by
+  SoftmaxState state;
+};
+
+// A later split joins the sum of those before it. Nothing on one side leaves the other as it is, to the bit.
+__device__ inline Fold fold(const SoftmaxState& sum, const SoftmaxState& next) {
+  const float m = fmaxf(sum.m, next.m);
+  Fold out{0.0F, 0.0F, {m, 0.0F}};
+  if (sum.m != -INFINITY) out.first = exp2_fast(__fsub_rn(sum.m, m));
+  if (next.m != -INFINITY) out.second = exp2_fast(__fsub_rn(next.m, m));
+  out.state.d = __fmaf_rn(next.d, out.second, __fmul_rn(sum.d, out.first));
+  return out;
+}
+__device__ inline float fold(const Fold& by, float sum, float next) {
+  return __fmaf_rn(next, by.second, __fmul_rn(sum, by.first));
+}
+
+// Scores of 16 rows and kTileTokens keys: tile i has keys 8i … 8i + 7.
+using Scores = float[kTileTokens / 8][4];
+
+// q · K. `q` and `k` are addresses in shared memory, k of kTileTokens / 16 blocks one behind the other.
+template <class Half, int kDim>
+__device__ void multiply_keys(std::uint32_t q, std::uint32_t k, Scores& s) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (auto& tile : s) tile[0] = tile[1] = tile[2] = tile[3] = 0.0F;
+#pragma unroll
+  for (int step = 0; step < kDim / 16; ++step) {
+    std::uint32_t a[4];
+    load_tiles(a, q + v_chunk<kDim>(lane % 16, step * 2 + lane / 16) * 16);
+    const int dim = step * 16 + lane % 16;
+#pragma unroll
+    for (int block = 0; block < kTileTokens / kBlockOfTile; ++block) {
+      std::uint32_t b[4];
+      load_tiles_transposed(b, k + block * kDim * kBlockOfTile * 2 + k_chunk(dim, lane / 16) * 16);
+      Half::multiply(s[block * 2], a, b[0], b[1]);
+      Half::multiply(s[block * 2 + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// Scores, scaled and masked, become weights; the sums so far are scaled to the new maximum.
+template <int kDim>
+__device__ void soften(Scores& s, Sums<kDim>& sums) {
+  float top[2] = {sums.m[0], sums.m[1]};
+#pragma unroll
+  for (const auto& tile : s) {
+    top[0] = fmaxf(top[0], fmaxf(tile[0], tile[1]));
+    top[1] = fmaxf(top[1], fmaxf(tile[2], tile[3]));
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffff, top[i], 1));
+    top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffff, top[i], 2));
+    const float shift = top[i] == -INFINITY ? 0.0F : top[i];  // a row that saw nothing yet has weights of 0
+    const float rescale = sums.m[i] == -INFINITY ? 0.0F : exp2_fast(__fsub_rn(sums.m[i], shift));
+    sums.m[i] = top[i];
+    sums.d[i] = __fmul_rn(sums.d[i], rescale);
+#pragma unroll
+    for (auto& tile : s) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        tile[i * 2 + j] = exp2_fast(__fsub_rn(tile[i * 2 + j], shift));
+        sums.d[i] = __fadd_rn(sums.d[i], tile[i * 2 + j]);
+      }
+    }
+#pragma unroll
+    for (auto& tile : sums.o) {
+      tile[i * 2] = __fmul_rn(tile[i * 2], rescale);
+      tile[i * 2 + 1] = __fmul_rn(tile[i * 2 + 1], rescale);
+    }
+  }
+}
+
+// Weights of values that have scales, in shared memory: those of keys that nobody sees stay 0.
+__device__ inline void scale_weights(const float* v_scales, Scores& weights) {
+  const int column = threadIdx.x % 4 * 2;
+#pragma unroll
+  for (int tile = 0; tile < kTileTokens / 8; ++tile) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      weights[tile][i] = __fmul_rn(weights[tile][i], v_scales[tile * 8 + column + i % 2]);
+    }
+  }
+}
+
+// The weights · V. `v` is an address in shared memory, of kTileTokens / 16 blocks one behind the other.
+template <class Half, int kDim>
+__device__ void multiply_values(const Scores& weights, std::uint32_t v, Sums<kDim>& sums) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int block = 0; block < kTileTokens / kBlockOfTile; ++block) {
+    const auto& low = weights[block * 2];
+    const auto& high = weights[block * 2 + 1];
+    const std::uint32_t a[4] = {Half::pack(low[0], low[1]), Half::pack(low[2], low[3]), Half::pack(high[0], high[1]),
+                                Half::pack(high[2], high[3])};
+    const std::uint32_t rows = v + block * kDim * kBlockOfTile * 2;
+#pragma unroll
+    for (int pair = 0; pair < kDim / 16; ++pair) {
+      std::uint32_t b[4];
+      load_tiles_transposed(b, rows + v_chunk<kDim>(lane % 16, pair * 2 + lane / 16) * 16);
+      Half::multiply(sums.o[pair * 2], a, b[0], b[1]);
+      Half::multiply(sums.o[pair * 2 + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// Which keys the rows of a warp see, and what scores are multiplied by.
+struct RowsOfWarp {
+  Position query[2];    // of rows g and g + 8
+  Position first, last;  // the least and the greatest of the tile
+  float factor[2];      // scale, and that of q
+};
+
+// Whether every row sees all keys of [first, first + kTileTokens).
+__device__ inline bool sees_all(const KvView& view, const RowsOfWarp& rows, Position first) {
+  return view.finer.full() && first + kTileTokens - 1 <= rows.first &&
+         (view.retention.full() || rows.last - first < view.retention.window ||
+          first + kTileTokens <= view.retention.sinks);
+}
+
+// `k_scales`, in shared memory, of kTileTokens keys, or null.
+__device__ inline void scale_and_mask(const KvView& view, const RowsOfWarp& rows, Position first,
+                                      const float* k_scales, Scores& s) {
+  const int column = threadIdx.x % 4 * 2;
+  const bool whole = sees_all(view, rows, first);
+#pragma unroll
+  for (int tile = 0; tile < kTileTokens / 8; ++tile) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int key = tile * 8 + column + i % 2;
+      float value = __fmul_rn(s[tile][i], rows.factor[i / 2]);
+      if (k_scales != nullptr) value = __fmul_rn(value, k_scales[key]);
+      s[tile][i] = whole || view.reads(rows.query[i / 2], first + key) ? value : -INFINITY;
+    }
+  }
+}
+
+}  // namespace kvasir::cuda

@@ -1,0 +1,303 @@
+#include "backend/cuda/cache_rows.h"
+
+#include <type_traits>
+
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/kv_tile.cuh"
+#include "backend/cuda/row_walk.cuh"
+#include "layout/row_numbers.h"
+
+namespace kvasir::cuda {
+namespace {
+
+// Everything rounds step by step, as the host's row_codec.cpp does: the bytes are the same.
+
+struct RowRoom {  // in shared memory, of one warp
+  float* row;           // [dim]
+  std::uint8_t* codes;  // [dim and what fills its last byte]
+};
+
+__device__ float largest_of(const float* row, int dim) {
+  float largest = 0;
+  for (int i = threadIdx.x; i < dim; i += 32) largest = fmaxf(largest, fabsf(row[i]));
+  return warp_max(largest);
+}
+
+// The code of one number and, through `value`, what it stands for.
+template <class Codec>
+__device__ float quantize_number(float number, float inverse, float scale, float& value) {
+  const auto zero = static_cast<float>(Codec::kZero);
+  constexpr float kPart = 1.0F / static_cast<float>(Codec::kFactor);
+  const float level = __fmul_rn(__fadd_rn(__fmul_rn(number, inverse), zero), kPart);
+  constexpr float kLow = Codec::kBits == 8 ? 1.0F : 0.0F;
+  constexpr auto kHigh = static_cast<float>(Codec::kMask);
+  const float bounded = level < kLow ? kLow : kHigh < level ? kHigh : level;
+  const float code = __fsub_rn(__fadd_rn(bounded, kRounder), kRounder);
+  value = __fmul_rn(__fsub_rn(__fmul_rn(code, static_cast<float>(Codec::kFactor)), zero), scale);
+  return code;
+}
+
+// The scale of least squared error among some: a lane tries each, its sum in the order of the dimensions.
+template <class Codec>
+__device__ float best_scale(const float* row, int dim, float whole) {
+  constexpr int kTries = 8;
+  constexpr float kLeast = Codec::kBits == 2 ? 0.4F : 0.65F;
+  const int lane = threadIdx.x;
+  const float part = __fdiv_rn(__fmul_rn(1.0F - kLeast, static_cast<float>(lane)), static_cast<float>(kTries - 1));
+  const float scale = CodecBF16::decode(CodecBF16::encode(__fmul_rn(whole, __fsub_rn(1.0F, part))));
+  float error = INFINITY;
+  if (lane < kTries) {
+    error = 0;
+    const float inverse = __fdiv_rn(1.0F, scale);
+    for (int i = 0; i < dim; ++i) {
+      float value;
+      quantize_number<Codec>(row[i], inverse, scale, value);
+      const float off = __fsub_rn(row[i], value);
+      error = __fadd_rn(error, __fmul_rn(off, off));
+    }
+  }
+  float best = whole;
+  float least = INFINITY;
+  for (int i = 0; i < kTries; ++i) {
+    const float other = __shfl_sync(kAllLanes, error, i);
+    const float its_scale = __shfl_sync(kAllLanes, scale, i);
+    if (other < least) least = other, best = its_scale;
+  }
+  return best;
+}
+
+// Codes of a row in shared memory; returns its scale.
+template <class Codec>
+__device__ float quantize(const RowRoom& room, int dim) {
+  const float largest = largest_of(room.row, dim);
+  const int lane = threadIdx.x;
+  if (largest < kTiniestHeld) {
+    for (int i = lane; i < dim; i += 32) room.codes[i] = 0;
+    __syncwarp();
+    return 0.0F;
+  }
+  const float whole = scale_above(__fdiv_rn(largest, static_cast<float>(Codec::kLevels)));
+  float scale = whole;
+  if constexpr (Codec::kBits != 8) scale = best_scale<Codec>(room.row, dim, whole);
+  const float inverse = __fdiv_rn(1.0F, scale);
+  for (int i = lane; i < dim; i += 32) {
+    float value;
+    room.codes[i] = static_cast<std::uint8_t>(quantize_number<Codec>(room.row[i], inverse, scale, value));
+  }
+  __syncwarp();
+  if constexpr (Codec::kBits == 8) return scale;
+  float dot = 0;
+  float squares = 0;
+  for (int i = 0; i < dim; ++i) {
+    const auto value = static_cast<float>(room.codes[i] * Codec::kFactor - Codec::kZero);
+    dot = __fadd_rn(dot, __fmul_rn(room.row[i], value));
+    squares = __fadd_rn(squares, __fmul_rn(value, value));
+  }
+  return CodecBF16::decode(CodecBF16::encode(__fdiv_rn(dot, squares)));
+}
+
+struct Place {
+  const KvView& view;
+  std::byte* head;    // codes
+  std::byte* scales;  // of the head's rows
+  int dim;
+  int slot;
+};
+
+template <class Codec, Side kSide>
+__device__ int byte_count(int dim) {
+  return kSide == Side::kKeys ? kCodeQuad * Codec::k_groups(dim) : Codec::v_columns(dim);
+}
+
+// The codes that share byte `index` of a row are `apart` dimensions from each other, beginning with `first`.
+template <class Codec, Side kSide>
+struct CodesOfByte {
+  int first, apart;
+  std::int64_t byte;
+
+  __device__ CodesOfByte(const Place& place, int index) {
+    const int tokens = place.view.layout.block_tokens;
+    if constexpr (kSide == Side::kKeys) {
+      apart = kCodeQuad;
+      first = index / kCodeQuad * kCodeQuad * Codec::kPerByte + index % kCodeQuad;
+      byte = Codec::k_place(tokens, place.slot, first).byte;
+    } else {
+      apart = Codec::v_columns(place.dim);
+      first = index;
+      byte = Codec::v_place(tokens, place.dim, place.slot, first).byte;
+    }
+  }
+};
+
+template <class Codec, Side kSide>
+__device__ void write_packed(const Place& place, const RowRoom& room) {
+  const int lane = threadIdx.x;
+  for (int i = lane; i < place.dim; i += 32) room.row[i] = held(room.row[i]);
+  __syncwarp();
+  turn_row(room.row, place.dim);
+  const int bytes = byte_count<Codec, kSide>(place.dim);
+  for (int i = place.dim + lane; i < bytes * Codec::kPerByte; i += 32) room.codes[i] = 0;
+  const float scale = quantize<Codec>(room, place.dim);
+  for (int i = lane; i < bytes; i += 32) {
+    const CodesOfByte<Codec, kSide> from(place, i);
+    unsigned byte = 0;
+    for (int j = 0; j < Codec::kPerByte; ++j) byte |= room.codes[from.first + j * from.apart] << j * Codec::kBits;
+    place.head[from.byte] = static_cast<std::byte>(byte);
+  }
+  if (lane == 0) reinterpret_cast<std::uint16_t*>(place.scales)[place.slot] = CodecBF16::encode(scale);
+}
+
+template <class Codec, Side kSide>
+__device__ void write_numbers(const Place& place, const RowRoom& room) {
+  using Stored = typename Codec::Stored;
+  const int lane = threadIdx.x;
+  float scale = 1.0F;
+  if constexpr (kHasScale<Codec>) {
+    for (int i = lane; i < place.dim; i += 32) room.row[i] = held(room.row[i]);
+    __syncwarp();
+    const float largest = largest_of(room.row, place.dim);
+    scale = largest < kTiniestHeld ? 0.0F : scale_above(__fdiv_rn(largest, Codec::kLargest));
+    if (lane == 0) reinterpret_cast<std::uint16_t*>(place.scales)[place.slot] = CodecBF16::encode(scale);
+  }
+  for (int i = lane; i < place.dim; i += 32) {
+    float value = room.row[i];
+    if constexpr (kHasScale<Codec>) value = scale == 0.0F ? 0.0F : __fdiv_rn(value, scale);
+    const std::int64_t at =
+        kSide == Side::kKeys ? place.view.k_index(place.slot, i) : place.view.v_index(place.slot, i);
+    reinterpret_cast<Stored*>(place.head)[at] = Codec::encode(value);
+  }
+}
+
+template <class Codec>
+__device__ void write_pruned(const Place& place, const RowRoom& room) {
+  const int lane = threadIdx.x;
+  for (int i = lane; i < place.dim; i += 32) room.row[i] = held(room.row[i]);
+  __syncwarp();
+  std::byte* mask = place.head + static_cast<std::int64_t>(place.slot) * Codec::row_bytes(place.dim);
+  auto* values = reinterpret_cast<std::uint16_t*>(mask + Codec::mask_bytes(place.dim));
+  int before = 0;  // kept ones of lower dimensions
+  for (int first = 0; first < place.dim; first += 32) {
+    const int dim = first + lane;
+    int larger = 0;
+    const float own = dim < place.dim ? fabsf(room.row[dim]) : 0.0F;
+    for (int i = 0; i < place.dim; ++i) {
+      const float other = fabsf(room.row[i]);
+      larger += other > own || (other == own && i < dim);
+    }
+    const bool kept = dim < place.dim && larger < Codec::kept(place.dim);
+    const unsigned all = __ballot_sync(kAllLanes, kept);
+    if (kept) values[before + __popc(all & ((1U << lane) - 1U))] = CodecF16::encode(room.row[dim]);
+    before += __popc(all);
+    if (lane < 4 && first / 8 + lane < Codec::mask_bytes(place.dim)) {
+      mask[first / 8 + lane] = static_cast<std::byte>(all >> lane * 8 & 0xffU);
+    }
+  }
+}
+
+template <Side kSide>
+__device__ Place place_of(const KvView& view, BlockId block, int head, int slot) {
+  if (kSide == Side::kKeys) {
+    return {view, view.k_head(block, head), view.k_scales(block, head), view.layout.shape.k_dim, slot};
+  }
+  return {view, view.v_head(block, head), view.v_scales(block, head), view.layout.shape.v_dim, slot};
+}
+
+// A warp for each row and head.
+template <Side kSide>
+__global__ void write(const NewRows rows) {
+  extern __shared__ float shared[];
+  const KvLayout& layout = rows.view.layout;
+  const RowOfBatch at = row_of_batch(rows.sequences, blockIdx.x);
+  const SequenceView sequence = rows.sequences[at.sequence];
+  const Position position = sequence.start + at.row;
+  const int head = blockIdx.y;
+  const Place place = place_of<kSide>(rows.view, sequence.block_of(position, layout.block_tokens), head,
+                                      static_cast<int>(position % layout.block_tokens));
+  const Matrix& from = kSide == Side::kKeys ? rows.k : rows.v;
+  const RowRoom room{shared, reinterpret_cast<std::uint8_t*>(shared + place.dim)};
+  const float* row = from.data + (sequence.first_row + at.row) * from.stride + head * place.dim;
+  for (int i = threadIdx.x; i < place.dim; i += 32) room.row[i] = row[i];
+  __syncwarp();
+  visit_on_device(kSide == Side::kKeys ? layout.k_format : layout.v_format, [&](auto codec) {
+    using Codec = decltype(codec);
+    if constexpr (kIsPacked<Codec>) {
+      write_packed<Codec, kSide>(place, room);
+    } else if constexpr (kIsPruned<Codec>) {
+      write_pruned<Codec>(place, room);
+    } else {
+      write_numbers<Codec, kSide>(place, room);
+    }
+  });
+}
+
+template <Side kSide>
+__device__ void move_row(const Place& from, const Place& to) {
+  const KvLayout& layout = from.view.layout;
+  const int lane = threadIdx.x;
+  visit_on_device(kSide == Side::kKeys ? layout.k_format : layout.v_format, [&](auto codec) {
+    using Codec = decltype(codec);
+    if constexpr (kIsPacked<Codec>) {
+      for (int i = lane; i < byte_count<Codec, kSide>(from.dim); i += 32) {
+        to.head[CodesOfByte<Codec, kSide>(to, i).byte] = from.head[CodesOfByte<Codec, kSide>(from, i).byte];
+      }
+    } else if constexpr (kIsPruned<Codec>) {
+      const int bytes = Codec::row_bytes(from.dim);
+      for (int i = lane; i < bytes; i += 32) {
+        to.head[static_cast<std::int64_t>(to.slot) * bytes + i] =
+            from.head[static_cast<std::int64_t>(from.slot) * bytes + i];
+      }
+    } else {
+      using Stored = typename Codec::Stored;
+      const auto at = [&](const Place& place, int i) {
+        return kSide == Side::kKeys ? place.view.k_index(place.slot, i) : place.view.v_index(place.slot, i);
+      };
+      for (int i = lane; i < from.dim; i += 32) {
+        reinterpret_cast<Stored*>(to.head)[at(to, i)] = reinterpret_cast<const Stored*>(from.head)[at(from, i)];
+      }
+    }
+    if (kHasScale<Codec> && lane == 0) {
+      reinterpret_cast<std::uint16_t*>(to.scales)[to.slot] =
+          reinterpret_cast<const std::uint16_t*>(from.scales)[from.slot];
+    }
+  });
+}
+
+// A warp for each head, once for K and once for V: moves of a head may build on each other.
+__global__ void move(const MovedRows rows) {
+  const int head = blockIdx.x;
+  const int tokens = rows.view.layout.block_tokens;
+  for (int i = head == 0 ? 0 : rows.heads_end[head - 1]; i < rows.heads_end[head]; ++i) {
+    const RowMove one = rows.moves[i];
+    const BlockId from = rows.blocks[one.from / tokens];
+    const BlockId to = rows.blocks[one.to / tokens];
+    if (blockIdx.y == 0) {
+      move_row<Side::kKeys>(place_of<Side::kKeys>(rows.view, from, head, one.from % tokens),
+                            place_of<Side::kKeys>(rows.view, to, head, one.to % tokens));
+    } else {
+      move_row<Side::kValues>(place_of<Side::kValues>(rows.view, from, head, one.from % tokens),
+                              place_of<Side::kValues>(rows.view, to, head, one.to % tokens));
+    }
+    __syncwarp();
+  }
+}
+
+// A row, and its codes with what fills the last bytes.
+size_t room_for(int dim) { return sizeof(float) * static_cast<size_t>(dim) + static_cast<size_t>(dim) + 16; }
+
+}  // namespace
+
+void write_rows(const NewRows& rows, cudaStream_t stream) {
+  const KvShape& shape = rows.view.layout.shape;
+  const dim3 grid(static_cast<unsigned>(rows.rows), static_cast<unsigned>(shape.heads));
+  write<Side::kKeys><<<grid, 32, room_for(shape.k_dim), stream>>>(rows);
+  write<Side::kValues><<<grid, 32, room_for(shape.v_dim), stream>>>(rows);
+  check(cudaGetLastError(), "writing rows into the cache");
+}
+
+void move_rows(const MovedRows& rows, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(rows.view.layout.shape.heads), 2);
+  move<<<grid, 32, 0, stream>>>(rows);
+  check(cudaGetLastError(), "moving rows of the cache");
+}
+
+}  // namespace kvasir::cuda

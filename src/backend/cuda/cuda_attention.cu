@@ -1,0 +1,168 @@
+#include "backend/cuda/cuda_attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "backend/cuda/attention_kernels.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "layout/codec.h"
+
+namespace kvasir::cuda {
+namespace {
+
+constexpr float kLog2E = 1.4426950408889634F;
+constexpr size_t kMostPartBytes = size_t{256} << 20;  // of split sums at once
+
+// Of the query heads of a KV head, as many as fill a tile evenly.
+int heads_of_tile(int heads_per_kv) {
+  int heads = std::min(heads_per_kv, kTileRows);
+  while (heads_per_kv % heads != 0) --heads;
+  return heads;
+}
+
+int padded_dim(const KvShape& shape) {
+  const int dim = std::max(shape.k_dim, shape.v_dim);
+  return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
+}
+
+void check_dims(const KvShape& shape, int most) {
+  const int dim = std::max(shape.k_dim, shape.v_dim);
+  if (dim > most) {
+    throw Error({fmt::format("heads of {} numbers are longer than the {} that attention on this device takes", dim,
+                             most),
+                 "--device cuda", "use --device cpu"});
+  }
+}
+
+AttentionTile make_tile(const SequenceView& sequence, const Retention& retention, int first_token, int tokens) {
+  AttentionTile tile;
+  tile.first_token = first_token;
+  tile.tokens = tokens;
+  const Position first = sequence.start + first_token;
+  tile.end_split = static_cast<int>((first + tokens - 1) / kSplitTokens) + 1;
+  tile.first_split = static_cast<int>(retention.window_begin(first) / kSplitTokens);
+  if (!retention.full()) {
+    tile.sink_splits =
+        static_cast<int>(std::min<Position>((retention.sinks + kSplitTokens - 1) / kSplitTokens, tile.first_split));
+  }
+  return tile;
+}
+
+}  // namespace
+
+const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
+  const Retention& retention = batch.view.retention;
+  const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
+  if (!tables_.in_batch()) plans_.clear();
+  for (const Plan& plan : plans_) {
+    if (plan.sequences == batch.sequences.data() && plan.count == batch.sequences.size() &&
+        plan.heads_per_kv == heads_per_kv && plan.retention == retention) {
+      return plan;
+    }
+  }
+  Plan plan{batch.sequences.data(), batch.sequences.size(), heads_per_kv, retention, {}, nullptr};
+  const int heads = heads_of_tile(heads_per_kv);
+  const int tokens = kTileRows / heads;
+  int item = 0;
+  for (size_t i = 0; i < batch.sequences.size(); ++i) {
+    const SequenceView& sequence = batch.sequences[i];
+    for (int first = 0; first < sequence.rows; first += tokens) {
+      AttentionTile tile = make_tile(sequence, retention, first, std::min(tokens, sequence.rows - first));
+      tile.sequence = static_cast<int>(i);
+      for (tile.first_head = 0; tile.first_head < heads_per_kv; tile.first_head += heads) {
+        tile.first_item = item;
+        item += tile.splits();
+        plan.tiles.push_back(tile);
+      }
+    }
+  }
+  plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
+  return plans_.emplace_back(std::move(plan));
+}
+
+void CudaAttention::attend(const AttentionBatch& batch, Matrix out) {
+  const KvLayout& layout = batch.view.layout;
+  if (layout.k_format == KvFormat::kF32 || layout.v_format == KvFormat::kF32) {
+    attend_plainly(batch, out);
+  } else {
+    attend_to_tiles(batch, out);
+  }
+  if (is_rotated(layout.v_format)) {
+    const DeviceSequences sequences = tables_.find(batch.sequences, layout.block_tokens);
+    turn_rows(out, batch.heads, sequences.at, sequences.rows, stream_);
+  }
+}
+
+const float* CudaAttention::float_queries(const AttentionBatch& batch) {
+  const KvLayout& layout = batch.view.layout;
+  const auto numbers = static_cast<size_t>(batch.q.rows) * static_cast<size_t>(batch.heads * layout.shape.k_dim);
+  QueryRows rows{batch.q, batch.heads, layout.shape.k_dim, layout.k_format};
+  rows.floats = floats_.of<float>(numbers);
+  prepare_queries(rows, stream_);
+  return rows.floats;
+}
+
+void CudaAttention::attend_plainly(const AttentionBatch& batch, Matrix out) {
+  const KvLayout& layout = batch.view.layout;
+  check_dims(layout.shape, kMostPlainHeadDim);
+  const DeviceSequences sequences = tables_.find(batch.sequences, layout.block_tokens);
+  const float* q = float_queries(batch);
+  plain_attention({batch.view, sequences.at, sequences.rows, batch.heads, batch.scale, q, out, batch.states}, stream_);
+}
+
+void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
+  const KvLayout& layout = batch.view.layout;
+  check_dims(layout.shape, kMostHeadDim);
+  const Plan& cut = plan(batch);
+  AttentionArgs args;
+  args.view = batch.view;
+  args.sequences = tables_.find(batch.sequences, layout.block_tokens).at;
+  args.heads_per_kv = cut.heads_per_kv;
+  args.heads_of_tile = heads_of_tile(cut.heads_per_kv);
+  args.scale = batch.scale * kLog2E;
+  args.k_stride = padded_dim(layout.shape);
+  args.v_stride = (layout.shape.v_dim + 7) / 8 * 8;
+  args.out = out;
+  args.states = batch.states;
+  const auto rows = static_cast<size_t>(batch.q.rows) * static_cast<size_t>(batch.heads);
+  QueryRows queries{batch.q, batch.heads, layout.shape.k_dim, layout.k_format};
+  queries.halves = halves_.of<std::uint16_t>(rows * static_cast<size_t>(args.k_stride));
+  queries.stride = args.k_stride;
+  if (is_packed(layout.k_format)) queries.scales = scales_.of<float>(rows);
+  prepare_queries(queries, stream_);
+  args.q = queries.halves;
+  args.q_scales = queries.scales;
+
+  const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
+  const size_t bytes_of_item = rows_of_item * static_cast<size_t>(args.v_stride) * sizeof(float);
+  const auto most_items = static_cast<int>(std::max<size_t>(1, kMostPartBytes / bytes_of_item));
+  for (size_t first = 0, end = 0; first < cut.tiles.size(); first = end) {
+    args.first_item = cut.tiles[first].first_item;
+    args.item_count = 0;
+    do {
+      args.item_count += cut.tiles[end++].splits();
+    } while (end < cut.tiles.size() && args.item_count + cut.tiles[end].splits() <= most_items);
+    args.tiles = cut.device_tiles + first;
+    args.tile_count = static_cast<int>(end - first);
+    const auto part_rows = rows_of_item * static_cast<size_t>(args.item_count);
+    args.part_out = part_out_.of<float>(part_rows * static_cast<size_t>(args.v_stride));
+    args.part_states = part_states_.of<SoftmaxState>(part_rows);
+    if (!block_attention(args, stream_)) tile_attention(args, stream_);
+    merge_splits(args, stream_);
+  }
+}
+
+void CudaAttention::watch(const AttentionBatch& batch, const AttentionWatch& watch) {
+  const KvLayout& layout = batch.view.layout;
+  const DeviceSequences sequences = tables_.find(batch.sequences, layout.block_tokens);
+  WatchedRows rows{batch.view, sequences.at + watch.sequence, batch.heads, batch.scale};
+  rows.q = float_queries(batch);
+  rows.watch = watch;
+  rows.scratch = shares_.of<float>(static_cast<size_t>(watch.stride) * static_cast<size_t>(layout.shape.heads));
+  watch_rows(rows, stream_);
+}
+
+}  // namespace kvasir::cuda

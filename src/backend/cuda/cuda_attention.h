@@ -1,0 +1,53 @@
+// Attention: a batch cut into tiles and splits, and the kernels that go over them.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/attention_args.h"
+#include "backend/cuda/device_room.h"
+#include "backend/cuda/device_sequences.h"
+
+namespace kvasir::cuda {
+
+// Heads longer than this are an Error on this device.
+inline constexpr int kMostHeadDim = 256;
+inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
+
+class CudaAttention {
+ public:
+  CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables)
+      : stream_(stream), staging_(staging), tables_(tables) {}
+
+  void attend(const AttentionBatch& batch, Matrix out);
+  void watch(const AttentionBatch& batch, const AttentionWatch& watch);
+  // Plans of an earlier batch lead nowhere.
+  void forget() { plans_.clear(); }
+
+ private:
+  // How a batch is cut, for all layers that are cached alike.
+  struct Plan {
+    const SequenceView* sequences = nullptr;  // whose it is: the host's
+    size_t count = 0;
+    int heads_per_kv = 0;
+    Retention retention;
+    std::vector<AttentionTile> tiles;
+    const AttentionTile* device_tiles = nullptr;
+  };
+
+  const Plan& plan(const AttentionBatch& batch);
+  void attend_plainly(const AttentionBatch& batch, Matrix out);
+  void attend_to_tiles(const AttentionBatch& batch, Matrix out);
+  // In device memory, prepared: halves or floats of all rows.
+  const float* float_queries(const AttentionBatch& batch);
+
+  cudaStream_t stream_;
+  Staging& staging_;
+  SequenceTables& tables_;
+  std::vector<Plan> plans_;
+  DeviceRoom halves_, floats_, scales_, part_out_, part_states_, shares_;
+};
+
+}  // namespace kvasir::cuda

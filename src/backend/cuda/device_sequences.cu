@@ -1,0 +1,45 @@
+#include "backend/cuda/device_sequences.h"
+
+#include <algorithm>
+
+namespace kvasir::cuda {
+
+void SequenceTables::begin(std::span<const std::vector<SequenceView>> groups, int block_tokens) {
+  known_.clear();
+  for (const std::vector<SequenceView>& group : groups) {
+    if (!group.empty()) known_.push_back({group.data(), group.size(), send(group, block_tokens)});
+  }
+}
+
+DeviceSequences SequenceTables::find(std::span<const SequenceView> sequences, int block_tokens) {
+  for (const Known& known : known_) {
+    if (known.host == sequences.data() && known.count == sequences.size()) return known.device;
+  }
+  return send(sequences, block_tokens);
+}
+
+// One message: the views, and behind them their tables one after the other.
+DeviceSequences SequenceTables::send(std::span<const SequenceView> sequences, int block_tokens) {
+  const auto blocks_of = [block_tokens](const SequenceView& sequence) {
+    return static_cast<size_t>((sequence.start + sequence.rows + block_tokens - 1) / block_tokens);
+  };
+  size_t bytes = sequences.size_bytes();
+  for (const SequenceView& sequence : sequences) bytes += blocks_of(sequence) * sizeof(BlockId);
+  const Staging::Room room = staging_.take(bytes);
+  auto* views = reinterpret_cast<SequenceView*>(room.host);
+  size_t offset = sequences.size_bytes();
+  DeviceSequences out{reinterpret_cast<const SequenceView*>(room.device), 0};
+  for (const SequenceView& sequence : sequences) {
+    const size_t count = blocks_of(sequence);
+    std::copy_n(sequence.blocks, count, reinterpret_cast<BlockId*>(room.host + offset));
+    *views = sequence;
+    views->blocks = reinterpret_cast<const BlockId*>(room.device + offset);
+    ++views;
+    offset += count * sizeof(BlockId);
+    out.rows += sequence.rows;
+  }
+  staging_.send(room, bytes);
+  return out;
+}
+
+}  // namespace kvasir::cuda

@@ -1,0 +1,130 @@
+// Keys and values of any format, block size and head size into the tiles that attention_math.cuh multiplies.
+//
+// Rows that nobody wrote may hold anything, so what lies behind the sequence's last token, or in a dropped block, is
+// never read: it is zeros.
+#pragma once
+
+#include "backend/cuda/attention_math.cuh"
+#include "layout/codec.h"
+
+namespace kvasir::cuda {
+
+// What one number of a row is before its scale: an integer of a packed format, or the number itself.
+template <class Codec>
+__device__ float k_number(const std::byte* head, const KvView& view, int slot, int dim) {
+  if constexpr (kIsPacked<Codec>) {
+    const CodePlace place = Codec::k_place(view.layout.block_tokens, slot, dim);
+    const int code = static_cast<int>(head[place.byte]) >> place.shift & Codec::kMask;
+    return static_cast<float>(code * Codec::kFactor - Codec::kZero);
+  } else {
+    return Codec::decode(reinterpret_cast<const typename Codec::Stored*>(head)[view.k_index(slot, dim)]);
+  }
+}
+template <class Codec>
+__device__ float v_number(const std::byte* head, const KvView& view, int slot, int dim) {
+  if constexpr (kIsPacked<Codec>) {
+    const CodePlace place = Codec::v_place(view.layout.block_tokens, view.layout.shape.v_dim, slot, dim);
+    const int code = static_cast<int>(head[place.byte]) >> place.shift & Codec::kMask;
+    return static_cast<float>(code * Codec::kFactor - Codec::kZero);
+  } else {
+    return Codec::decode(reinterpret_cast<const typename Codec::Stored*>(head)[view.v_index(slot, dim)]);
+  }
+}
+
+// Of pruned formats K and V lie alike.
+template <class Codec>
+__device__ float kept_number(const std::byte* head, int dims, int slot, int dim) {
+  const std::byte* mask = head + static_cast<std::int64_t>(slot) * Codec::row_bytes(dims);
+  const auto byte = [mask](int i) { return static_cast<unsigned>(mask[i]); };
+  if ((byte(dim / 8) >> dim % 8 & 1U) == 0) return 0.0F;
+  int before = __popc(byte(dim / 8) & ((1U << dim % 8) - 1U));
+  for (int i = 0; i < dim / 8; ++i) before += __popc(byte(i));
+  const auto* values = reinterpret_cast<const std::uint16_t*>(mask + Codec::mask_bytes(dims));
+  return CodecF16::decode(values[before]);
+}
+
+enum class Side : std::uint8_t { kKeys, kValues };
+
+template <class Codec, Side kSide>
+__device__ float number_at(const KvView& view, BlockId block, int head, int slot, int dim) {
+  const std::byte* codes = kSide == Side::kKeys ? view.k_head(block, head) : view.v_head(block, head);
+  if constexpr (kIsPruned<Codec>) {
+    return kept_number<Codec>(codes, kSide == Side::kKeys ? view.layout.shape.k_dim : view.layout.shape.v_dim, slot,
+                              dim);
+  } else if constexpr (kSide == Side::kKeys) {
+    return k_number<Codec>(codes, view, slot, dim);
+  } else {
+    return v_number<Codec>(codes, view, slot, dim);
+  }
+}
+
+template <Side kSide>
+__device__ float scale_at(const KvView& view, BlockId block, int head, int slot) {
+  const std::byte* scales = kSide == Side::kKeys ? view.k_scales(block, head) : view.v_scales(block, head);
+  return CodecBF16::decode(reinterpret_cast<const std::uint16_t*>(scales)[slot]);
+}
+
+// One switch over formats on the device, the same for all threads.
+template <class Visitor>
+__device__ void visit_on_device(KvFormat format, const Visitor& visitor) {
+  switch (format) {
+    case KvFormat::kF32:
+      return visitor(CodecF32{});
+    case KvFormat::kF16:
+      return visitor(CodecF16{});
+    case KvFormat::kBF16:
+      return visitor(CodecBF16{});
+    case KvFormat::kInt8:
+      return visitor(CodecInt8{});
+    case KvFormat::kInt4:
+      return visitor(CodecInt4{});
+    case KvFormat::kInt2:
+      return visitor(CodecInt2{});
+    case KvFormat::kE4M3:
+      return visitor(CodecE4M3{});
+    case KvFormat::kE5M2:
+      return visitor(CodecE5M2{});
+    case KvFormat::kTop50:
+      return visitor(CodecTop50{});
+    case KvFormat::kTop25:
+      return visitor(CodecTop25{});
+  }
+}
+
+struct KeyRange {
+  const BlockId* blocks;
+  Position first;  // of the tile
+  Position end;    // of the sequence's tokens
+  int head;        // KV head
+};
+
+// kTileTokens rows of K or V, by one warp, and their scales where the format has them.
+template <Side kSide, class Half, int kDim>
+__device__ void load_rows(const KvView& view, const KeyRange& keys, std::uint16_t* to, float* scales) {
+  const int lane = threadIdx.x % 32;
+  const KvLayout& layout = view.layout;
+  const int dims = kSide == Side::kKeys ? layout.shape.k_dim : layout.shape.v_dim;
+  visit_on_device(kSide == Side::kKeys ? layout.k_format : layout.v_format, [&](auto codec) {
+    using Codec = decltype(codec);
+    for (int i = lane; i < kTileTokens * kDim; i += 32) {
+      // Neighbouring lanes read neighbouring numbers: tokens of K, dimensions of V.
+      const int token = kSide == Side::kKeys ? i % kTileTokens : i / kDim;
+      const int dim = kSide == Side::kKeys ? i / kTileTokens : i % kDim;
+      const Position key = keys.first + token;
+      const BlockId block = key < keys.end ? keys.blocks[key / layout.block_tokens] : kNoBlock;
+      const int slot = static_cast<int>(key % layout.block_tokens);
+      float value = 0.0F;
+      if (block != kNoBlock && dim < dims) value = number_at<Codec, kSide>(view, block, keys.head, slot, dim);
+      const int inside = token % kBlockOfTile;
+      const int at = token / kBlockOfTile * kDim * kBlockOfTile +
+                     (kSide == Side::kKeys ? k_chunk(dim, inside / 8) * 8 + inside % 8
+                                           : v_chunk<kDim>(inside, dim / 8) * 8 + dim % 8);
+      to[at] = Half::encode(value);
+      if (kHasScale<Codec> && dim == 0) {
+        scales[token] = block == kNoBlock ? 0.0F : scale_at<kSide>(view, block, keys.head, slot);
+      }
+    }
+  });
+}
+
+}  // namespace kvasir::cuda

@@ -1,0 +1,87 @@
+#include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/row_walk.cuh"
+#include "backend/cuda/tensor_core.cuh"
+#include "layout/codec.h"
+#include "layout/row_numbers.h"
+
+namespace kvasir::cuda {
+namespace {
+
+// round_query() of a row in shared memory, by one warp.
+__device__ float round_row(float* q, int dim) {
+  const int lane = threadIdx.x % 32;
+  float largest = 0;
+  for (int i = lane; i < dim; i += 32) {
+    q[i] = held(q[i]);
+    largest = fmaxf(largest, fabsf(q[i]));
+  }
+  largest = warp_max(largest);
+  constexpr auto kMost = static_cast<float>(kQueryLevels);
+  const float inverse = __fdiv_rn(kMost, largest);
+  for (int i = lane; i < dim; i += 32) {
+    q[i] = largest < kTiniestHeld ? 0.0F : __fsub_rn(__fadd_rn(__fmul_rn(q[i], inverse), kRounder), kRounder);
+  }
+  __syncwarp();
+  return largest < kTiniestHeld ? 0.0F : __fdiv_rn(largest, kMost);
+}
+
+// A warp for each row and head.
+template <bool kPacked, class Half>
+__global__ void prepare(const QueryRows rows) {
+  extern __shared__ float row[];
+  const int lane = threadIdx.x;
+  const int head = blockIdx.y;
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * rows.heads + head;
+  const float* from = rows.q.data + blockIdx.x * rows.q.stride + head * rows.k_dim;
+  for (int i = lane; i < rows.k_dim; i += 32) row[i] = from[i];
+  __syncwarp();
+  float scale = 1.0F;
+  if constexpr (kPacked) {
+    turn_row(row, rows.k_dim);
+    scale = round_row(row, rows.k_dim);
+    if (lane == 0 && rows.scales != nullptr) rows.scales[at] = scale;
+  }
+  if (rows.floats != nullptr) {
+    for (int i = lane; i < rows.k_dim; i += 32) rows.floats[at * rows.k_dim + i] = __fmul_rn(row[i], scale);
+  }
+  if (rows.halves != nullptr) {
+    for (int i = lane; i < rows.stride; i += 32) {
+      rows.halves[at * rows.stride + i] = i < rows.k_dim ? Half::encode(held(row[i])) : 0;
+    }
+  }
+}
+
+__global__ void turn(Matrix x, int dim, const SequenceView* sequences) {
+  extern __shared__ float row[];
+  const RowOfBatch place = row_of_batch(sequences, blockIdx.x);
+  float* at = x.data + (sequences[place.sequence].first_row + place.row) * x.stride + blockIdx.y * dim;
+  for (int i = threadIdx.x; i < dim; i += 32) row[i] = at[i];
+  __syncwarp();
+  turn_row(row, dim);
+  for (int i = threadIdx.x; i < dim; i += 32) at[i] = row[i];
+}
+
+}  // namespace
+
+void prepare_queries(const QueryRows& rows, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(rows.q.rows), static_cast<unsigned>(rows.heads));
+  const size_t shared = sizeof(float) * static_cast<size_t>(rows.k_dim);
+  if (is_packed(rows.k_format)) {
+    prepare<true, HalfF16><<<grid, 32, shared, stream>>>(rows);
+  } else if (multiplies_bf16_keys(rows.k_format)) {
+    prepare<false, HalfBF16><<<grid, 32, shared, stream>>>(rows);
+  } else {
+    prepare<false, HalfF16><<<grid, 32, shared, stream>>>(rows);
+  }
+  check(cudaGetLastError(), "queries");
+}
+
+void turn_rows(Matrix x, int heads, const SequenceView* sequences, int rows, cudaStream_t stream) {
+  const int dim = x.cols / heads;
+  const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(heads));
+  turn<<<grid, 32, sizeof(float) * static_cast<size_t>(dim), stream>>>(x, dim, sequences);
+  check(cudaGetLastError(), "turned rows");
+}
+
+}  // namespace kvasir::cuda

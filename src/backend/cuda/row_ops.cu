@@ -1,0 +1,131 @@
+#include "backend/cuda/row_ops.h"
+
+#include <algorithm>
+
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/row_walk.cuh"
+
+namespace kvasir::cuda {
+namespace {
+
+constexpr int kNormThreads = 256;
+constexpr int kThreads = 256;
+
+// Of a whole thread block, the same in all threads: a thread's sum in the order of its numbers, then warps, then all.
+__device__ float block_sum(float value, float* shared) {
+  value = warp_sum(value);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  float sum = 0;
+  for (int i = 0; i < kNormThreads / 32; ++i) sum = __fadd_rn(sum, shared[i]);
+  return sum;
+}
+
+// A row of one thread block. The sum of squares is about the mean, which RMS norms take as 0.
+template <bool kCentered>
+__global__ void normalize(const NormRows rows) {
+  __shared__ float shared[kNormThreads / 32];
+  const float* x = rows.x.data + blockIdx.x * rows.x.stride;
+  float* out = rows.out.data + blockIdx.x * rows.out.stride;
+  const int cols = rows.x.cols;
+  float mean = 0;
+  if constexpr (kCentered) {
+    float sum = 0;
+    for (int c = threadIdx.x; c < cols; c += kNormThreads) sum += x[c];
+    mean = __fdiv_rn(block_sum(sum, shared), static_cast<float>(cols));
+  }
+  float squares = 0;
+  for (int c = threadIdx.x; c < cols; c += kNormThreads) squares = __fmaf_rn(x[c] - mean, x[c] - mean, squares);
+  const float scale = __frsqrt_rn(__fdiv_rn(block_sum(squares, shared), static_cast<float>(cols)) + rows.eps);
+  for (int c = threadIdx.x; c < cols; c += kNormThreads) {
+    const float value = __fmul_rn(__fmul_rn(x[c] - mean, scale), rows.weight[c]);
+    out[c] = rows.bias != nullptr ? __fadd_rn(value, rows.bias[c]) : value;
+  }
+}
+
+// A thread for each pair of each head.
+__global__ void rotate(Matrix x, int head_dim, RopeTable table) {
+  const int i = blockIdx.y * blockDim.x + threadIdx.x;
+  const int heads = x.cols / head_dim;
+  if (i >= heads * table.pairs) return;
+  const int row = blockIdx.x;
+  const int pair = i % table.pairs;
+  float* first = x.data + row * x.stride + i / table.pairs * head_dim + pair;
+  float* second = first + table.pairs;
+  const float cos = table.cos[static_cast<std::int64_t>(row) * table.pairs + pair];
+  const float sin = table.sin[static_cast<std::int64_t>(row) * table.pairs + pair];
+  const float a = *first;
+  const float b = *second;
+  *first = __fsub_rn(__fmul_rn(a, cos), __fmul_rn(b, sin));
+  *second = __fadd_rn(__fmul_rn(b, cos), __fmul_rn(a, sin));
+}
+
+__global__ void gate(Matrix gates, Matrix up, Matrix out) {
+  const int c = blockIdx.y * blockDim.x + threadIdx.x;
+  if (c >= out.cols) return;
+  const float g = gates.data[blockIdx.x * gates.stride + c];
+  const float silu = __fdiv_rn(g, 1.0F + expf(-g));
+  out.data[blockIdx.x * out.stride + c] = __fmul_rn(silu, up.data[blockIdx.x * up.stride + c]);
+}
+
+__global__ void sum(Matrix x, Matrix y) {
+  const int c = blockIdx.y * blockDim.x + threadIdx.x;
+  if (c >= x.cols) return;
+  x.data[blockIdx.x * x.stride + c] =
+      __fadd_rn(x.data[blockIdx.x * x.stride + c], y.data[blockIdx.x * y.stride + c]);
+}
+
+// A thread for each output of each head.
+__global__ void project_heads(const ProjectedRows rows) {
+  const int i = blockIdx.y * blockDim.x + threadIdx.x;
+  if (i >= rows.heads * rows.by.outputs) return;
+  const RowOfBatch place = row_of_batch(rows.sequences, blockIdx.x);
+  const int row = rows.sequences[place.sequence].first_row + place.row;
+  const int head = i / rows.by.outputs;
+  const int output = i % rows.by.outputs;
+  const float* from = rows.x.data + row * rows.x.stride + head * rows.by.inputs;
+  const float* column = rows.by.at + head / (rows.heads / rows.by.heads) * rows.by.head_stride + output;
+  float total = 0;
+  for (int j = 0; j < rows.by.inputs; ++j) total = __fmaf_rn(from[j], column[j * rows.by.stride], total);
+  rows.out.data[row * rows.out.stride + i] = total;
+}
+
+// A grid of rows and, in the other direction, columns.
+dim3 over(int rows, int columns) {
+  return {static_cast<unsigned>(rows), static_cast<unsigned>((columns + kThreads - 1) / kThreads)};
+}
+
+}  // namespace
+
+void rms_norm(const NormRows& rows, cudaStream_t stream) {
+  normalize<false><<<static_cast<unsigned>(rows.x.rows), kNormThreads, 0, stream>>>(rows);
+  check(cudaGetLastError(), "rms_norm");
+}
+
+void layer_norm(const NormRows& rows, cudaStream_t stream) {
+  normalize<true><<<static_cast<unsigned>(rows.x.rows), kNormThreads, 0, stream>>>(rows);
+  check(cudaGetLastError(), "layer_norm");
+}
+
+void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream) {
+  rotate<<<over(x.rows, heads * table.pairs), kThreads, 0, stream>>>(x, x.cols / heads, table);
+  check(cudaGetLastError(), "rope");
+}
+
+void swiglu(Matrix gates, Matrix up, Matrix out, cudaStream_t stream) {
+  gate<<<over(out.rows, out.cols), kThreads, 0, stream>>>(gates, up, out);
+  check(cudaGetLastError(), "swiglu");
+}
+
+void add(Matrix x, Matrix y, cudaStream_t stream) {
+  sum<<<over(x.rows, x.cols), kThreads, 0, stream>>>(x, y);
+  check(cudaGetLastError(), "add");
+}
+
+void project(const ProjectedRows& rows, cudaStream_t stream) {
+  project_heads<<<over(rows.rows, rows.heads * rows.by.outputs), kThreads, 0, stream>>>(rows);
+  check(cudaGetLastError(), "project");
+}
+
+}  // namespace kvasir::cuda

@@ -1,0 +1,33 @@
+// What is done to each row alone: norms, rotations, gates, sums.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "backend/backend.h"
+
+namespace kvasir::cuda {
+
+struct NormRows {
+  Matrix x;
+  const float* weight = nullptr;
+  const float* bias = nullptr;  // or null
+  float eps = 0;
+  Matrix out;
+};
+void rms_norm(const NormRows& rows, cudaStream_t stream);
+void layer_norm(const NormRows& rows, cudaStream_t stream);
+void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream);
+void swiglu(Matrix gate, Matrix up, Matrix out, cudaStream_t stream);
+void add(Matrix x, Matrix y, cudaStream_t stream);
+
+struct ProjectedRows {
+  Matrix x;
+  int heads = 0;
+  HeadMatrices by;
+  const SequenceView* sequences = nullptr;  // on the device
+  int rows = 0;                             // of all sequences
+  Matrix out;
+};
+void project(const ProjectedRows& rows, cudaStream_t stream);
+
+}  // namespace kvasir::cuda

@@ -1,0 +1,61 @@
+// How kernels find the rows of a batch, and work on a row together.
+#pragma once
+
+#include "backend/tensor.h"
+#include "layout/kv_view.h"
+
+namespace kvasir::cuda {
+
+// The sequence that has row `row` of all sequences' rows, counted one sequence after the other; the row inside it.
+struct RowOfBatch {
+  int sequence = 0;
+  int row = 0;
+};
+__device__ inline RowOfBatch row_of_batch(const SequenceView* sequences, int row) {
+  RowOfBatch out;
+  while (row >= sequences[out.sequence].rows) row -= sequences[out.sequence++].rows;
+  out.row = row;
+  return out;
+}
+
+inline constexpr unsigned kAllLanes = 0xffffffff;
+
+__device__ inline float warp_max(float value) {
+  for (int step = 16; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));
+  return value;
+}
+// The same bits in every lane: both sides of an exchange add the same two numbers.
+__device__ inline float warp_sum(float value) {
+  for (int step = 16; step > 0; step /= 2) value = __fadd_rn(value, __shfl_xor_sync(kAllLanes, value, step));
+  return value;
+}
+
+// hadamard() of a row in shared memory, by one warp: the same sums and differences, so the same bits.
+__device__ inline void turn_row(float* row, int dim) {
+  const int lane = threadIdx.x % 32;
+  while (dim > 0) {
+    int part = 1;
+    float norm = 1.0F;
+    for (; 2 * part <= dim; part *= 2) norm *= 0.5F;
+    for (int half = 1; half < part; half *= 2) {
+      __syncwarp();
+      for (int pair = lane; pair < part / 2; pair += 32) {
+        const int at = pair / half * 2 * half + pair % half;
+        const float a = row[at];
+        const float b = row[at + half];
+        row[at] = __fadd_rn(a, b);
+        row[at + half] = __fsub_rn(a, b);
+      }
+    }
+    float root = 1.0F;
+    for (; norm < 0.5F; norm *= 4.0F) root *= 0.5F;
+    if (norm == 0.5F) root *= 0.70710678F;
+    __syncwarp();
+    for (int i = lane; i < part; i += 32) row[i] = __fmul_rn(row[i], root);
+    row += part;
+    dim -= part;
+  }
+  __syncwarp();
+}
+
+}  // namespace kvasir::cuda

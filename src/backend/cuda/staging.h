@@ -1,0 +1,54 @@
+// Small things on their way to the device: copied into pinned memory, sent along the stream, and there for the
+// kernels behind it until the next reset().
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <vector>
+
+namespace kvasir::cuda {
+
+class Staging {
+ public:
+  explicit Staging(cudaStream_t stream) : stream_(stream) {}
+  ~Staging();
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+
+  // Waits until what was sent before has arrived, and takes its room again.
+  void reset();
+
+  // Where it will lie on the device.
+  template <class T>
+  T* send(std::span<const T> values) {
+    const Room room = take(values.size_bytes());
+    std::memcpy(room.host, values.data(), values.size_bytes());
+    send(room, values.size_bytes());
+    return reinterpret_cast<T*>(room.device);
+  }
+
+  // Room to be filled by the caller, who sends it then.
+  struct Room {
+    std::byte* host = nullptr;  // pinned
+    std::byte* device = nullptr;
+  };
+  Room take(size_t bytes);
+  void send(const Room& room, size_t bytes);
+
+ private:
+  struct Chunk {
+    std::byte* host = nullptr;
+    std::byte* device = nullptr;
+    size_t bytes = 0;
+  };
+
+  cudaStream_t stream_;
+  std::vector<Chunk> chunks_;
+  size_t current_ = 0;  // chunk
+  size_t used_ = 0;     // of it
+};
+
+}  // namespace kvasir::cuda
