@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backend/buffer.h"
 #include "backend/tensor.h"
@@ -103,6 +104,11 @@ class Backend {
 
   // The weights one below the other, as one matrix. All have the same inputs and type.
   virtual std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) = 0;
+
+  // Around the ops of one batch: the sequences that they will be given, by cache group. A backend with a memory of its
+  // own sends their tables there once for all layers. Ops outside of a batch take any sequences.
+  virtual void begin_batch(std::span<const std::vector<SequenceView>> /*groups*/, int /*block_tokens*/) {}
+  virtual void end_batch() {}
 
   // Ops. x and out may be the same matrix where the shapes agree, except in matmul, project and attention.
   virtual void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) = 0;

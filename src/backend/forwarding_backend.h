@@ -19,6 +19,10 @@ class ForwardingBackend : public Backend {
   void download(std::span<std::byte> to, const std::byte* from) override { plain_->download(to, from); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { plain_->copy(to, from, bytes); }
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return plain_->load(stacked); }
+  void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {
+    plain_->begin_batch(groups, block_tokens);
+  }
+  void end_batch() override { plain_->end_batch(); }
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     plain_->embed(table, tokens, out);
   }

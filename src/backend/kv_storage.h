@@ -27,6 +27,7 @@ class KvStorage {
   // Under the number that the cache gave it; a number may be given again. A block fits a page.
   void set_group(size_t number, const KvGroup& group);
 
+  int block_tokens() const { return block_tokens_; }
   const KvLayout& layout(size_t group) const { return groups_[group].layout; }
   size_t bytes() const;  // exactly what was asked of the backend
 

@@ -32,6 +32,10 @@ class ProfileBackend final : public Backend {
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { inner_.copy(to, from, bytes); }
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return inner_.load(stacked); }
 
+  void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {
+    inner_.begin_batch(groups, block_tokens);
+  }
+  void end_batch() override { inner_.end_batch(); }
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override;
   void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override;
   void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override;

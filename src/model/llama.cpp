@@ -114,6 +114,7 @@ class Llama final : public Model {
 
   Matrix forward(const Batch& batch, KvStorage& storage) override {
     CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
+    backend_.begin_batch(batch.sequences, storage.block_tokens());
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
     backend_.embed(*embedding_, batch.tokens, x);
     const Angles angles = rotate_to(batch, storage);
@@ -121,7 +122,9 @@ class Llama final : public Model {
       attend(i, batch, angles, storage, x);
       feed_forward(layers_[static_cast<size_t>(i)], x);
     }
-    return logits(batch, x);
+    const Matrix out = logits(batch, x);
+    backend_.end_batch();
+    return out;
   }
 
  private:

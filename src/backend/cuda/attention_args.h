@@ -34,14 +34,26 @@ struct AttentionTile {
   KVASIR_HD int split_at(int index) const { return index < sink_splits ? index : first_split + index - sink_splits; }
 };
 
+// One split of one tile, with all that a kernel needs to begin: it is read far ahead.
+struct alignas(16) AttentionItem {
+  const BlockId* blocks = nullptr;  // of the sequence, on the device
+  Position query = 0;               // of the tile's first token
+  int first_key = 0;                // of the split, in units of kSplitTokens
+  int row = 0;                      // of the batch, of the tile's first token
+  std::int16_t tokens = 0;
+  std::int16_t first_head = 0;
+  int after = 0;  // tokens of the sequence behind the tile's first, itself included: where nothing is written any more
+};
+
 // Row `row` of a tile is query head first_head + row % heads of token first_token + row / heads.
 struct AttentionArgs {
   KvView view;
   const SequenceView* sequences = nullptr;  // on the device, and their tables
   const AttentionTile* tiles = nullptr;     // on the device
   int tile_count = 0;
-  int first_item = 0;       // of the first tile
-  int item_count = 0;       // splits of all tiles
+  int first_item = 0;  // of the first tile
+  const AttentionItem* items = nullptr;  // on the device: of all tiles, one after the other
+  int item_count = 0;
   int heads_per_kv = 0;     // query heads of a KV head
   int heads_of_tile = 0;    // of those, in a tile
   float scale = 1.0F;       // of scores, for powers of two: includes log2(e)

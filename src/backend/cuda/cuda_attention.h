@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/attention_args.h"
-#include "backend/cuda/device_room.h"
+#include "backend/cuda/device_memory.h"
 #include "backend/cuda/device_sequences.h"
 
 namespace kvasir::cuda {
@@ -35,9 +35,12 @@ class CudaAttention {
     Retention retention;
     std::vector<AttentionTile> tiles;
     const AttentionTile* device_tiles = nullptr;
+    const AttentionItem* device_items = nullptr;
   };
 
   const Plan& plan(const AttentionBatch& batch);
+  Plan make_plan(const AttentionBatch& batch, int heads_per_kv);
+  void send(Plan& plan, const AttentionBatch& batch);
   void attend_plainly(const AttentionBatch& batch, Matrix out);
   void attend_to_tiles(const AttentionBatch& batch, Matrix out);
   // In device memory, prepared: halves or floats of all rows.
@@ -47,7 +50,7 @@ class CudaAttention {
   Staging& staging_;
   SequenceTables& tables_;
   std::vector<Plan> plans_;
-  DeviceRoom halves_, floats_, scales_, part_out_, part_states_, shares_;
+  DeviceMemory halves_, floats_, scales_, part_out_, part_states_, shares_;
 };
 
 }  // namespace kvasir::cuda

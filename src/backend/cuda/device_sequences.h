@@ -12,6 +12,7 @@ namespace kvasir::cuda {
 struct DeviceSequences {
   const SequenceView* at = nullptr;  // on the device
   int rows = 0;                      // of all of them
+  std::vector<const BlockId*> tables{};  // on the device, by sequence
 };
 
 class SequenceTables {
@@ -23,8 +24,8 @@ class SequenceTables {
   void end() { known_.clear(); }
   bool in_batch() const { return !known_.empty(); }
 
-  // Sends them where they are not there yet.
-  DeviceSequences find(std::span<const SequenceView> sequences, int block_tokens);
+  // Sends them where they are not there yet; without their tables, where block_tokens is 0.
+  const DeviceSequences& find(std::span<const SequenceView> sequences, int block_tokens);
   DeviceSequences send(std::span<const SequenceView> sequences, int block_tokens);
 
  private:
@@ -36,6 +37,7 @@ class SequenceTables {
 
   Staging& staging_;
   std::vector<Known> known_;
+  DeviceSequences last_;  // sent outside of a batch
 };
 
 }  // namespace kvasir::cuda

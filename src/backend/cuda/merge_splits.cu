@@ -9,6 +9,7 @@ namespace {
 constexpr float kLn2 = 0.6931471805599453F;
 
 // A warp for each row of each tile and KV head.
+template <int kMaxDim>
 __global__ void merge(const AttentionArgs args) {
   const int lane = threadIdx.x;
   const AttentionTile tile = args.tiles[blockIdx.x];
@@ -19,18 +20,33 @@ __global__ void merge(const AttentionArgs args) {
   const int batch_row = sequence.first_row + tile.first_token + row / args.heads_of_tile;
   const int head = kv_head * args.heads_per_kv + tile.first_head + row % args.heads_of_tile;
   const int v_dim = args.view.layout.shape.v_dim;
-  constexpr int kMost = 8;  // numbers of a lane
+  constexpr int kMost = kMaxDim / 32;  // numbers of a lane
+  constexpr int kAtOnce = kMaxDim <= 128 ? 8 : 4;  // splits on their way together
   float o[kMost] = {};
   SoftmaxState sum;
-  for (int split = 0; split < tile.splits(); ++split) {
-    const std::int64_t item = static_cast<std::int64_t>(tile.first_item - args.first_item + split) * gridDim.z + kv_head;
-    const std::int64_t part = item * kTileRows + row;
-    const Fold by = fold(sum, args.part_states[part]);
-    sum = by.state;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.z) * kTileRows;  // to the next split's sums
+  std::int64_t part =
+      (static_cast<std::int64_t>(tile.first_item - args.first_item) * gridDim.z + kv_head) * kTileRows + row;
+  for (int split = 0; split < tile.splits(); split += kAtOnce) {
+    SoftmaxState states[kAtOnce];
+    float next[kAtOnce][kMost];
 #pragma unroll
-    for (int i = 0; i < kMost; ++i) {
-      const int dim = i * 32 + lane;
-      if (dim < v_dim) o[i] = fold(by, o[i], args.part_out[part * args.v_stride + dim]);
+    for (int i = 0; i < kAtOnce; ++i, part += step) {
+      if (split + i >= tile.splits()) break;
+      states[i] = args.part_states[part];
+#pragma unroll
+      for (int j = 0; j < kMost; ++j) {
+        const int dim = j * 32 + lane;
+        next[i][j] = dim < v_dim ? args.part_out[part * args.v_stride + dim] : 0.0F;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (split + i >= tile.splits()) break;
+      const Fold by = fold(sum, states[i]);
+      sum = by.state;
+#pragma unroll
+      for (int j = 0; j < kMost; ++j) o[j] = fold(by, o[j], next[i][j]);
     }
   }
   const float inverse = sum.d == 0.0F ? 0.0F : __frcp_rn(sum.d);
@@ -70,7 +86,9 @@ __global__ void merge_two(const MergeRows rows) {
 void merge_splits(const AttentionArgs& args, cudaStream_t stream) {
   const auto rows = static_cast<unsigned>(kTileRows / args.heads_of_tile * args.heads_of_tile);
   const dim3 grid(static_cast<unsigned>(args.tile_count), rows, static_cast<unsigned>(args.view.layout.shape.heads));
-  merge<<<grid, 32, 0, stream>>>(args);
+  const int dim = args.view.layout.shape.v_dim;
+  const auto kernel = dim <= 64 ? merge<64> : dim <= 128 ? merge<128> : merge<256>;
+  kernel<<<grid, 32, 0, stream>>>(args);
   check(cudaGetLastError(), "merging splits");
 }
 

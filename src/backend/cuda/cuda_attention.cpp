@@ -31,10 +31,15 @@ int padded_dim(const KvShape& shape) {
 void check_dims(const KvShape& shape, int most) {
   const int dim = std::max(shape.k_dim, shape.v_dim);
   if (dim > most) {
-    throw Error({fmt::format("heads of {} numbers are longer than the {} that attention on this device takes", dim,
-                             most),
-                 "--device cuda", "use --device cpu"});
+    fail_usage(fmt::format("heads of {} numbers are longer than the {} that attention on this device takes", dim, most),
+               "--device cuda", "use --device cpu");
   }
+}
+
+template <class T>
+T* room(DeviceMemory& memory, size_t count) {
+  memory.grow_to(count * sizeof(T));
+  return reinterpret_cast<T*>(memory.data());
 }
 
 AttentionTile make_tile(const SequenceView& sequence, const Retention& retention, int first_token, int tokens) {
@@ -63,7 +68,14 @@ const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
       return plan;
     }
   }
-  Plan plan{batch.sequences.data(), batch.sequences.size(), heads_per_kv, retention, {}, nullptr};
+  Plan made = make_plan(batch, heads_per_kv);
+  send(made, batch);
+  return plans_.emplace_back(std::move(made));
+}
+
+CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch, int heads_per_kv) {
+  const Retention& retention = batch.view.retention;
+  Plan plan{batch.sequences.data(), batch.sequences.size(), heads_per_kv, retention, {}};
   const int heads = heads_of_tile(heads_per_kv);
   const int tokens = kTileRows / heads;
   int item = 0;
@@ -79,8 +91,31 @@ const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
       }
     }
   }
+  return plan;
+}
+
+void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
-  return plans_.emplace_back(std::move(plan));
+  const DeviceSequences& sequences = tables_.find(batch.sequences, batch.view.layout.block_tokens);
+  const auto count = static_cast<size_t>(plan.tiles.back().first_item + plan.tiles.back().splits());
+  const Staging::Room room = staging_.take(count * sizeof(AttentionItem));
+  auto* to = reinterpret_cast<AttentionItem*>(room.host);
+  for (const AttentionTile& tile : plan.tiles) {
+    const SequenceView& sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
+    AttentionItem item;
+    item.blocks = sequences.tables[static_cast<size_t>(tile.sequence)];
+    item.query = sequence.start + tile.first_token;
+    item.row = sequence.first_row + tile.first_token;
+    item.tokens = static_cast<std::int16_t>(tile.tokens);
+    item.first_head = static_cast<std::int16_t>(tile.first_head);
+    item.after = sequence.rows - tile.first_token;
+    for (int i = 0; i < tile.splits(); ++i) {
+      item.first_key = tile.split_at(i);
+      *to++ = item;
+    }
+  }
+  staging_.send(room, count * sizeof(AttentionItem));
+  plan.device_items = reinterpret_cast<const AttentionItem*>(room.device);
 }
 
 void CudaAttention::attend(const AttentionBatch& batch, Matrix out) {
@@ -91,7 +126,7 @@ void CudaAttention::attend(const AttentionBatch& batch, Matrix out) {
     attend_to_tiles(batch, out);
   }
   if (is_rotated(layout.v_format)) {
-    const DeviceSequences sequences = tables_.find(batch.sequences, layout.block_tokens);
+    const DeviceSequences& sequences = tables_.find(batch.sequences, layout.block_tokens);
     turn_rows(out, batch.heads, sequences.at, sequences.rows, stream_);
   }
 }
@@ -100,7 +135,7 @@ const float* CudaAttention::float_queries(const AttentionBatch& batch) {
   const KvLayout& layout = batch.view.layout;
   const auto numbers = static_cast<size_t>(batch.q.rows) * static_cast<size_t>(batch.heads * layout.shape.k_dim);
   QueryRows rows{batch.q, batch.heads, layout.shape.k_dim, layout.k_format};
-  rows.floats = floats_.of<float>(numbers);
+  rows.floats = room<float>(floats_, numbers);
   prepare_queries(rows, stream_);
   return rows.floats;
 }
@@ -108,7 +143,7 @@ const float* CudaAttention::float_queries(const AttentionBatch& batch) {
 void CudaAttention::attend_plainly(const AttentionBatch& batch, Matrix out) {
   const KvLayout& layout = batch.view.layout;
   check_dims(layout.shape, kMostPlainHeadDim);
-  const DeviceSequences sequences = tables_.find(batch.sequences, layout.block_tokens);
+  const DeviceSequences& sequences = tables_.find(batch.sequences, layout.block_tokens);
   const float* q = float_queries(batch);
   plain_attention({batch.view, sequences.at, sequences.rows, batch.heads, batch.scale, q, out, batch.states}, stream_);
 }
@@ -129,9 +164,9 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   args.states = batch.states;
   const auto rows = static_cast<size_t>(batch.q.rows) * static_cast<size_t>(batch.heads);
   QueryRows queries{batch.q, batch.heads, layout.shape.k_dim, layout.k_format};
-  queries.halves = halves_.of<std::uint16_t>(rows * static_cast<size_t>(args.k_stride));
+  queries.halves = room<std::uint16_t>(halves_, rows * static_cast<size_t>(args.k_stride));
   queries.stride = args.k_stride;
-  if (is_packed(layout.k_format)) queries.scales = scales_.of<float>(rows);
+  if (is_packed(layout.k_format)) queries.scales = room<float>(scales_, rows);
   prepare_queries(queries, stream_);
   args.q = queries.halves;
   args.q_scales = queries.scales;
@@ -146,10 +181,11 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
       args.item_count += cut.tiles[end++].splits();
     } while (end < cut.tiles.size() && args.item_count + cut.tiles[end].splits() <= most_items);
     args.tiles = cut.device_tiles + first;
+    args.items = cut.device_items + args.first_item;
     args.tile_count = static_cast<int>(end - first);
     const auto part_rows = rows_of_item * static_cast<size_t>(args.item_count);
-    args.part_out = part_out_.of<float>(part_rows * static_cast<size_t>(args.v_stride));
-    args.part_states = part_states_.of<SoftmaxState>(part_rows);
+    args.part_out = room<float>(part_out_, part_rows * static_cast<size_t>(args.v_stride));
+    args.part_states = room<SoftmaxState>(part_states_, part_rows);
     if (!block_attention(args, stream_)) tile_attention(args, stream_);
     merge_splits(args, stream_);
   }
@@ -157,11 +193,11 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
 
 void CudaAttention::watch(const AttentionBatch& batch, const AttentionWatch& watch) {
   const KvLayout& layout = batch.view.layout;
-  const DeviceSequences sequences = tables_.find(batch.sequences, layout.block_tokens);
+  const DeviceSequences& sequences = tables_.find(batch.sequences, layout.block_tokens);
   WatchedRows rows{batch.view, sequences.at + watch.sequence, batch.heads, batch.scale};
   rows.q = float_queries(batch);
   rows.watch = watch;
-  rows.scratch = shares_.of<float>(static_cast<size_t>(watch.stride) * static_cast<size_t>(layout.shape.heads));
+  rows.scratch = room<float>(shares_, static_cast<size_t>(watch.stride) * static_cast<size_t>(layout.shape.heads));
   watch_rows(rows, stream_);
 }
 

@@ -11,16 +11,17 @@ void SequenceTables::begin(std::span<const std::vector<SequenceView>> groups, in
   }
 }
 
-DeviceSequences SequenceTables::find(std::span<const SequenceView> sequences, int block_tokens) {
+const DeviceSequences& SequenceTables::find(std::span<const SequenceView> sequences, int block_tokens) {
   for (const Known& known : known_) {
     if (known.host == sequences.data() && known.count == sequences.size()) return known.device;
   }
-  return send(sequences, block_tokens);
+  return last_ = send(sequences, block_tokens);
 }
 
 // One message: the views, and behind them their tables one after the other.
 DeviceSequences SequenceTables::send(std::span<const SequenceView> sequences, int block_tokens) {
   const auto blocks_of = [block_tokens](const SequenceView& sequence) {
+    if (block_tokens == 0) return size_t{0};
     return static_cast<size_t>((sequence.start + sequence.rows + block_tokens - 1) / block_tokens);
   };
   size_t bytes = sequences.size_bytes();
@@ -28,12 +29,13 @@ DeviceSequences SequenceTables::send(std::span<const SequenceView> sequences, in
   const Staging::Room room = staging_.take(bytes);
   auto* views = reinterpret_cast<SequenceView*>(room.host);
   size_t offset = sequences.size_bytes();
-  DeviceSequences out{reinterpret_cast<const SequenceView*>(room.device), 0};
+  DeviceSequences out{reinterpret_cast<const SequenceView*>(room.device)};
   for (const SequenceView& sequence : sequences) {
     const size_t count = blocks_of(sequence);
     std::copy_n(sequence.blocks, count, reinterpret_cast<BlockId*>(room.host + offset));
     *views = sequence;
     views->blocks = reinterpret_cast<const BlockId*>(room.device + offset);
+    out.tables.push_back(views->blocks);
     ++views;
     offset += count * sizeof(BlockId);
     out.rows += sequence.rows;

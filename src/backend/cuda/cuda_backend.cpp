@@ -1,0 +1,188 @@
+#include "backend/cuda/cuda_backend.h"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/cache_rows.h"
+#include "backend/cuda/cuda_attention.h"
+#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/cuda_matmul.h"
+#include "backend/cuda/device_sequences.h"
+#include "backend/cuda/row_ops.h"
+#include "backend/cuda/staging.h"
+#include "base/error.h"
+
+namespace kvasir {
+namespace cuda {
+namespace {
+
+// Everything of a backend goes along one stream, in order; only download() waits for it.
+class Stream {
+ public:
+  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
+  ~Stream() { cudaStreamDestroy(stream_); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(int device, Activations activations) : device_(device), activations_(activations) {
+    check(cudaGetDeviceProperties(&properties_, device), "looking at the device");
+  }
+  ~CudaBackend() override { cudaStreamSynchronize(stream_); }
+
+  std::string description() const override {
+    return fmt::format("cuda:{}, {}, {:.0f} GiB", device_, properties_.name,
+                       static_cast<double>(properties_.totalGlobalMem) / (1024.0 * 1024.0 * 1024.0));
+  }
+  std::string kernel_version() const override { return fmt::format("cuda-1-{}", name_of(activations_)); }
+
+  Buffer allocate(size_t bytes) override {
+    void* at = nullptr;
+    check(cudaMalloc(&at, std::max<size_t>(bytes, 1)), "allocating device memory");
+    Buffer out(at, bytes, [](void* data, size_t) { cudaFree(data); });
+    check(cudaMemsetAsync(at, 0, bytes, stream_), "clearing device memory");
+    check(cudaStreamSynchronize(stream_), "clearing device memory");  // another stream may be the first to use it
+    return out;
+  }
+  void upload(std::byte* to, std::span<const std::byte> from) override {
+    if (from.size() <= kSmall) {  // the caller may go on at once
+      leave_batch_alone();
+      const Staging::Room room = staging_.take(from.size());
+      std::ranges::copy(from, room.host);
+      check(cudaMemcpyAsync(to, room.host, from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
+      return;
+    }
+    check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
+    check(cudaStreamSynchronize(stream_), "uploading");
+  }
+  void download(std::span<std::byte> to, const std::byte* from) override {
+    check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_), "downloading");
+    check(cudaStreamSynchronize(stream_), "downloading");
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copying");
+  }
+
+  void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {
+    attention_.forget();
+    tables_.end();
+    staging_.reset();
+    tables_.begin(groups, block_tokens);
+  }
+  void end_batch() override {
+    attention_.forget();
+    tables_.end();
+  }
+
+  std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return matmul_.load(stacked); }
+
+  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
+    leave_batch_alone();
+    matmul_.embed(table, staging_.send(tokens), static_cast<int>(tokens.size()), out);
+  }
+  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
+    cuda::rms_norm({x, weight, nullptr, eps, out}, stream_);
+  }
+  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
+    cuda::layer_norm({x, weight, bias, eps, out}, stream_);
+  }
+  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
+    matmul_.multiply(weight, x, bias, out);
+  }
+  void rope(Matrix x, int heads, const RopeTable& table) override { cuda::rope(x, heads, table, stream_); }
+  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
+               Matrix out) override {
+    leave_batch_alone();
+    const DeviceSequences& on_device = tables_.find(sequences, 0);
+    cuda::project({x, heads, by, on_device.at, on_device.rows, out}, stream_);
+  }
+  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
+    leave_batch_alone();
+    const DeviceSequences& on_device = tables_.find(sequences, view.layout.block_tokens);
+    write_rows({k, v, view, on_device.at, on_device.rows}, stream_);
+  }
+  void attention(const AttentionBatch& batch, Matrix out) override {
+    leave_batch_alone();
+    attention_.attend(batch, out);
+  }
+  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
+    leave_batch_alone();
+    const DeviceSequences& on_device = tables_.find(sequences, 0);
+    merge_rows({into.out, from.out, into.states, from.states, into.heads, on_device.at}, on_device.rows, stream_);
+  }
+  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
+    leave_batch_alone();
+    attention_.watch(batch, watch);
+  }
+  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override;
+  void swiglu(Matrix gate, Matrix up, Matrix out) override { cuda::swiglu(gate, up, out, stream_); }
+  void add(Matrix x, Matrix y) override { cuda::add(x, y, stream_); }
+
+ private:
+  static constexpr size_t kSmall = size_t{64} << 10;
+
+  // Between batches nothing that was sent is needed again once it was used.
+  void leave_batch_alone() {
+    if (!tables_.in_batch()) staging_.reset();
+  }
+
+  int device_;
+  Activations activations_;
+  cudaDeviceProp properties_{};
+  Stream stream_;
+  Staging staging_{stream_};
+  SequenceTables tables_{staging_};
+  CudaAttention attention_{stream_, staging_, tables_};
+  CudaMatmul matmul_{stream_, activations_};
+};
+
+void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {
+  if (moves.empty()) return;
+  leave_batch_alone();
+  std::int32_t last = 0;
+  for (const RowMove& move : moves) last = std::max({last, move.from, move.to});
+  std::vector<RowMove> sorted(moves.begin(), moves.end());
+  std::ranges::stable_sort(sorted, {}, &RowMove::head);
+  std::vector<int> ends(static_cast<size_t>(view.layout.shape.heads));
+  for (int head = 0; head < view.layout.shape.heads; ++head) {
+    ends[static_cast<size_t>(head)] =
+        static_cast<int>(std::ranges::upper_bound(sorted, head, {}, &RowMove::head) - sorted.begin());
+  }
+  const std::span table(blocks, static_cast<size_t>(last / view.layout.block_tokens) + 1);
+  MovedRows rows{view, staging_.send(table), staging_.send(std::span<const RowMove>(sorted)),
+                 staging_.send(std::span<const int>(ends))};
+  move_rows(rows, stream_);
+}
+
+}  // namespace
+}  // namespace cuda
+
+std::vector<std::string> cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {  // no driver, or no device: both are fine
+    cudaGetLastError();
+    return {};
+  }
+  std::vector<std::string> out;
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, i) == cudaSuccess) out.emplace_back(properties.name);
+  }
+  return out;
+}
+
+std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations) {
+  cuda::check(cudaSetDevice(device), "choosing the device");
+  return std::make_unique<cuda::CudaBackend>(device, activations);
+}
+
+}  // namespace kvasir
