@@ -1,7 +1,7 @@
 // Attention of a decode step on the GPU, or of a prompt: bytes of KV read per second, or operations, for batches,
 // contexts and KV formats.
 //
-//   cuda_attention_bench [decode|prefill|check] [FORMAT…]
+//   cuda_attention_bench [decode|prefill|shared] [FORMAT…] [BATCHxCONTEXT…]
 //
 // Each launch goes over other layers, together several times the size of the device's cache; the launches are one
 // CUDA graph, and the median of its replays counts.
@@ -96,9 +96,7 @@ class Scene {
   ~Scene() { cudaStreamDestroy(stream_); }
 
   // What must be read, of one layer: shared blocks once.
-  double bytes() const {
-    return static_cast<double>(layout_.layer_bytes()) * static_cast<double>(blocks());
-  }
+  double bytes() const { return static_cast<double>(layout_.layer_bytes()) * static_cast<double>(blocks()); }
 
   // Seconds of one layer's attention.
   double time() {
@@ -157,8 +155,9 @@ class Scene {
     }
     for (std::int64_t filled = 8; filled < blocks; filled *= 2) {  // as many again as there are
       const auto count = static_cast<size_t>(std::min(filled, blocks - filled) * layout_.block_bytes());
-      check(cudaMemcpy(arena_.data() + filled * layout_.block_bytes(), arena_.data(), count, cudaMemcpyDeviceToDevice),
-            "blocks");
+      check(
+          cudaMemcpy(arena_.data() + filled * layout_.block_bytes(), arena_.data(), count, cudaMemcpyDeviceToDevice),
+          "blocks");
     }
   }
 
@@ -193,10 +192,11 @@ class Scene {
   std::vector<std::vector<SequenceView>> groups_;
 };
 
-void decode(const std::vector<KvFormat>& formats) {
-  fmt::print("{:>8} {:>6} {:>8} {:>12} {:>10} {:>8}\n", "format", "batch", "context", "us a layer", "us a token", "TB/s");
+void decode(const std::vector<KvFormat>& formats, const std::vector<Shape>& shapes) {
+  fmt::print("{:>8} {:>6} {:>8} {:>12} {:>10} {:>8}\n", "format", "batch", "context", "us a layer", "us a token",
+             "TB/s");
   for (const KvFormat format : formats) {
-    for (const Shape& shape : {Shape{1, 8192}, {8, 8192}, {32, 4096}, {64, 8192}, {128, 2048}}) {
+    for (const Shape& shape : shapes) {
       Scene scene(shape, format);
       const double seconds = scene.time();
       fmt::print("{:>8} {:>6} {:>8} {:>12.1f} {:>10.3f} {:>8.2f}\n", format_name(format), shape.batch, shape.context,
@@ -223,7 +223,8 @@ void shared(const std::vector<KvFormat>& formats) {
   for (const KvFormat format : formats) {
     const double with = Scene({128, 32768 + 256, 1, 32768}, format).time();
     const double without = Scene({128, 32768 + 256, 1, 0}, format).time();
-    fmt::print("{:>8} {:>18.1f} {:>18.1f} {:>8.1f}\n", format_name(format), with * 1e6, without * 1e6, without / with);
+    fmt::print("{:>8} {:>18.1f} {:>18.1f} {:>8.1f}\n", format_name(format), with * 1e6, without * 1e6,
+               without / with);
   }
 }
 
@@ -232,14 +233,23 @@ void shared(const std::vector<KvFormat>& formats) {
 int run(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "decode" : arguments[0];
   std::vector<KvFormat> formats;
-  for (size_t i = 1; i < arguments.size(); ++i) formats.push_back(parse_kv_format(arguments[i]));
+  std::vector<Shape> shapes;
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const size_t cross = arguments[i].find('x');
+    if (cross == std::string::npos) {
+      formats.push_back(parse_kv_format(arguments[i]));
+    } else {
+      shapes.push_back({std::stoi(arguments[i]), std::stoi(arguments[i].substr(cross + 1))});
+    }
+  }
+  if (shapes.empty()) shapes = {{1, 8192}, {8, 8192}, {32, 4096}, {64, 8192}, {128, 2048}};
   if (formats.empty()) formats = {KvFormat::kBF16, KvFormat::kE4M3, KvFormat::kInt8, KvFormat::kInt4};
   if (what == "prefill") {
     prefill(formats);
   } else if (what == "shared") {
     shared(formats);
   } else {
-    decode(formats);
+    decode(formats, shapes);
   }
   return 0;
 }

@@ -42,7 +42,8 @@ struct alignas(16) AttentionItem {
   int row = 0;                      // of the batch, of the tile's first token
   std::int16_t tokens = 0;
   std::int16_t first_head = 0;
-  int after = 0;  // tokens of the sequence behind the tile's first, itself included: where nothing is written any more
+  int after =
+      0;  // tokens of the sequence behind the tile's first, itself included: where nothing is written any more
 };
 
 // Row `row` of a tile is query head first_head + row % heads of token first_token + row / heads.
@@ -51,19 +52,21 @@ struct AttentionArgs {
   const SequenceView* sequences = nullptr;  // on the device, and their tables
   const AttentionTile* tiles = nullptr;     // on the device
   int tile_count = 0;
-  int first_item = 0;  // of the first tile
+  int first_item = 0;                    // of the first tile
   const AttentionItem* items = nullptr;  // on the device: of all tiles, one after the other
   int item_count = 0;
-  int heads_per_kv = 0;     // query heads of a KV head
-  int heads_of_tile = 0;    // of those, in a tile
-  float scale = 1.0F;       // of scores, for powers of two: includes log2(e)
-  const std::uint16_t* q = nullptr;      // [rows][heads][k_stride], 16-bit numbers as the kernels multiply them
-  const float* q_scales = nullptr;       // [rows][heads], or null: 1
+  int* taken = nullptr;              // on the device, 0: items that were begun, times KV heads
+  int heads_per_kv = 0;              // query heads of a KV head
+  int heads_of_tile = 0;             // of those, in a tile
+  int most_rows = 0;                 // that a tile has
+  float scale = 1.0F;                // of scores, for powers of two: includes log2(e)
+  const std::uint16_t* q = nullptr;  // [rows][heads][k_stride], 16-bit numbers as the kernels multiply them
+  const float* q_scales = nullptr;   // [rows][heads], or null: 1
   int k_stride = 0;
-  Matrix out;                            // [rows][heads * v_dim]
-  SoftmaxState* states = nullptr;        // [rows][heads], or null
-  float* part_out = nullptr;             // [items][KV heads][kTileRows][v_stride]: sums of a split
-  SoftmaxState* part_states = nullptr;   // [items][KV heads][kTileRows], m for powers of two
+  Matrix out;                           // [rows][heads * v_dim]
+  SoftmaxState* states = nullptr;       // [rows][heads], or null
+  float* part_out = nullptr;            // [items][KV heads][kTileRows][v_stride]: sums of a split
+  SoftmaxState* part_states = nullptr;  // [items][KV heads][kTileRows], m for powers of two
   int v_stride = 0;
 };
 

@@ -17,7 +17,7 @@ constexpr bool multiplies_bf16_values(KvFormat format) {
 
 // Queries as they meet the keys: turned, and rounded where keys are integers.
 struct QueryRows {
-  Matrix q;               // [rows][heads * k_dim]
+  Matrix q;  // [rows][heads * k_dim]
   int heads = 0;
   int k_dim = 0;
   KvFormat k_format = KvFormat::kF16;
@@ -32,6 +32,8 @@ void prepare_queries(const QueryRows& rows, cudaStream_t stream);
 void tile_attention(const AttentionArgs& args, cudaStream_t stream);
 // The same for f16 and bf16 in blocks of 16 tokens; false: not for these.
 bool block_attention(const AttentionArgs& args, cudaStream_t stream);
+// The same on devices with a copy engine (sm_90).
+bool boxed_attention(const AttentionArgs& args, cudaStream_t stream);
 // Splits, in their order, into out and states.
 void merge_splits(const AttentionArgs& args, cudaStream_t stream);
 
@@ -39,7 +41,7 @@ void merge_splits(const AttentionArgs& args, cudaStream_t stream);
 struct PlainAttention {
   KvView view;
   const SequenceView* sequences = nullptr;  // on the device
-  int rows = 0;  // of all sequences
+  int rows = 0;                             // of all sequences
   int heads = 0;
   float scale = 1.0F;
   const float* q = nullptr;  // [rows][heads][k_dim], prepared
@@ -67,7 +69,7 @@ struct WatchedRows {
   float scale = 1.0F;
   const float* q = nullptr;  // [rows][heads][k_dim], prepared
   AttentionWatch watch;
-  float* scratch = nullptr;     // [KV heads][stride]
+  float* scratch = nullptr;  // [KV heads][stride]
 };
 void watch_rows(const WatchedRows& rows, cudaStream_t stream);
 

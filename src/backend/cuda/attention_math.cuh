@@ -9,17 +9,22 @@
 
 namespace kvasir::cuda {
 
-// Where numbers lie in shared memory. Chunks of 16 bytes change places so that the eight rows of an 8 x 8 tile lie in
-// different banks.
-//
-// K of 16 tokens: [k_dim][16 tokens]. Chunk 0 has tokens 0-7.
-__device__ inline int k_chunk(int dim, int half) { return dim * 2 + (half ^ (dim >> 2 & 1)); }
-// V of 16 tokens: [16 tokens][kDim]. Chunk i has dimensions 8i …
+// Where numbers lie in shared memory, in bytes from the first of 16 tokens. Chunks of 16 bytes change places so that
+// the eight rows of an 8 x 8 tile lie in different banks.
+
+// Rows of kDim numbers, chunk i has numbers 8i …: queries.
 template <int kDim>
-__device__ inline int v_chunk(int slot, int chunk) {
-  return slot * (kDim / 8) + (chunk ^ (slot & 7));
+__device__ inline int row_chunk(int row, int chunk) {
+  return (row * (kDim / 8) + (chunk ^ (row & 7))) * 16;
 }
-// Rows of q: [16][kDim], like V.
+
+// K [kDim][16 tokens], chunk `half` has tokens 8 half …; V [16 tokens][kDim].
+template <int kDim>
+struct WovenPlaces {
+  static __device__ int k_chunk(int dim, int half) { return (dim * 2 + (half ^ (dim >> 2 & 1))) * 16; }
+  static __device__ int v_chunk(int slot, int chunk) { return row_chunk<kDim>(slot, chunk); }
+};
+
 static_assert(kTileTokens % kBlockOfTile == 0);
 
 // A warp's sums over keys so far, for rows g and g + 8: o unnormalized, m for powers of two. In a Sums that still
@@ -69,7 +74,7 @@ __device__ inline float fold(const Fold& by, float sum, float next) {
 using Scores = float[kTileTokens / 8][4];
 
 // q · K. `q` and `k` are addresses in shared memory, k of kTileTokens / 16 blocks one behind the other.
-template <class Half, int kDim>
+template <class Half, class Places, int kDim>
 __device__ void multiply_keys(std::uint32_t q, std::uint32_t k, Scores& s) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -77,48 +82,48 @@ __device__ void multiply_keys(std::uint32_t q, std::uint32_t k, Scores& s) {
 #pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
     std::uint32_t a[4];
-    load_tiles(a, q + v_chunk<kDim>(lane % 16, step * 2 + lane / 16) * 16);
+    load_tiles(a, q + row_chunk<kDim>(lane % 16, step * 2 + lane / 16));
     const int dim = step * 16 + lane % 16;
 #pragma unroll
     for (int block = 0; block < kTileTokens / kBlockOfTile; ++block) {
       std::uint32_t b[4];
-      load_tiles_transposed(b, k + block * kDim * kBlockOfTile * 2 + k_chunk(dim, lane / 16) * 16);
+      load_tiles_transposed(b, k + block * kDim * kBlockOfTile * 2 + Places::k_chunk(dim, lane / 16));
       Half::multiply(s[block * 2], a, b[0], b[1]);
       Half::multiply(s[block * 2 + 1], a, b[2], b[3]);
     }
   }
 }
 
-// Scores, scaled and masked, become weights; the sums so far are scaled to the new maximum.
+// Masked scores become weights: 2^(factor · score - m). The sums so far are scaled to the new maximum.
 template <int kDim>
-__device__ void soften(Scores& s, Sums<kDim>& sums) {
-  float top[2] = {sums.m[0], sums.m[1]};
-#pragma unroll
-  for (const auto& tile : s) {
-    top[0] = fmaxf(top[0], fmaxf(tile[0], tile[1]));
-    top[1] = fmaxf(top[1], fmaxf(tile[2], tile[3]));
-  }
+__device__ void soften(const float (&factor)[2], Scores& s, Sums<kDim>& sums) {
+  float rescale[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffff, top[i], 1));
-    top[i] = fmaxf(top[i], __shfl_xor_sync(0xffffffff, top[i], 2));
-    const float shift = top[i] == -INFINITY ? 0.0F : top[i];  // a row that saw nothing yet has weights of 0
-    const float rescale = sums.m[i] == -INFINITY ? 0.0F : exp2_fast(__fsub_rn(sums.m[i], shift));
-    sums.m[i] = top[i];
-    sums.d[i] = __fmul_rn(sums.d[i], rescale);
+    float top = -INFINITY;
+#pragma unroll
+    for (const auto& tile : s) top = fmaxf(top, fmaxf(tile[i * 2], tile[i * 2 + 1]));
+    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
+    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
+    top = fmaxf(sums.m[i], __fmul_rn(top, factor[i]));
+    const float shift = top == -INFINITY ? 0.0F : top;  // a row that saw nothing yet has weights of 0
+    rescale[i] = sums.m[i] == -INFINITY ? 0.0F : exp2_fast(__fsub_rn(sums.m[i], shift));
+    sums.m[i] = top;
+    sums.d[i] = __fmul_rn(sums.d[i], rescale[i]);
 #pragma unroll
     for (auto& tile : s) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        tile[i * 2 + j] = exp2_fast(__fsub_rn(tile[i * 2 + j], shift));
+        tile[i * 2 + j] = exp2_fast(__fmaf_rn(tile[i * 2 + j], factor[i], -shift));
         sums.d[i] = __fadd_rn(sums.d[i], tile[i * 2 + j]);
       }
     }
+  }
+  if (!__any_sync(0xffffffff, rescale[0] != 1.0F || rescale[1] != 1.0F)) return;  // mostly: all stays as it is
 #pragma unroll
-    for (auto& tile : sums.o) {
-      tile[i * 2] = __fmul_rn(tile[i * 2], rescale);
-      tile[i * 2 + 1] = __fmul_rn(tile[i * 2 + 1], rescale);
-    }
+  for (auto& tile : sums.o) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) tile[i] = __fmul_rn(tile[i], rescale[i / 2]);
   }
 }
 
@@ -135,7 +140,7 @@ __device__ inline void scale_weights(const float* v_scales, Scores& weights) {
 }
 
 // The weights · V. `v` is an address in shared memory, of kTileTokens / 16 blocks one behind the other.
-template <class Half, int kDim>
+template <class Half, class Places, int kDim>
 __device__ void multiply_values(const Scores& weights, std::uint32_t v, Sums<kDim>& sums) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -148,7 +153,7 @@ __device__ void multiply_values(const Scores& weights, std::uint32_t v, Sums<kDi
 #pragma unroll
     for (int pair = 0; pair < kDim / 16; ++pair) {
       std::uint32_t b[4];
-      load_tiles_transposed(b, rows + v_chunk<kDim>(lane % 16, pair * 2 + lane / 16) * 16);
+      load_tiles_transposed(b, rows + Places::v_chunk(lane % 16, pair * 2 + lane / 16));
       Half::multiply(sums.o[pair * 2], a, b[0], b[1]);
       Half::multiply(sums.o[pair * 2 + 1], a, b[2], b[3]);
     }
@@ -157,9 +162,9 @@ __device__ void multiply_values(const Scores& weights, std::uint32_t v, Sums<kDi
 
 // Which keys the rows of a warp see, and what scores are multiplied by.
 struct RowsOfWarp {
-  Position query[2];    // of rows g and g + 8
+  Position query[2];     // of rows g and g + 8
   Position first, last;  // the least and the greatest of the tile
-  float factor[2];      // scale, and that of q
+  float factor[2];       // scale, and that of q
 };
 
 // Whether every row sees all keys of [first, first + kTileTokens).
@@ -169,19 +174,23 @@ __device__ inline bool sees_all(const KvView& view, const RowsOfWarp& rows, Posi
           first + kTileTokens <= view.retention.sinks);
 }
 
-// `k_scales`, in shared memory, of kTileTokens keys, or null.
+// `k_scales`, in shared memory, of kTileTokens keys, or null. Scores of what a row does not see become -inf.
 __device__ inline void scale_and_mask(const KvView& view, const RowsOfWarp& rows, Position first,
                                       const float* k_scales, Scores& s) {
-  const int column = threadIdx.x % 4 * 2;
-  const bool whole = sees_all(view, rows, first);
+  const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+  if (k_scales != nullptr) {
+#pragma unroll
+    for (int tile = 0; tile < kTileTokens / 8; ++tile) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[tile][i] = __fmul_rn(s[tile][i], k_scales[tile * 8 + column + i % 2]);
+    }
+  }
+  if (sees_all(view, rows, first)) return;
 #pragma unroll
   for (int tile = 0; tile < kTileTokens / 8; ++tile) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int key = tile * 8 + column + i % 2;
-      float value = __fmul_rn(s[tile][i], rows.factor[i / 2]);
-      if (k_scales != nullptr) value = __fmul_rn(value, k_scales[key]);
-      s[tile][i] = whole || view.reads(rows.query[i / 2], first + key) ? value : -INFINITY;
+      if (!view.reads(rows.query[i / 2], first + tile * 8 + column + i % 2)) s[tile][i] = -INFINITY;
     }
   }
 }

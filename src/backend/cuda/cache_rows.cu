@@ -12,7 +12,7 @@ namespace {
 
 // Everything rounds step by step, as the host's row_codec.cpp does: the bytes are the same.
 
-struct RowRoom {  // in shared memory, of one warp
+struct RowRoom {        // in shared memory, of one warp
   float* row;           // [dim]
   std::uint8_t* codes;  // [dim and what fills its last byte]
 };

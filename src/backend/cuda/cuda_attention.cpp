@@ -31,8 +31,9 @@ int padded_dim(const KvShape& shape) {
 void check_dims(const KvShape& shape, int most) {
   const int dim = std::max(shape.k_dim, shape.v_dim);
   if (dim > most) {
-    fail_usage(fmt::format("heads of {} numbers are longer than the {} that attention on this device takes", dim, most),
-               "--device cuda", "use --device cpu");
+    fail_usage(
+        fmt::format("heads of {} numbers are longer than the {} that attention on this device takes", dim, most),
+        "--device cuda", "use --device cpu");
   }
 }
 
@@ -57,6 +58,16 @@ AttentionTile make_tile(const SequenceView& sequence, const Retention& retention
 }
 
 }  // namespace
+
+CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables)
+    : stream_(stream), staging_(staging), tables_(tables) {
+  int device = 0;
+  int major = 0;
+  check(cudaGetDevice(&device), "looking at the device");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "looking at the device");
+  has_copy_engine_ = major == 9;  // what sm_90a is compiled for
+  check(cudaMemset(taken_.data(), 0, taken_.size()), "attention");
+}
 
 const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
   const Retention& retention = batch.view.retention;
@@ -145,7 +156,8 @@ void CudaAttention::attend_plainly(const AttentionBatch& batch, Matrix out) {
   check_dims(layout.shape, kMostPlainHeadDim);
   const DeviceSequences& sequences = tables_.find(batch.sequences, layout.block_tokens);
   const float* q = float_queries(batch);
-  plain_attention({batch.view, sequences.at, sequences.rows, batch.heads, batch.scale, q, out, batch.states}, stream_);
+  plain_attention({batch.view, sequences.at, sequences.rows, batch.heads, batch.scale, q, out, batch.states},
+                  stream_);
 }
 
 void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
@@ -177,7 +189,9 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   for (size_t first = 0, end = 0; first < cut.tiles.size(); first = end) {
     args.first_item = cut.tiles[first].first_item;
     args.item_count = 0;
+    args.most_rows = 0;
     do {
+      args.most_rows = std::max(args.most_rows, cut.tiles[end].tokens * args.heads_of_tile);
       args.item_count += cut.tiles[end++].splits();
     } while (end < cut.tiles.size() && args.item_count + cut.tiles[end].splits() <= most_items);
     args.tiles = cut.device_tiles + first;
@@ -186,9 +200,16 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
     const auto part_rows = rows_of_item * static_cast<size_t>(args.item_count);
     args.part_out = room<float>(part_out_, part_rows * static_cast<size_t>(args.v_stride));
     args.part_states = room<SoftmaxState>(part_states_, part_rows);
-    if (!block_attention(args, stream_)) tile_attention(args, stream_);
+    args.taken = reinterpret_cast<int*>(taken_.data());
+    attend_to_items(args);
     merge_splits(args, stream_);
   }
+}
+
+void CudaAttention::attend_to_items(const AttentionArgs& args) {
+  if (has_copy_engine_ && boxed_attention(args, stream_)) return;
+  if (block_attention(args, stream_)) return;
+  tile_attention(args, stream_);
 }
 
 void CudaAttention::watch(const AttentionBatch& batch, const AttentionWatch& watch) {

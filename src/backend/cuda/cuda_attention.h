@@ -18,8 +18,8 @@ inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
 
 class CudaAttention {
  public:
-  CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables)
-      : stream_(stream), staging_(staging), tables_(tables) {}
+  // On the device in use.
+  CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables);
 
   void attend(const AttentionBatch& batch, Matrix out);
   void watch(const AttentionBatch& batch, const AttentionWatch& watch);
@@ -43,14 +43,17 @@ class CudaAttention {
   void send(Plan& plan, const AttentionBatch& batch);
   void attend_plainly(const AttentionBatch& batch, Matrix out);
   void attend_to_tiles(const AttentionBatch& batch, Matrix out);
+  void attend_to_items(const AttentionArgs& args);
   // In device memory, prepared: halves or floats of all rows.
   const float* float_queries(const AttentionBatch& batch);
 
   cudaStream_t stream_;
   Staging& staging_;
   SequenceTables& tables_;
+  bool has_copy_engine_ = false;
   std::vector<Plan> plans_;
   DeviceMemory halves_, floats_, scales_, part_out_, part_states_, shares_;
+  DeviceMemory taken_{sizeof(int)};  // 0 between two launches
 };
 
 }  // namespace kvasir::cuda

@@ -10,8 +10,8 @@
 namespace kvasir::cuda {
 
 struct DeviceSequences {
-  const SequenceView* at = nullptr;  // on the device
-  int rows = 0;                      // of all of them
+  const SequenceView* at = nullptr;      // on the device
+  int rows = 0;                          // of all of them
   std::vector<const BlockId*> tables{};  // on the device, by sequence
 };
 

@@ -117,8 +117,8 @@ __device__ void load_rows(const KvView& view, const KeyRange& keys, std::uint16_
       if (block != kNoBlock && dim < dims) value = number_at<Codec, kSide>(view, block, keys.head, slot, dim);
       const int inside = token % kBlockOfTile;
       const int at = token / kBlockOfTile * kDim * kBlockOfTile +
-                     (kSide == Side::kKeys ? k_chunk(dim, inside / 8) * 8 + inside % 8
-                                           : v_chunk<kDim>(inside, dim / 8) * 8 + dim % 8);
+                     (kSide == Side::kKeys ? WovenPlaces<kDim>::k_chunk(dim, inside / 8) / 2 + inside % 8
+                                           : WovenPlaces<kDim>::v_chunk(inside, dim / 8) / 2 + dim % 8);
       to[at] = Half::encode(value);
       if (kHasScale<Codec> && dim == 0) {
         scales[token] = block == kNoBlock ? 0.0F : scale_at<kSide>(view, block, keys.head, slot);

@@ -8,54 +8,47 @@ namespace {
 
 constexpr float kLn2 = 0.6931471805599453F;
 
-// A warp for each row of each tile and KV head.
-template <int kMaxDim>
+// A thread block for each row of each tile and KV head, a thread for each number. All that is read is on its way at
+// once, or as much as registers hold: this kernel waits for memory and does little else.
 __global__ void merge(const AttentionArgs args) {
-  const int lane = threadIdx.x;
   const AttentionTile tile = args.tiles[blockIdx.x];
-  const int row = blockIdx.y;
-  const int kv_head = blockIdx.z;
+  const int row = static_cast<int>(blockIdx.y);
+  const int kv_head = static_cast<int>(blockIdx.z);
+  if (blockIdx.x == 0 && row == 0 && kv_head == 0 && threadIdx.x == 0) *args.taken = 0;  // for the next launch
   if (row >= tile.tokens * args.heads_of_tile) return;
   const SequenceView& sequence = args.sequences[tile.sequence];
   const int batch_row = sequence.first_row + tile.first_token + row / args.heads_of_tile;
   const int head = kv_head * args.heads_per_kv + tile.first_head + row % args.heads_of_tile;
   const int v_dim = args.view.layout.shape.v_dim;
-  constexpr int kMost = kMaxDim / 32;  // numbers of a lane
-  constexpr int kAtOnce = kMaxDim <= 128 ? 8 : 4;  // splits on their way together
-  float o[kMost] = {};
-  SoftmaxState sum;
+  const int dim = min(static_cast<int>(threadIdx.x), v_dim - 1);
   const std::int64_t step = static_cast<std::int64_t>(gridDim.z) * kTileRows;  // to the next split's sums
   std::int64_t part =
       (static_cast<std::int64_t>(tile.first_item - args.first_item) * gridDim.z + kv_head) * kTileRows + row;
+  constexpr int kAtOnce = 16;
+  float o = 0.0F;
+  SoftmaxState sum;
   for (int split = 0; split < tile.splits(); split += kAtOnce) {
     SoftmaxState states[kAtOnce];
-    float next[kAtOnce][kMost];
+    float next[kAtOnce];
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i, part += step) {
-      if (split + i >= tile.splits()) break;
+      if (split + i >= tile.splits()) continue;
       states[i] = args.part_states[part];
-#pragma unroll
-      for (int j = 0; j < kMost; ++j) {
-        const int dim = j * 32 + lane;
-        next[i][j] = dim < v_dim ? args.part_out[part * args.v_stride + dim] : 0.0F;
-      }
+      next[i] = args.part_out[part * args.v_stride + dim];
     }
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) {
       if (split + i >= tile.splits()) break;
       const Fold by = fold(sum, states[i]);
       sum = by.state;
-#pragma unroll
-      for (int j = 0; j < kMost; ++j) o[j] = fold(by, o[j], next[i][j]);
+      o = fold(by, o, next[i]);
     }
   }
   const float inverse = sum.d == 0.0F ? 0.0F : __frcp_rn(sum.d);
-  float* to = args.out.data + batch_row * args.out.stride + head * v_dim;
-#pragma unroll
-  for (int i = 0; i < kMost; ++i) {
-    if (i * 32 + lane < v_dim) to[i * 32 + lane] = __fmul_rn(o[i], inverse);
+  if (static_cast<int>(threadIdx.x) < v_dim) {
+    args.out.data[batch_row * args.out.stride + head * v_dim + dim] = __fmul_rn(o, inverse);
   }
-  if (lane == 0 && args.states != nullptr) {
+  if (threadIdx.x == 0 && args.states != nullptr) {
     const int heads = args.heads_per_kv * args.view.layout.shape.heads;
     args.states[static_cast<std::int64_t>(batch_row) * heads + head] = {__fmul_rn(sum.m, kLn2), sum.d};
   }
@@ -84,11 +77,10 @@ __global__ void merge_two(const MergeRows rows) {
 }  // namespace
 
 void merge_splits(const AttentionArgs& args, cudaStream_t stream) {
-  const auto rows = static_cast<unsigned>(kTileRows / args.heads_of_tile * args.heads_of_tile);
-  const dim3 grid(static_cast<unsigned>(args.tile_count), rows, static_cast<unsigned>(args.view.layout.shape.heads));
-  const int dim = args.view.layout.shape.v_dim;
-  const auto kernel = dim <= 64 ? merge<64> : dim <= 128 ? merge<128> : merge<256>;
-  kernel<<<grid, 32, 0, stream>>>(args);
+  const dim3 grid(static_cast<unsigned>(args.tile_count), static_cast<unsigned>(args.most_rows),
+                  static_cast<unsigned>(args.view.layout.shape.heads));
+  const auto threads = static_cast<unsigned>((args.view.layout.shape.v_dim + 31) / 32 * 32);
+  merge<<<grid, threads, 0, stream>>>(args);
   check(cudaGetLastError(), "merging splits");
 }
 

@@ -67,7 +67,8 @@ __global__ void attend(const PlainAttention args) {
   const int head = blockIdx.y;
   const int batch_row = sequence.first_row + place.row;
   const std::int64_t at = static_cast<std::int64_t>(batch_row) * args.heads + head;
-  const PlainRow row{args.view, sequence.blocks, sequence.start + place.row, head / (args.heads / layout.shape.heads)};
+  const PlainRow row{args.view, sequence.blocks, sequence.start + place.row,
+                     head / (args.heads / layout.shape.heads)};
   const float* q = args.q + at * layout.shape.k_dim;
   const float scale = args.scale * kLog2E;
   float o[kMostDims] = {};
@@ -129,8 +130,8 @@ __global__ void watch(const WatchedRows rows) {
     const Position query = sequence.start + row;
     const auto position = static_cast<float>(rows.watch.position + row - rows.watch.first);
     for (int h = kv_head * heads_per_kv; h < (kv_head + 1) * heads_per_kv; ++h) {
-      const float* q = rows.q + (static_cast<std::int64_t>(sequence.first_row + row) * rows.heads + h) *
-                                    layout.shape.k_dim;
+      const float* q =
+          rows.q + (static_cast<std::int64_t>(sequence.first_row + row) * rows.heads + h) * layout.shape.k_dim;
       float top = -INFINITY;
       for (Position key = threadIdx.x; key <= query; key += kWatchThreads) {
         float s = -INFINITY;

@@ -72,8 +72,7 @@ __global__ void gate(Matrix gates, Matrix up, Matrix out) {
 __global__ void sum(Matrix x, Matrix y) {
   const int c = blockIdx.y * blockDim.x + threadIdx.x;
   if (c >= x.cols) return;
-  x.data[blockIdx.x * x.stride + c] =
-      __fadd_rn(x.data[blockIdx.x * x.stride + c], y.data[blockIdx.x * y.stride + c]);
+  x.data[blockIdx.x * x.stride + c] = __fadd_rn(x.data[blockIdx.x * x.stride + c], y.data[blockIdx.x * y.stride + c]);
 }
 
 // A thread for each output of each head.

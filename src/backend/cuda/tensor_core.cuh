@@ -2,9 +2,9 @@
 // feed them.
 //
 // m16n8k16 holds, of thread `lane` (g = lane / 4, t = lane % 4):
-//   A [16][16]  rows g and g + 8, columns 2t, 2t + 1 and 2t + 8, 2t + 9:  (g, low) (g + 8, low) (g, high) (g + 8, high)
-//   B [16][8]   column g, rows 2t, 2t + 1 and 2t + 8, 2t + 9
-//   D [16][8]   (g, 2t) (g, 2t + 1) (g + 8, 2t) (g + 8, 2t + 1)
+//   A [16][16]  rows g and g + 8, columns 2t, 2t + 1 and 2t + 8, 2t + 9:  (g, low) (g + 8, low) (g, high) (g + 8,
+//   high) B [16][8]   column g, rows 2t, 2t + 1 and 2t + 8, 2t + 9 D [16][8]   (g, 2t) (g, 2t + 1) (g + 8, 2t) (g +
+//   8, 2t + 1)
 // A sum over k is one accumulator and ascending steps of 16: it has the same bits in every kernel that does it so.
 #pragma once
 

@@ -28,7 +28,7 @@ __device__ void load_queries(const TileRows& rows, std::uint16_t* to) {
     if (row < rows.count()) {
       value = reinterpret_cast<const uint4*>(rows.args.q + rows.state(row) * rows.args.k_stride)[chunk];
     }
-    reinterpret_cast<uint4*>(to)[v_chunk<kDim>(row, chunk)] = value;
+    reinterpret_cast<uint4*>(to)[row_chunk<kDim>(row, chunk) / 16] = value;
   }
 }
 
@@ -45,11 +45,11 @@ __device__ void attend_to_split(const KvView& view, const RowsOfWarp& rows, KeyR
     load_rows<Side::kValues, VHalf, kDim>(view, keys, room.v, room.v_scales);
     __syncwarp();
     Scores s;
-    multiply_keys<KHalf, kDim>(shared_address(room.q), shared_address(room.k), s);
+    multiply_keys<KHalf, WovenPlaces<kDim>, kDim>(shared_address(room.q), shared_address(room.k), s);
     scale_and_mask(view, rows, keys.first, k_scaled ? room.k_scales : nullptr, s);
-    soften(s, sums);
+    soften(rows.factor, s, sums);
     if (v_scaled) scale_weights(room.v_scales, s);
-    multiply_values<VHalf, kDim>(s, shared_address(room.v), sums);
+    multiply_values<VHalf, WovenPlaces<kDim>, kDim>(s, shared_address(room.v), sums);
   }
   sums.end_split();
 }

@@ -30,7 +30,9 @@ struct TileRows {
       const bool has = row < count();
       out.query[i] = has ? item.query + row / args.heads_of_tile : out.last;
       out.factor[i] = args.scale;
-      if (has && args.q_scales != nullptr) out.factor[i] = __fmul_rn(args.scale, args.q_scales[state(row)]);
+      if (!has || args.q_scales == nullptr) continue;
+      const float q_scale = args.q_scales[state(row)];  // 0: of a row of zeros, whose scores are 0 in any case
+      if (q_scale != 0.0F) out.factor[i] = __fmul_rn(args.scale, q_scale);
     }
     return out;
   }
