@@ -215,9 +215,7 @@ void CudaAttention::attend_to_items(const AttentionArgs& args) {
 void CudaAttention::watch(const AttentionBatch& batch, const AttentionWatch& watch) {
   const KvLayout& layout = batch.view.layout;
   const DeviceSequences& sequences = tables_.find(batch.sequences, layout.block_tokens);
-  WatchedRows rows{batch.view, sequences.at + watch.sequence, batch.heads, batch.scale};
-  rows.q = float_queries(batch);
-  rows.watch = watch;
+  WatchedRows rows{batch.view, sequences.at + watch.sequence, batch.heads, batch.scale, float_queries(batch), watch};
   rows.scratch = room<float>(shares_, static_cast<size_t>(watch.stride) * static_cast<size_t>(layout.shape.heads));
   watch_rows(rows, stream_);
 }
