@@ -68,8 +68,8 @@ dim3 grid_of(int rows, std::int64_t cols, int per_block) {
 
 template <class T>
 void convert_to(Matrix x, void* to, std::int64_t ld, cudaStream_t stream) {
-  launch_early("convert_rows", convert_kernel<T>, {grid_of(x.rows, ld, kThreads * kPerThread), dim3(kThreads)},
-               stream, x, static_cast<T*>(to), ld);
+  launch_early("convert_rows", convert_kernel<T>, {grid_of(x.rows, ld, kThreads * kPerThread), dim3(kThreads)}, stream,
+               x, static_cast<T*>(to), ld);
 }
 
 template <class T>
