@@ -10,15 +10,18 @@
 #include <map>
 #include <memory>
 #include <ostream>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backend/cpu/isa.h"
+#include "backend/cuda/cuda_backend.h"
 #include "backend/make_backend.h"
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "layout/codec.h"
+#include "support/far_backend.h"
 #include "support/fixtures.h"
 #include "support/quantized_model.h"
 #include "support/some_basis.h"
@@ -27,7 +30,7 @@ namespace kvasir::testing {
 
 // One cell of the matrix: backend x KV formats x model (its retention included).
 struct Cell {
-  std::string device;
+  std::string device;  // "far": cpu with memory that only its ops may touch
   std::string isa;
   int threads = 1;
   KvPolicy policy;
@@ -36,7 +39,7 @@ struct Cell {
   Activations activations = Activations::kAsWeights;
 
   std::string name() const {
-    std::string out = device == "ref" ? "ref" : isa + "_t" + std::to_string(threads);
+    std::string out = device == "cpu" ? isa + "_t" + std::to_string(threads) : device.substr(0, device.find(':'));
     out += "_" + std::string(format_name(policy.k_format));
     if (policy.v_format != policy.k_format) out += "_" + std::string(format_name(policy.v_format));
     out += "_" + model;
@@ -89,6 +92,19 @@ inline void add_shorter_rows(std::vector<Cell>& cells) {
   }
 }
 
+// Every policy and model of the cells once more on a GPU, if this machine has one.
+inline void add_gpu(std::vector<Cell>& cells) {
+  if (cuda_devices().empty()) return;
+  std::set<std::string> names;
+  for (size_t i = 0, count = cells.size(); i < count; ++i) {
+    Cell cell = cells[i];
+    cell.device = "cuda:0";
+    cell.isa = "auto";
+    cell.threads = 1;
+    if (names.insert(cell.name()).second) cells.push_back(cell);
+  }
+}
+
 // Every backend of this machine x every KV format that is number by number x full attention, odd head sizes, and a
 // hybrid of window and full; and bf16 weights, whose products round their rows. Dot products differ from plain
 // AVX-512 in those alone.
@@ -138,6 +154,11 @@ inline std::vector<Cell> all_cells() {
     }
   }
   add_shorter_rows(cells);
+  for (const char* policy :
+       {"f16", "k=int4, v=bf16, 0:int8, recent=20:bf16, sinks=4", "int8, rank=k:12/v:7, window=64"}) {
+    cells.push_back({"far", "auto", 2, parse_kv_policy(policy, "cell"), "gqa", {}});
+  }
+  add_gpu(cells);
   return cells;
 }
 
@@ -159,6 +180,8 @@ inline std::vector<Cell> evicting_cells() {
   }
   cells.push_back({"cpu", "scalar", 1, policy("k=int8, v=f16, evict=h2o:20"), "odd_head_dim", {}});
   cells.push_back({"cpu", fastest, 2, policy("bf16, evict=h2o:20"), "gqa", {24, 0}});  // one layer has a window
+  cells.push_back({"far", "auto", 2, policy("int4, evict=snapkv:24, heads=adaptive, sinks=2"), "gqa", {}});
+  add_gpu(cells);
   return cells;
 }
 
@@ -199,13 +222,16 @@ inline std::ostream& operator<<(std::ostream& out, const Trace& trace) {
              << name_of(trace.finish);
 }
 
+inline std::unique_ptr<Backend> backend_of(const Cell& cell) {
+  const bool far = cell.device == "far";
+  auto backend = make_backend({far ? "cpu" : cell.device, cell.threads, cell.isa, cell.activations});
+  return far ? std::make_unique<FarBackend>(std::move(backend)) : std::move(backend);
+}
+
 // A backend and a model, and engines of any kind on them.
 class World {
  public:
-  explicit World(const Cell& cell)
-      : cell_(cell),
-        backend_(make_backend({cell.device, cell.threads, cell.isa, cell.activations})),
-        model_(load_cell(cell, *backend_)) {
+  explicit World(const Cell& cell) : cell_(cell), backend_(backend_of(cell)), model_(load_cell(cell, *backend_)) {
     model_->use_basis(some_basis(model_->config()));
   }
 

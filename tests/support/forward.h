@@ -1,6 +1,7 @@
 // A model's logits for a whole text, without an engine.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backend/kv_storage.h"
@@ -26,7 +27,9 @@ inline std::vector<float> forward(Model& model, Backend& backend, const std::vec
   }
   batch.sequences = {{{table.data(), 0, 0, static_cast<int>(length)}}};
   const Matrix logits = model.forward(batch, storage);
-  return {logits.data, logits.data + static_cast<std::ptrdiff_t>(logits.rows) * logits.cols};
+  std::vector<float> out(static_cast<size_t>(logits.rows) * static_cast<size_t>(logits.cols));
+  backend.download(std::as_writable_bytes(std::span(out)), reinterpret_cast<const std::byte*>(logits.data));
+  return out;
 }
 
 }  // namespace kvasir::testing

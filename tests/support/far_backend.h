@@ -1,0 +1,153 @@
+// A backend whose memory the host cannot read or write, as a GPU's: a host backend that works on the same bytes at
+// other addresses. Whoever forgets to download dies of it, and whoever gives an op memory of the host is told.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+#include "backend/forwarding_backend.h"
+
+namespace kvasir::testing {
+
+// Every allocation is there twice, kApart bytes apart: without any access, where it is said to be, and lower, for the
+// ops.
+class FarMemory {
+ public:
+  static Buffer allocate(size_t bytes) {
+    const size_t size = (std::max<size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
+    for (int tries = 0; tries < 100; ++tries) {
+      void* far = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (far == MAP_FAILED) throw std::runtime_error("no memory");
+      void* near = ::mmap(static_cast<std::byte*>(far) - kApart, size, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+      if (near != MAP_FAILED) {
+        const std::lock_guard lock(mutex());
+        ranges()[static_cast<std::byte*>(far)] = size;
+        return {far, bytes, free};
+      }
+      ::munmap(far, size);
+    }
+    throw std::runtime_error("no two places for one memory");
+  }
+
+  // Where an op finds what lies at `far`.
+  template <class T>
+  static T* near(T* far) {
+    if (far == nullptr) return nullptr;
+    const auto* at = reinterpret_cast<const std::byte*>(far);
+    const std::lock_guard lock(mutex());
+    auto range = ranges().upper_bound(at);
+    if (range == ranges().begin() || at >= (--range)->first + range->second) {
+      throw std::logic_error("an op was given memory that is not the backend's");
+    }
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(far) - kApart);
+  }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  static constexpr std::ptrdiff_t kApart = std::ptrdiff_t{1} << 40;
+
+  static void free(void* far, size_t) {
+    const std::lock_guard lock(mutex());
+    const auto range = ranges().find(static_cast<std::byte*>(far));
+    ::munmap(far, range->second);
+    ::munmap(static_cast<std::byte*>(far) - kApart, range->second);
+    ranges().erase(range);
+  }
+  // A buffer is given back without a word on whose it was.
+  static std::map<const std::byte*, size_t>& ranges() {
+    static std::map<const std::byte*, size_t> all;
+    return all;
+  }
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+};
+
+class FarBackend final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+
+  std::string description() const override { return ForwardingBackend::description() + ", far"; }
+  Buffer allocate(size_t bytes) override { return FarMemory::allocate(bytes); }
+  void upload(std::byte* to, std::span<const std::byte> from) override { ForwardingBackend::upload(near(to), from); }
+  void download(std::span<std::byte> to, const std::byte* from) override {
+    ForwardingBackend::download(to, near(from));
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    ForwardingBackend::copy(near(to), near(from), bytes);
+  }
+
+  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
+    ForwardingBackend::embed(table, tokens, near(out));
+  }
+  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
+    ForwardingBackend::rms_norm(near(x), near(weight), eps, near(out));
+  }
+  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
+    ForwardingBackend::layer_norm(near(x), near(weight), near(bias), eps, near(out));
+  }
+  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
+    ForwardingBackend::matmul(weight, near(x), near(bias), near(out));
+  }
+  void rope(Matrix x, int heads, const RopeTable& table) override {
+    ForwardingBackend::rope(near(x), heads, {near(table.cos), near(table.sin), table.pairs});
+  }
+  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
+               Matrix out) override {
+    HeadMatrices matrices = by;
+    matrices.at = near(by.at);
+    ForwardingBackend::project(near(x), heads, matrices, sequences, near(out));
+  }
+  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
+    ForwardingBackend::kv_write(near(k), near(v), near(view), sequences);
+  }
+  void attention(const AttentionBatch& batch, Matrix out) override {
+    ForwardingBackend::attention(near(batch), near(out));
+  }
+  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
+    ForwardingBackend::merge_attention(near(into), near(from), sequences);
+  }
+  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
+    AttentionWatch watching = watch;
+    watching.scores = near(watch.scores);
+    ForwardingBackend::watch_attention(near(batch), watching);
+  }
+  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override {
+    ForwardingBackend::kv_move(near(view), blocks, moves);
+  }
+  void swiglu(Matrix gate, Matrix up, Matrix out) override {
+    ForwardingBackend::swiglu(near(gate), near(up), near(out));
+  }
+  void add(Matrix x, Matrix y) override { ForwardingBackend::add(near(x), near(y)); }
+
+ private:
+  template <class T>
+  static T* near(T* far) {
+    return FarMemory::near(far);
+  }
+  static Matrix near(Matrix x) {
+    x.data = near(x.data);
+    return x;
+  }
+  static KvView near(KvView view) {
+    view.arena = near(view.arena);
+    return view;
+  }
+  static AttentionPart near(AttentionPart part) { return {near(part.out), near(part.states), part.heads}; }
+  static AttentionBatch near(AttentionBatch batch) {
+    batch.q = near(batch.q);
+    batch.view = near(batch.view);
+    batch.states = near(batch.states);
+    return batch;
+  }
+};
+
+}  // namespace kvasir::testing
