@@ -23,14 +23,14 @@ namespace kvasir {
 
 struct LlmOptions {
   std::string model;  // a Hugging Face folder (config.json, model.safetensors, tokenizer.json), or a .gguf file
-  std::string device = "cpu";            // "cpu", or "ref": plain loops, the oracle
-  std::string isa = "auto";              // auto, scalar, avx2, avx512, avx512dot: the answer is the same with each
-  std::string activations = "auto";      // auto: rows are rounded to bf16 where the weights are; f32: never
-  int threads = 0;                       // 0: as many as cores
-  std::int64_t context = 0;              // longest sequence, in tokens; 0: what the model was trained for
-  std::string kv = "f16";                // the KV policy: "bf16", "k=f16, v=bf16", "f16, window=1024, sinks=4"
-  std::string kv_basis;                  // a file for policies with rank= or channels=; empty: the model's own, if any
-  std::vector<std::string> kv_allow;     // policies besides `kv` that single requests may ask for; "any": all
+  std::string device = "cpu";         // "cpu", "cuda:0", "auto": cuda:0 if there is one; "ref": the oracle
+  std::string isa = "auto";           // auto, scalar, avx2, avx512, avx512dot: the answer is the same with each
+  std::string activations = "auto";   // auto: rows are rounded to bf16 where the weights are; f32: never
+  int threads = 0;                    // 0: as many as cores
+  std::int64_t context = 0;           // longest sequence, in tokens; 0: what the model was trained for
+  std::string kv = "f16";             // the KV policy: "bf16", "k=f16, v=bf16", "f16, window=1024, sinks=4"
+  std::string kv_basis;               // a file for policies with rank= or channels=; empty: the model's own, if any
+  std::vector<std::string> kv_allow;  // policies besides `kv` that single requests may ask for; "any": all
   std::vector<std::string> kv_room_for;  // policies that nobody may ask for and the memory can hold all the same
   std::uint64_t kv_bytes = 0;    // memory for the cache; 0: four of the longest sequences, at most half the memory
   int block_tokens = 16;         // tokens in a block of the cache

@@ -20,12 +20,6 @@ namespace {
 
 constexpr std::string_view kCuda = "cuda:";
 
-std::string device_named(const std::string& name) {
-  if (name == "cuda") return "cuda:0";
-  if (name != "auto") return name;
-  return cuda_devices().empty() ? "cpu" : "cuda:0";
-}
-
 int cuda_number(std::string_view device) {
   const std::string_view digits = device.substr(kCuda.size());
   int number = 0;
@@ -46,6 +40,12 @@ int cuda_number(std::string_view device) {
 }
 
 }  // namespace
+
+std::string device_named(const std::string& name) {
+  if (name == "cuda") return "cuda:0";
+  if (name != "auto") return name;
+  return cuda_devices().empty() ? "cpu" : "cuda:0";
+}
 
 std::unique_ptr<Backend> make_backend(const BackendOptions& options) {
   const std::string device = device_named(options.device);

@@ -18,6 +18,9 @@ struct BackendOptions {
   Activations activations = Activations::kAsWeights;
 };
 
+// What "auto" is on this machine, and "cuda"; other names as they are.
+std::string device_named(const std::string& name);
+
 // Throws Error on an unknown device, one this machine or this build does not have, or an instruction set it does not
 // have.
 std::unique_ptr<Backend> make_backend(const BackendOptions& options);

@@ -80,11 +80,14 @@ EngineConfig config_of(const ModelOptions& options) {
   return config;
 }
 
-MachineLimits limits_of(const ModelOptions& options, const Model& model) {
+// None of a GPU: what a processor reads and multiplies says nothing of it.
+std::optional<MachineLimits> limits_of(const ModelOptions& options, const Model& model) {
+  if (device_named(options.device).starts_with("cuda")) return std::nullopt;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   Isa isa = parse_isa(options.isa);
   if (isa == Isa::kAvx512Dot && parse_activations(options.activations) == Activations::kF32) isa = Isa::kAvx512;
-  return {isa, options.threads > 0 ? options.threads : cores, model.weight_memory()};
+  return std::optional<MachineLimits>(std::in_place, isa, options.threads > 0 ? options.threads : cores,
+                                      model.weight_memory());
 }
 
 void profile(const BenchOptions& options) {
@@ -97,7 +100,8 @@ void profile(const BenchOptions& options) {
   const std::int64_t tokens = options.decode.empty() ? 64 : options.decode.front();
   if (tokens < 1 || options.depths.front() < 0) tests_of(options);  // says what is wrong
   const StepProfile steps = profile_decode(timed, *model, config_of(options.model), options.depths.front(), tokens);
-  const double read = limits_of(options.model, *model).read_bytes_per_second();
+  std::optional<MachineLimits> limits = limits_of(options.model, *model);
+  const double read = limits ? limits->read_bytes_per_second() : 0;
   if (options.json) {
     fmt::print("{}\n", profile_json(steps, read));
   } else {
@@ -126,10 +130,10 @@ BenchReport measure(const BenchOptions& options) {
   report.backend = backend->description();
   report.cached = !options.model.no_cache;
   report.kv = to_text(config.kv);
-  MachineLimits limits = limits_of(options.model, *model);
+  std::optional<MachineLimits> limits = limits_of(options.model, *model);
 
   Progress progress("measuring");
-  Bench bench(*backend, *model, config, limits);
+  Bench bench(*backend, *model, config, limits ? &*limits : nullptr);
   const std::uint64_t all = tests.size() * static_cast<std::uint64_t>(options.repeats);
   std::uint64_t done = 0;
   for (const BenchTest& test : tests) {
@@ -180,6 +184,8 @@ void print_table(const BenchReport& report) {
       // Reading every weight once a token is what decode does; a prefill reads them once for many.
       if (is_decode(r)) gbs = fmt::format("{:.1f}", r.bytes_per_token * r.tokens_per_second / 1e9);
       gflops = fmt::format("{:.1f}", r.flops_per_token * r.tokens_per_second / 1e9);
+    }
+    if (report.cached && !r.shares.empty()) {
       const Spread s = spread_of(r.shares);
       share = fmt::format("{:.0f}%", 100 * s.median);
       spread = fmt::format("{:.0f}-{:.0f}%", 100 * s.least, 100 * s.most);
@@ -187,7 +193,7 @@ void print_table(const BenchReport& report) {
     fmt::print("{:<22} {:>12.1f} {:>12.3f} {:>10} {:>10} {:>8} {:>12}\n", name_of(r.test), r.tokens_per_second,
                1e3 / r.tokens_per_second, gbs, gflops, share, spread);
   }
-  if (!report.cached) return;
+  if (!report.cached || report.results.front().shares.empty()) return;
   fmt::print(
       "\nof best: decode of the read speed, prefill of the multiply-adds, both taken before and after every\n"
       "repeat: the median of the repeats' shares, and their spread.\n");
@@ -204,7 +210,7 @@ nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) 
                              {"tokens_per_second", r.tokens_per_second},
                              {"bytes_per_token", r.bytes_per_token},
                              {"flops_per_token", r.flops_per_token}};
-  if (!report.cached) return out;
+  if (!report.cached || r.shares.empty()) return out;
   const Spread share = spread_of(r.shares);
   out[is_decode(r) ? "read_bytes_per_second_readings" : "flops_per_second_readings"] = r.limits;
   out["shares"] = r.shares;

@@ -60,8 +60,9 @@ StepProfile profile_decode(ProfileBackend& backend, Model& model, const EngineCo
 
 void print_profile(const StepProfile& profile, double read_bytes_per_second) {
   const auto steps = static_cast<double>(profile.steps);
-  fmt::print("one decode step: {:.3f} ms, mean of {}; the machine reads {:.1f} GB/s\n\n",
-             1e3 * profile.seconds / steps, profile.steps, read_bytes_per_second / 1e9);
+  fmt::print("one decode step: {:.3f} ms, mean of {}", 1e3 * profile.seconds / steps, profile.steps);
+  if (read_bytes_per_second > 0) fmt::print("; the machine reads {:.1f} GB/s", read_bytes_per_second / 1e9);
+  fmt::print("\n\n");
   fmt::print("{:<24} {:>7} {:>10} {:>8} {:>10} {:>8} {:>9}\n", "op", "calls", "ms", "of step", "MB", "GB/s",
              "of best");
   for (const OpProfile& op : rows_of(profile)) {

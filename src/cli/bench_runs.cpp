@@ -104,13 +104,15 @@ BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<v
   const bool prefill = test.kind == BenchTest::Kind::kPrefill;
   const double work =
       static_cast<double>(test.tokens * test.batch) * (prefill ? result.flops_per_token : result.bytes_per_token);
-  result.limits.push_back(limit_of(test.kind));
+  if (limits_ != nullptr) result.limits.push_back(limit_of(test.kind));
   for (int i = 0; i < repeats; ++i) {
     result.seconds.push_back(once(engine, test, static_cast<std::uint64_t>(i) + 2));
-    const double before = result.limits.back();
-    result.limits.push_back(limit_of(test.kind));
-    const double limit = (before + result.limits.back()) / 2;
-    result.shares.push_back(limit > 0 ? work / result.seconds.back() / limit : 0);
+    if (limits_ != nullptr) {
+      const double before = result.limits.back();
+      result.limits.push_back(limit_of(test.kind));
+      const double limit = (before + result.limits.back()) / 2;
+      result.shares.push_back(limit > 0 ? work / result.seconds.back() / limit : 0);
+    }
     if (after_each) after_each();
   }
   result.median_seconds = spread_of(result.seconds).median;
@@ -120,8 +122,8 @@ BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<v
 
 // Decode is a race against memory, prefill one against arithmetic.
 double Bench::limit_of(BenchTest::Kind kind) {
-  return kind == BenchTest::Kind::kPrefill ? limits_.flops_per_second(model_.config().dtype)
-                                           : limits_.read_bytes_per_second();
+  return kind == BenchTest::Kind::kPrefill ? limits_->flops_per_second(model_.config().dtype)
+                                           : limits_->read_bytes_per_second();
 }
 
 void Bench::count_work(BenchResult& result) const {

@@ -41,12 +41,13 @@ struct BenchResult {
   // What bounds the test, a second: bytes read for decode, multiply-adds for prefill. One reading before the first
   // repeat, and one after each.
   std::vector<double> limits;
-  std::vector<double> shares;  // one a repeat: of the mean of the readings before and after it
+  std::vector<double> shares;  // one a repeat: of the mean of the readings before and after it; none without limits
 };
 
 class Bench {
  public:
-  Bench(Backend& backend, Model& model, EngineConfig config, MachineLimits& limits)
+  // Without `limits` (of a machine that is not measured) there are no shares.
+  Bench(Backend& backend, Model& model, EngineConfig config, MachineLimits* limits)
       : backend_(backend), model_(model), config_(std::move(config)), limits_(limits) {}
 
   // Every repeat uses other tokens, so that none finds its predecessor's in the cache; a first, unmeasured repeat
@@ -58,13 +59,13 @@ class Bench {
   double decode(Engine& engine, const BenchTest& test, std::uint64_t seed) const;
   EngineConfig config_for(const BenchTest& test) const;
   std::vector<TokenId> tokens(std::int64_t count, std::uint64_t seed) const;
-  double limit_of(BenchTest::Kind kind);
+  double limit_of(BenchTest::Kind kind);  // REQUIRES: limits
   void count_work(BenchResult& result) const;
 
   Backend& backend_;
   Model& model_;
   EngineConfig config_;
-  MachineLimits& limits_;
+  MachineLimits* limits_;
 };
 
 }  // namespace kvasir

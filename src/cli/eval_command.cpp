@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <thread>
 
 #include "api/gguf_tokenizer.h"
 #include "base/error.h"
@@ -95,9 +94,6 @@ void check_options(const EvalOptions& options, const ModelConfig& config) {
 void measure_speed(const EvalOptions& options, Backend& backend, Model& model, const Evaluation& evaluation,
                    EvalReport& report) {
   constexpr int kRounds = 3;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  MachineLimits limits(parse_isa(options.model.isa), options.model.threads > 0 ? options.model.threads : cores,
-                       model.weight_memory());
   std::vector<EngineConfig> configs{with_policy(evaluation.configs().front(), "f16")};
   configs.insert(configs.end(), evaluation.configs().begin(), evaluation.configs().end());
   Progress progress("speed");
@@ -107,7 +103,7 @@ void measure_speed(const EvalOptions& options, Backend& backend, Model& model, c
     std::vector<std::vector<double>> seconds(configs.size());
     for (int round = 0; round < kRounds; ++round) {
       for (size_t i = 0; i < configs.size(); ++i) {
-        seconds[i].push_back(Bench(backend, model, configs[i], limits).run(test, 1, {}).median_seconds);
+        seconds[i].push_back(Bench(backend, model, configs[i], nullptr).run(test, 1, {}).median_seconds);
         progress.show(++done, options.speed.size() * kRounds * configs.size());
       }
     }

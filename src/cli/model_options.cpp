@@ -44,7 +44,9 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
       .add_option("-m,--model", options.model,
                   "A Hugging Face folder, a .gguf file, or a shipped model: " + shipped_names())
       ->group(model);
-  command.add_option("--device", options.device, "cpu, or ref: plain loops, the oracle")
+  command
+      .add_option("--device", options.device,
+                  "cpu, cuda:0 and on; auto: the first GPU, else cpu; ref: plain loops, the oracle")
       ->capture_default_str()
       ->group(model);
   command.add_option("-t,--threads", options.threads, "Threads; 0: as many as cores")

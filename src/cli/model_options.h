@@ -16,7 +16,7 @@ namespace kvasir {
 
 struct ModelOptions {
   std::string model;  // empty: the shipped model
-  std::string device = "cpu";
+  std::string device = "auto";
   std::string isa = "auto";
   std::string activations = "auto";
   int threads = 0;

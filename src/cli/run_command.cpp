@@ -83,7 +83,8 @@ void run_once(Llm& llm, const RunOptions& options, const std::string& prompt) {
   }
   std::fputc('\n', stdout);
   std::fflush(stdout);
-  if (!options.quiet) fmt::print(stderr, "\n{}, seed {}\n", timing_line(answer), options.generate.seed);
+  if (!options.quiet)
+    fmt::print(stderr, "\n{}, seed {}, on {}\n", timing_line(answer), options.generate.seed, llm.model().backend);
 }
 
 void run(RunOptions& options) {

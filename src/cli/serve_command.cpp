@@ -161,9 +161,10 @@ std::string url_of(const HttpServer& server, const std::string& host) {
   return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", server.port());
 }
 
-void greet(const std::string& url, const ServeOptions& options) {
+void greet(const std::string& url, const ServeOptions& options, const std::string& device) {
   const std::string& model = options.service.model_name;
-  say(fmt::format("kvasir: serving {} at {} (OpenAI: {}/v1, Anthropic and Ollama: {})", model, url, url, url));
+  say(fmt::format("kvasir: serving {} at {} (OpenAI: {}/v1, Anthropic and Ollama: {}) on {}", model, url, url, url,
+                  device));
   say(
       fmt::format("try:    curl {}/v1/chat/completions {}-H 'content-type: application/json' "
                   "-d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story about a fox.\"}}]}}'",
@@ -181,7 +182,7 @@ void serve(ServeOptions& options) {
   HttpServer server(options.http, callbacks_of(service, log));
   if (options.service.keys) server.reload_on_signal([&] { reload(service, options.keys); });
   server.drain_on_signals([] { say(log_line("drain", {{"hint", "finishing what runs; again to end now"}})); });
-  greet(url_of(server, options.http.host), options);
+  greet(url_of(server, options.http.host), options, model.backend->description());
   server.run();
   say(log_line("end", {}));
 }

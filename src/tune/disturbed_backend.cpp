@@ -1,7 +1,6 @@
 #include "tune/disturbed_backend.h"
 
-#include <algorithm>
-
+#include "backend/host_rows.h"
 #include "layout/row_codec.h"
 
 namespace kvasir {
@@ -22,14 +21,15 @@ void DisturbedBackend::kv_write(Matrix k, Matrix v, const KvView& view, std::spa
   if (!what_ || what_->layer != view.layer) return ForwardingBackend::kv_write(k, v, view, sequences);
   Matrix& part = what_->part == 0 ? k : v;
   const int dim = what_->part == 0 ? view.layout.shape.k_dim : view.layout.shape.v_dim;
-  rows_.resize(static_cast<size_t>(part.rows) * static_cast<size_t>(part.cols));
-  const Matrix own{rows_.data(), part.rows, part.cols, part.cols};
-  for (int r = 0; r < part.rows; ++r) {
-    std::copy_n(part.row(r), part.cols, own.row(r));
+  const Matrix own = download_rows(*this, part, host_rows_);
+  for (int r = 0; r < own.rows; ++r) {
     round_trip(what_->format,
                {own.row(r) + static_cast<std::ptrdiff_t>(what_->head) * dim, static_cast<size_t>(dim)});
   }
-  part = own;
+  const auto bytes = std::as_bytes(std::span(host_rows_));
+  if (rows_.bytes() < bytes.size()) rows_ = allocate(bytes.size());
+  upload(rows_.as<std::byte>(), bytes);
+  part.data = rows_.as<float>();
   ForwardingBackend::kv_write(k, v, view, sequences);
 }
 

@@ -1,5 +1,5 @@
 // Another backend, but that one head's K or V goes through a format on its way into the cache. A cache in f32 then
-// shows what that format does to that head alone. For backends whose memory is the host's.
+// shows what that format does to that head alone.
 #pragma once
 
 #include <optional>
@@ -33,7 +33,8 @@ class DisturbedBackend final : public ForwardingBackend {
 
  private:
   std::optional<HeadDisturbance> what_;
-  std::vector<float> rows_;  // the disturbed part's: the model's own stay as they are
+  std::vector<float> host_rows_;
+  Buffer rows_;  // the disturbed part's: the model's own stay as they are
 };
 
 }  // namespace kvasir

@@ -1,5 +1,6 @@
 #include "tune/rank_recorder.h"
 
+#include "backend/host_rows.h"
 #include "base/check.h"
 
 namespace kvasir {
@@ -52,8 +53,9 @@ std::vector<std::vector<HeadMoments>> RankRecorder::moments() const {
 void RankRecorder::kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
   ForwardingBackend::kv_write(k, v, view, sequences);
   const int dim = view.layout.shape.k_dim;
+  const Matrix keys = download_rows(*this, k, host_keys_);
   each_row(sequences, [&](int row) {
-    const float* at = k.row(row);
+    const float* at = keys.row(row);
     for (HeadMoments& head : sums_[layer_]) add_outer(head.keys, at), at += dim;
     if (layer_ == 0) ++rows_;
   });
@@ -64,12 +66,14 @@ void RankRecorder::attention(const AttentionBatch& batch, Matrix out) {
   const KvShape& shape = batch.view.layout.shape;
   CHECK(shape.k_dim == shape.v_dim && batch.heads == heads_);
   const int share = batch.heads / shape.heads;
+  const Matrix queries = download_rows(*this, batch.q, host_queries_);
+  const Matrix outputs = download_rows(*this, out, host_outputs_);
   each_row(batch.sequences, [&](int row) {
     for (int h = 0; h < batch.heads; ++h) {
       HeadMoments& head = sums_[layer_][static_cast<size_t>(h / share)];
       const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(h) * shape.k_dim;
-      add_outer(head.queries, batch.q.row(row) + at);
-      add_outer(head.outputs, out.row(row) + at);
+      add_outer(head.queries, queries.row(row) + at);
+      add_outer(head.outputs, outputs.row(row) + at);
     }
   });
   layer_ = (layer_ + 1) % sums_.size();

@@ -1,5 +1,5 @@
 // Another backend, but that it sums up what attention sees and gives: queries, keys and outputs of every head. The
-// model that is watched is loaded with it. For backends whose memory is the host's.
+// model that is watched is loaded with it.
 #pragma once
 
 #include <memory>
@@ -27,6 +27,9 @@ class RankRecorder final : public ForwardingBackend {
   size_t layer_ = 0;                            // whose turn it is
   std::int64_t rows_ = 0;                       // of the first layer
   int heads_;
+  std::vector<float> host_keys_;  // of the call at hand
+  std::vector<float> host_queries_;
+  std::vector<float> host_outputs_;
 };
 
 }  // namespace kvasir

@@ -5,6 +5,7 @@
 
 #include "backend/make_backend.h"
 #include "layout/kv_policy.h"
+#include "support/far_backend.h"
 #include "support/fixtures.h"
 #include "support/forward.h"
 #include "support/some_basis.h"
@@ -147,7 +148,8 @@ class RankTunerTest : public ::testing::Test {
     for (int i = 0; i < kTokens; ++i) text_.push_back((i * i / 7 + i * 31) % 400 + 20);
     windows_.emplace(text_, TextWindows::Cut{256, 0, {}});
     const auto calibrated = [&](int threads) {
-      RankRecorder recorder(make_backend({"cpu", threads, "auto", Activations::kF32}), config);
+      auto far = std::make_unique<FarBackend>(make_backend({"cpu", threads, "auto", Activations::kF32}));
+      RankRecorder recorder(std::move(far), config);
       const auto model = load_model(folder, recorder, {64, {}});
       return tune_rank(recorder, *model, *windows_, [](std::int64_t) {});
     };

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/mmap_file.h"
 #include "eval/policy_engine.h"
+#include "support/far_backend.h"
 #include "tune/head_probe.h"
 
 namespace kvasir {
@@ -25,7 +26,8 @@ class TunerTest : public ::testing::Test {
   }
 
   Tokenizer tokenizer_ = Tokenizer::load(KVASIR_SOURCE_DIR "/models/tales-draft");
-  DisturbedBackend backend_{make_backend({"cpu", 1, "auto", Activations::kAsWeights})};
+  DisturbedBackend backend_{
+      std::make_unique<testing::FarBackend>(make_backend({"cpu", 1, "auto", Activations::kAsWeights}))};
   std::unique_ptr<Model> model_ = load_model(KVASIR_SOURCE_DIR "/models/tales-draft", backend_, {512, {}});
 };
 
