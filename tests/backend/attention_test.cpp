@@ -163,7 +163,9 @@ class Scene {
     const int rows = all.back().first_row + all.back().rows;
     const OwnedMatrix k(rows, case_.kv_heads * case_.k_dim, 55);
     const OwnedMatrix v(rows, case_.kv_heads * case_.v_dim, 66);
-    backend_.kv_write(k.view, v.view, storage_->view(0, 1), all);
+    for (const SequenceView& one : all) {  // those that share blocks write them too, in this order
+      backend_.kv_write(k.view, v.view, storage_->view(0, 1), {&one, 1});
+    }
   }
 
   Backend& backend_;

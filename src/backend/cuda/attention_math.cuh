@@ -195,4 +195,56 @@ __device__ inline void scale_and_mask(const KvView& view, const RowsOfWarp& rows
   }
 }
 
+// The value at `dim` of a token, which is no number, for the rows that see it.
+template <int kDim>
+__device__ void add_infinity(const KvView& view, const RowsOfWarp& rows, Position key, int dim, float value,
+                             Sums<kDim>& sums) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (!view.reads(rows.query[i], key) || static_cast<int>(threadIdx.x) % 4 != dim % 8 / 2) continue;
+#pragma unroll
+    for (int j = 0; j < kDim / 4; ++j) {  // chosen by comparing: an index would move all sums out of their registers
+      float& sum = sums.o[j / 2][i * 2 + j % 2];
+      sum = j == dim / 8 * 2 + dim % 2 ? sum + value : sum;
+    }
+  }
+}
+
+// A weight of 0 times a value that is infinite is no number: such values of tokens that not all rows see are taken
+// out of the tile, and given to those that see them. True: some were. Of 16-bit formats alone; others hold finite
+// numbers.
+template <class Half, class Places, int kDim>
+__device__ bool keep_infinities_apart(const KvView& view, const RowsOfWarp& rows, Position first, std::byte* v,
+                                      Sums<kDim>& sums) {
+  if (sees_all(view, rows, first)) return false;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  bool found = false;
+  for (int token = 0; token < kTileTokens; ++token) {
+    const Position key = first + token;
+    if (view.reads(rows.first, key) && view.reads(rows.last, key)) continue;  // and so do those between
+    for (int begin = 0; begin < kDim; begin += 64) {
+      const int dim = begin + lane * 2;
+      const int at = token / kBlockOfTile * kDim * 32 + Places::v_chunk(token % kBlockOfTile, dim / 8) + dim % 8 * 2;
+      auto* pair = reinterpret_cast<std::uint32_t*>(v + at);
+      const std::uint32_t held = *pair;
+      const bool low = (held & Half::kExponent) == Half::kExponent;
+      const bool high = (held >> 16 & Half::kExponent) == Half::kExponent;
+      unsigned lanes = __ballot_sync(0xffffffff, low || high);
+      found |= lanes != 0;
+      for (; lanes != 0; lanes &= lanes - 1) {
+        const int owner = __ffs(static_cast<int>(lanes)) - 1;
+        const std::uint32_t both = __shfl_sync(0xffffffff, held, owner);
+        for (int i = 0; i < 2; ++i) {
+          const unsigned one = both >> 16 * i & 0xffffU;
+          if ((one & Half::kExponent) != Half::kExponent) continue;
+          add_infinity(view, rows, key, begin + owner * 2 + i, Half::decode(one), sums);
+        }
+      }
+      if (low || high) *pair = (low ? 0U : held & 0xffffU) | (high ? 0U : held & 0xffff0000U);
+    }
+  }
+  __syncwarp();
+  return found;
+}
+
 }  // namespace kvasir::cuda

@@ -130,6 +130,8 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1) attend_to_blocks(const A
       soften(rows.factor, s, sums);
       wait_copies<1>();
       __syncwarp();
+      keep_infinities_apart<Half, WovenPlaces<kDim>>(args.view, rows, now.first_key() + tile * kTileTokens, room.v,
+                                                     sums);
       multiply_values<Half, WovenPlaces<kDim>, kDim>(s, shared_address(room.v), sums);
       __syncwarp();
       copies.next_values();

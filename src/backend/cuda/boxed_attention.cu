@@ -132,6 +132,10 @@ __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& ma
       soften(rows.factor, s, sums);
       hopper::wait(hopper::shared_address(&barriers.v), parity);
       clear_missing<kDim>(now, tile, room.v);
+      if (keep_infinities_apart<Half, BoxedPlaces<kDim>>(args.view, rows, now.first_key() + tile * kTileTokens,
+                                                         room.v, sums)) {
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
+      }
       multiply_values<Half, BoxedPlaces<kDim>, kDim>(s, shared_address(room.v), sums);
       __syncwarp();
       copies.next_values();

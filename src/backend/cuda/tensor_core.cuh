@@ -28,6 +28,8 @@ struct HalfF16 {
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
   static __device__ std::uint16_t encode(float value) { return __half_as_ushort(__float2half_rn(value)); }
+  static __device__ float decode(unsigned stored) { return __half2float(__ushort_as_half(stored)); }
+  static constexpr unsigned kExponent = 0x7c00;  // all ones: no number
 };
 
 struct HalfBF16 {
@@ -43,6 +45,8 @@ struct HalfBF16 {
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
   static __device__ std::uint16_t encode(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
+  static __device__ float decode(unsigned stored) { return __uint_as_float(stored << 16); }
+  static constexpr unsigned kExponent = 0x7f80;
 };
 
 __device__ inline std::uint32_t shared_address(const void* at) {

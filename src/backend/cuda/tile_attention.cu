@@ -49,6 +49,10 @@ __device__ void attend_to_split(const KvView& view, const RowsOfWarp& rows, KeyR
     scale_and_mask(view, rows, keys.first, k_scaled ? room.k_scales : nullptr, s);
     soften(rows.factor, s, sums);
     if (v_scaled) scale_weights(room.v_scales, s);
+    if (!v_scaled) {
+      keep_infinities_apart<VHalf, WovenPlaces<kDim>>(view, rows, keys.first, reinterpret_cast<std::byte*>(room.v),
+                                                      sums);
+    }
     multiply_values<VHalf, WovenPlaces<kDim>, kDim>(s, shared_address(room.v), sums);
   }
   sums.end_split();
