@@ -24,6 +24,9 @@ DAG = {
 }
 # (folder, included folder) -> the only headers allowed
 EXCEPTIONS = {("kv", "layout"): {"layout/retention.h", "layout/token_eviction.h"}}
+# CUDA's headers are for this folder alone.
+CUDA_FOLDER = "backend/cuda/"
+CUDA_INCLUDE = re.compile(r'^\s*#\s*include\s+[<"](cuda\w*(?:\.h|/)|cub\w*(?:\.h|/)|nv\w*(?:\.h|/)|mma\.h|cooperative_groups)', re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -40,6 +43,9 @@ def reachable(folder):
 def problems_in(name, text):
     """name: path below src/, such as kv/cache.cpp."""
     folder = name.split("/")[0]
+    if not name.startswith(CUDA_FOLDER):
+        for included in CUDA_INCLUDE.findall(text):
+            yield f"src/{name}: only src/{CUDA_FOLDER} may include CUDA's {included}"
     for included in INCLUDE.findall(text):
         target = included.split("/")[0]
         if target in (folder, "kvasir"):
@@ -59,6 +65,10 @@ def self_test():
     assert len(list(problems_in("base/x.h", '#include "kv/cache.h"'))) == 1
     assert len(list(problems_in("text/x.h", '#include "layout/codec.h"'))) == 1
     assert len(list(problems_in("base/x.h", '#include "neighbour.h"'))) == 1
+    assert len(list(problems_in("backend/backend.h", '#include <cuda_runtime.h>\n#include <mma.h>'))) == 2
+    assert len(list(problems_in("cli/x.cpp", '#include <cublasLt.h>'))) == 1
+    assert list(problems_in("backend/cuda/x.cu", '#include <cuda_runtime.h>')) == []
+    assert list(problems_in("backend/x.cpp", '#include "backend/cuda/cuda_backend.h"')) == []
     assert list(problems_in("engine/x.h", '#include "backend/backend.h"')) == []
 
 
