@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backend/cpu/isa.h"
+#include "backend/cuda/cuda_backend.h"
 #include "backend/make_backend.h"
 #include "model/safetensors.h"
 #include "support/fixtures.h"
@@ -44,6 +45,7 @@ TEST_P(GoldenTest, EveryBackendMatchesTransformers) {
   for (const Isa isa : available_isas()) {
     backends.push_back({"cpu", 2, std::string(name_of(isa)), Activations::kF32});
   }
+  if (!cuda_devices().empty()) backends.push_back({"cuda:0", 1, "auto", Activations::kF32});
   for (const BackendOptions& options : backends) {
     const auto backend = make_backend(options);
     const auto model = load_golden(GetParam(), *backend);
