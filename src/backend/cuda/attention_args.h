@@ -19,6 +19,22 @@ inline constexpr int kTileTokens = 64;
 inline constexpr int kSplitTokens = 256;
 inline constexpr int kBlockOfTile = 16;  // tokens whose K, and whose V, lie side by side in shared memory
 
+// Which token of a tile is in which column of its scores, and so in which order weights are summed. A matter of the
+// format: all kernels of one do alike.
+enum class TokenOrder : std::uint8_t {
+  kPlain,
+  kQuads,  // a thread has four neighbouring tokens of every block of 16, as packed values have
+};
+
+KVASIR_HD inline int token_of(TokenOrder order, int column) {
+  if (order == TokenOrder::kPlain) return column;
+  return column / 16 * 16 + column % 8 / 2 * 4 + column / 8 % 2 * 2 + column % 2;
+}
+KVASIR_HD inline int column_of(TokenOrder order, int token) {
+  if (order == TokenOrder::kPlain) return token;
+  return token / 16 * 16 + token % 4 / 2 * 8 + token % 16 / 4 * 2 + token % 2;
+}
+
 // Splits [0, sink_splits) and [first_split, end_split) are those that a row of the tile may see.
 struct AttentionTile {
   int sequence = 0;
@@ -55,7 +71,8 @@ struct AttentionArgs {
   int first_item = 0;                    // of the first tile
   const AttentionItem* items = nullptr;  // on the device: of all tiles, one after the other
   int item_count = 0;
-  int* taken = nullptr;              // on the device, 0: items that were begun, times KV heads
+  int* taken = nullptr;  // on the device, 0: items that were begun, times KV heads
+  TokenOrder order = TokenOrder::kPlain;
   int heads_per_kv = 0;              // query heads of a KV head
   int heads_of_tile = 0;             // of those, in a tile
   int most_rows = 0;                 // that a tile has

@@ -34,6 +34,8 @@ void tile_attention(const AttentionArgs& args, cudaStream_t stream);
 bool block_attention(const AttentionArgs& args, cudaStream_t stream);
 // The same on devices with a copy engine (sm_90).
 bool boxed_attention(const AttentionArgs& args, cudaStream_t stream);
+// On those too, for K and V in the same format of integers.
+bool packed_attention(const AttentionArgs& args, cudaStream_t stream);
 // Splits, in their order, into out and states.
 void merge_splits(const AttentionArgs& args, cudaStream_t stream);
 

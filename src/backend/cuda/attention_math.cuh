@@ -127,7 +127,7 @@ __device__ void soften(const float (&factor)[2], Scores& s, Sums<kDim>& sums) {
   }
 }
 
-// Weights of values that have scales, in shared memory: those of keys that nobody sees stay 0.
+// Weights of values that have scales, in shared memory, of the columns: those of keys that nobody sees stay 0.
 __device__ inline void scale_weights(const float* v_scales, Scores& weights) {
   const int column = threadIdx.x % 4 * 2;
 #pragma unroll
@@ -174,9 +174,9 @@ __device__ inline bool sees_all(const KvView& view, const RowsOfWarp& rows, Posi
           first + kTileTokens <= view.retention.sinks);
 }
 
-// `k_scales`, in shared memory, of kTileTokens keys, or null. Scores of what a row does not see become -inf.
+// `k_scales`, in shared memory, of the columns, or null. Scores of what a row does not see become -inf.
 __device__ inline void scale_and_mask(const KvView& view, const RowsOfWarp& rows, Position first,
-                                      const float* k_scales, Scores& s) {
+                                      const float* k_scales, TokenOrder order, Scores& s) {
   const int column = static_cast<int>(threadIdx.x) % 4 * 2;
   if (k_scales != nullptr) {
 #pragma unroll
@@ -190,7 +190,8 @@ __device__ inline void scale_and_mask(const KvView& view, const RowsOfWarp& rows
   for (int tile = 0; tile < kTileTokens / 8; ++tile) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (!view.reads(rows.query[i / 2], first + tile * 8 + column + i % 2)) s[tile][i] = -INFINITY;
+      const int token = token_of(order, tile * 8 + column + i % 2);
+      if (!view.reads(rows.query[i / 2], first + token)) s[tile][i] = -INFINITY;
     }
   }
 }

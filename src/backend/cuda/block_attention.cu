@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1) attend_to_blocks(const A
       multiply_keys<Half, WovenPlaces<kDim>, kDim>(shared_address(room.q), shared_address(room.k), s);
       __syncwarp();
       copies.next_keys();
-      scale_and_mask(args.view, rows, now.first_key() + tile * kTileTokens, nullptr, s);
+      scale_and_mask(args.view, rows, now.first_key() + tile * kTileTokens, nullptr, TokenOrder::kPlain, s);
       soften(rows.factor, s, sums);
       wait_copies<1>();
       __syncwarp();

@@ -128,7 +128,7 @@ __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& ma
       multiply_keys<Half, BoxedPlaces<kDim>, kDim>(shared_address(room.q), shared_address(room.k), s);
       __syncwarp();
       copies.next_keys();
-      scale_and_mask(args.view, rows, now.first_key() + tile * kTileTokens, nullptr, s);
+      scale_and_mask(args.view, rows, now.first_key() + tile * kTileTokens, nullptr, TokenOrder::kPlain, s);
       soften(rows.factor, s, sums);
       hopper::wait(hopper::shared_address(&barriers.v), parity);
       clear_missing<kDim>(now, tile, room.v);

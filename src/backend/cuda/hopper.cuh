@@ -60,6 +60,14 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, BoxAt from, std::uint
       ::"r"(to), "l"(from.map), "r"(from.col), "r"(from.row), "r"(barrier), "l"(policy) : "memory");
 }
 
+// Bytes as they lie, a multiple of 16 of them from and to multiples of 16.
+__device__ __forceinline__ void copy_bytes(std::uint32_t to, const void* from, std::uint32_t bytes,
+                                           std::uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
+      ::"r"(to), "l"(from), "r"(bytes), "r"(barrier), "l"(kEvictFirst) : "memory");
+}
+
 // To the same place in every block of the mask.
 __device__ __forceinline__ void copy_box_to_all(std::uint32_t to, BoxAt from, std::uint32_t barrier,
                                                 std::uint16_t mask) {

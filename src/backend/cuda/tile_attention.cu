@@ -46,7 +46,7 @@ __device__ void attend_to_split(const KvView& view, const RowsOfWarp& rows, KeyR
     __syncwarp();
     Scores s;
     multiply_keys<KHalf, WovenPlaces<kDim>, kDim>(shared_address(room.q), shared_address(room.k), s);
-    scale_and_mask(view, rows, keys.first, k_scaled ? room.k_scales : nullptr, s);
+    scale_and_mask(view, rows, keys.first, k_scaled ? room.k_scales : nullptr, keys.order, s);
     soften(rows.factor, s, sums);
     if (v_scaled) scale_weights(room.v_scales, s);
     if (!v_scaled) {
@@ -67,7 +67,7 @@ __global__ void attend_to_splits(const AttentionArgs args) {
   const TileRows rows{args, item, static_cast<int>(blockIdx.y)};
   load_queries<kDim>(rows, room.q);
   const KeyRange keys{item.blocks, static_cast<Position>(item.first_key) * kSplitTokens, item.query + item.after,
-                      rows.kv_head};
+                      rows.kv_head, args.order};
   Sums<kDim> sums;
   attend_to_split<KHalf, VHalf, kDim>(args.view, rows.seen(), keys, room, sums);
   write_part<kDim>(rows, static_cast<std::int64_t>(blockIdx.x) * gridDim.y + rows.kv_head, sums);
