@@ -1,6 +1,6 @@
 // What attention kernels are given, by value, and how a batch is cut for them.
 //
-// A tile is up to 16 rows of the tensor cores: the query heads of one KV head, for one or more neighbouring tokens of
+// A tile is up to 8 rows of the tensor cores: the query heads of one KV head, for one or more neighbouring tokens of
 // one sequence. The context is cut into splits of kSplitTokens, at fixed positions; inside a split softmax runs over
 // kTileTokens keys at a time. A split's sums depend on the row and the split alone, and splits merge in order: so
 // which kernel computes them, together with what, on how many processors, changes no bit.
@@ -14,26 +14,10 @@
 
 namespace kvasir::cuda {
 
-inline constexpr int kTileRows = 16;
+inline constexpr int kTileRows = 8;
 inline constexpr int kTileTokens = 64;
 inline constexpr int kSplitTokens = 256;
 inline constexpr int kBlockOfTile = 16;  // tokens whose K, and whose V, lie side by side in shared memory
-
-// Which token of a tile is in which column of its scores, and so in which order weights are summed. A matter of the
-// format: all kernels of one do alike.
-enum class TokenOrder : std::uint8_t {
-  kPlain,
-  kQuads,  // a thread has four neighbouring tokens of every block of 16, as packed values have
-};
-
-KVASIR_HD inline int token_of(TokenOrder order, int column) {
-  if (order == TokenOrder::kPlain) return column;
-  return column / 16 * 16 + column % 8 / 2 * 4 + column / 8 % 2 * 2 + column % 2;
-}
-KVASIR_HD inline int column_of(TokenOrder order, int token) {
-  if (order == TokenOrder::kPlain) return token;
-  return token / 16 * 16 + token % 4 / 2 * 8 + token % 16 / 4 * 2 + token % 2;
-}
 
 // Splits [0, sink_splits) and [first_split, end_split) are those that a row of the tile may see.
 struct AttentionTile {
@@ -71,8 +55,7 @@ struct AttentionArgs {
   int first_item = 0;                    // of the first tile
   const AttentionItem* items = nullptr;  // on the device: of all tiles, one after the other
   int item_count = 0;
-  int* taken = nullptr;  // on the device, 0: items that were begun, times KV heads
-  TokenOrder order = TokenOrder::kPlain;
+  int* taken = nullptr;              // on the device, 0: items that were begun, times KV heads
   int heads_per_kv = 0;              // query heads of a KV head
   int heads_of_tile = 0;             // of those, in a tile
   int most_rows = 0;                 // that a tile has

@@ -1,5 +1,12 @@
 // The arithmetic of attention on tensor cores: what every kernel does with a tile of keys and values in shared
-// memory, a warp with 16 rows at a time. Kernels differ in how the tile gets there; the bits come from here.
+// memory, a warp with 8 rows at a time. Kernels differ in how the tile gets there; the bits come from here.
+//
+// Few rows look at many keys, so keys and values are the side of 16: scores are K qᵀ, [tokens][rows], and sums are
+// Vᵀ P, [dimensions][rows]. Weights are summed on the tensor cores too, as if they had a value of 1 beside the
+// others. A sum over 16 tokens, or 16 dimensions, does not depend on their order there, so each format has its tokens
+// and dimensions in the order that suits it.
+//
+// Thread `lane`, g = lane / 4 and t = lane % 4, has rows 2t and 2t + 1 of both.
 #pragma once
 
 #include <cmath>
@@ -8,6 +15,9 @@
 #include "backend/cuda/tensor_core.cuh"
 
 namespace kvasir::cuda {
+
+__device__ inline int lane_group() { return static_cast<int>(threadIdx.x) % 32 / 4; }
+__device__ inline int lane_pair() { return static_cast<int>(threadIdx.x) % 4; }
 
 // Where numbers lie in shared memory, in bytes from the first of 16 tokens. Chunks of 16 bytes change places so that
 // the eight rows of an 8 x 8 tile lie in different banks.
@@ -25,30 +35,22 @@ struct WovenPlaces {
   static __device__ int v_chunk(int slot, int chunk) { return row_chunk<kDim>(slot, chunk); }
 };
 
-static_assert(kTileTokens % kBlockOfTile == 0);
+static_assert(kTileTokens % kBlockOfTile == 0 && kTileRows == 8);
+inline constexpr int kBlocksOfTile = kTileTokens / kBlockOfTile;
 
-// A warp's sums over keys so far, for rows g and g + 8: o unnormalized, m for powers of two. In a Sums that still
-// grows, d is this thread's part of the sum.
+// A warp's sums over keys so far: o unnormalized, m for powers of two. Tile i of o has dimensions 16i + g, in [0] and
+// [1], and 16i + g + 8.
 template <int kDim>
 struct Sums {
-  float o[kDim / 8][4];
+  float o[kDim / 16][4];
+  float d[4];  // of weights: rows 2t and 2t + 1 in [0] and [1], and again in [2] and [3]
   float m[2];
-  float d[2];
 
   __device__ void clear() {
 #pragma unroll
     for (auto& tile : o) tile[0] = tile[1] = tile[2] = tile[3] = 0.0F;
+    d[0] = d[1] = d[2] = d[3] = 0.0F;
     m[0] = m[1] = -INFINITY;
-    d[0] = d[1] = 0.0F;
-  }
-
-  // The split is over: d becomes the whole sum, in all four threads of a row.
-  __device__ void end_split() {
-#pragma unroll
-    for (float& sum : d) {
-      sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffff, sum, 1));
-      sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffff, sum, 2));
-    }
   }
 };
 
@@ -70,26 +72,44 @@ __device__ inline float fold(const Fold& by, float sum, float next) {
   return __fmaf_rn(next, by.second, __fmul_rn(sum, by.first));
 }
 
-// Scores of 16 rows and kTileTokens keys: tile i has keys 8i … 8i + 7.
-using Scores = float[kTileTokens / 8][4];
+// Block i has tokens 16i + g for rows 2t and 2t + 1, then 16i + g + 8 for both; or tokens in an order of the format.
+using Scores = float[kBlocksOfTile][4];
 
-// q · K. `q` and `k` are addresses in shared memory, k of kTileTokens / 16 blocks one behind the other.
-template <class Half, class Places, int kDim>
-__device__ void multiply_keys(std::uint32_t q, std::uint32_t k, Scores& s) {
-  const int lane = threadIdx.x % 32;
+// Queries of an item: fragment i is of dimensions 16i …
+template <int kDim>
+struct Queries {
+  std::uint32_t b[kDim / 16][2];
+
+  // From rows in shared memory.
+  __device__ void load(std::uint32_t rows) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-  for (auto& tile : s) tile[0] = tile[1] = tile[2] = tile[3] = 0.0F;
+    for (int step = 0; step < kDim / 16; step += 2) {
+      std::uint32_t tiles[4];
+      load_tiles(tiles, rows + row_chunk<kDim>(lane % 8, step * 2 + lane / 8));
+      b[step][0] = tiles[0];
+      b[step][1] = tiles[1];
+      b[step + 1][0] = tiles[2];
+      b[step + 1][1] = tiles[3];
+    }
+  }
+};
+
+// K · q. `k` is an address in shared memory, of kBlocksOfTile blocks one behind the other.
+template <class Half, class Places, int kDim>
+__device__ void multiply_keys(const Queries<kDim>& q, std::uint32_t k, Scores& s) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (auto& block : s) block[0] = block[1] = block[2] = block[3] = 0.0F;
 #pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
-    std::uint32_t a[4];
-    load_tiles(a, q + row_chunk<kDim>(lane % 16, step * 2 + lane / 16));
-    const int dim = step * 16 + lane % 16;
+    // Tiles of 8 dimensions by 8 tokens: tokens 0-7 and 8-15 of dimensions 0-7, then of 8-15.
+    const int dim = step * 16 + lane / 16 * 8 + lane % 8;
 #pragma unroll
-    for (int block = 0; block < kTileTokens / kBlockOfTile; ++block) {
-      std::uint32_t b[4];
-      load_tiles_transposed(b, k + block * kDim * kBlockOfTile * 2 + Places::k_chunk(dim, lane / 16));
-      Half::multiply(s[block * 2], a, b[0], b[1]);
-      Half::multiply(s[block * 2 + 1], a, b[2], b[3]);
+    for (int block = 0; block < kBlocksOfTile; ++block) {
+      std::uint32_t a[4];
+      load_tiles_transposed(a, k + block * kDim * kBlockOfTile * 2 + Places::k_chunk(dim, lane / 8 % 2));
+      Half::multiply(s[block], a, q.b[step][0], q.b[step][1]);
     }
   }
 }
@@ -102,68 +122,78 @@ __device__ void soften(const float (&factor)[2], Scores& s, Sums<kDim>& sums) {
   for (int i = 0; i < 2; ++i) {
     float top = -INFINITY;
 #pragma unroll
-    for (const auto& tile : s) top = fmaxf(top, fmaxf(tile[i * 2], tile[i * 2 + 1]));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
+    for (const auto& block : s) top = fmaxf(top, fmaxf(block[i], block[i + 2]));
+#pragma unroll
+    for (int step = 4; step < 32; step *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
     top = fmaxf(sums.m[i], __fmul_rn(top, factor[i]));
     const float shift = top == -INFINITY ? 0.0F : top;  // a row that saw nothing yet has weights of 0
     rescale[i] = sums.m[i] == -INFINITY ? 0.0F : exp2_fast(__fsub_rn(sums.m[i], shift));
     sums.m[i] = top;
-    sums.d[i] = __fmul_rn(sums.d[i], rescale[i]);
 #pragma unroll
-    for (auto& tile : s) {
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        tile[i * 2 + j] = exp2_fast(__fmaf_rn(tile[i * 2 + j], factor[i], -shift));
-        sums.d[i] = __fadd_rn(sums.d[i], tile[i * 2 + j]);
-      }
+    for (auto& block : s) {
+      block[i] = exp2_fast(__fmaf_rn(block[i], factor[i], -shift));
+      block[i + 2] = exp2_fast(__fmaf_rn(block[i + 2], factor[i], -shift));
     }
   }
   if (!__any_sync(0xffffffff, rescale[0] != 1.0F || rescale[1] != 1.0F)) return;  // mostly: all stays as it is
 #pragma unroll
-  for (auto& tile : sums.o) {
+  for (int i = 0; i < 4; ++i) {
+    sums.d[i] = __fmul_rn(sums.d[i], rescale[i % 2]);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) tile[i] = __fmul_rn(tile[i], rescale[i / 2]);
+    for (auto& tile : sums.o) tile[i] = __fmul_rn(tile[i], rescale[i % 2]);
   }
 }
 
-// Weights of values that have scales, in shared memory, of the columns: those of keys that nobody sees stay 0.
-__device__ inline void scale_weights(const float* v_scales, Scores& weights) {
-  const int column = threadIdx.x % 4 * 2;
+// Weights of 16 tokens as the other side of a product: the warp turns them over.
+struct WeightTile {
+  std::uint32_t b[2];
+};
+template <class Half>
+__device__ WeightTile turned_over(const float (&block)[4]) {
+  WeightTile out;
 #pragma unroll
-  for (int tile = 0; tile < kTileTokens / 8; ++tile) {
+  for (int i = 0; i < 2; ++i) {
+    const std::uint32_t pair = Half::pack(block[i * 2], block[i * 2 + 1]);
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(out.b[i]) : "r"(pair));
+  }
+  return out;
+}
+
+template <class Half, int kDim>
+__device__ void add_weights(const WeightTile& weights, Sums<kDim>& sums) {
+  const std::uint32_t ones[4] = {Half::kOnes, Half::kOnes, Half::kOnes, Half::kOnes};
+  Half::multiply(sums.d, ones, weights.b[0], weights.b[1]);
+}
+
+// V · the weights of one block. `v` is an address in shared memory, of the block's values.
+template <class Half, class Places, int kDim>
+__device__ void add_values(const WeightTile& weights, std::uint32_t v, Sums<kDim>& sums) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  // Tiles of 8 tokens by 8 dimensions: dimensions 0-7 and 8-15 of tokens 0-7, then of 8-15.
+  const int slot = lane / 16 * 8 + lane % 8;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      weights[tile][i] = __fmul_rn(weights[tile][i], v_scales[tile * 8 + column + i % 2]);
-    }
+  for (int tile = 0; tile < kDim / 16; ++tile) {
+    std::uint32_t a[4];
+    load_tiles_transposed(a, v + Places::v_chunk(slot, tile * 2 + lane / 8 % 2));
+    Half::multiply(sums.o[tile], a, weights.b[0], weights.b[1]);
   }
 }
 
-// The weights · V. `v` is an address in shared memory, of kTileTokens / 16 blocks one behind the other.
+// A tile of values in 16 bits, without scales.
 template <class Half, class Places, int kDim>
 __device__ void multiply_values(const Scores& weights, std::uint32_t v, Sums<kDim>& sums) {
-  const int lane = threadIdx.x % 32;
 #pragma unroll
-  for (int block = 0; block < kTileTokens / kBlockOfTile; ++block) {
-    const auto& low = weights[block * 2];
-    const auto& high = weights[block * 2 + 1];
-    const std::uint32_t a[4] = {Half::pack(low[0], low[1]), Half::pack(low[2], low[3]), Half::pack(high[0], high[1]),
-                                Half::pack(high[2], high[3])};
-    const std::uint32_t rows = v + block * kDim * kBlockOfTile * 2;
-#pragma unroll
-    for (int pair = 0; pair < kDim / 16; ++pair) {
-      std::uint32_t b[4];
-      load_tiles_transposed(b, rows + Places::v_chunk(lane % 16, pair * 2 + lane / 16));
-      Half::multiply(sums.o[pair * 2], a, b[0], b[1]);
-      Half::multiply(sums.o[pair * 2 + 1], a, b[2], b[3]);
-    }
+  for (int block = 0; block < kBlocksOfTile; ++block) {
+    const WeightTile tile = turned_over<Half>(weights[block]);
+    add_weights<Half>(tile, sums);
+    add_values<Half, Places>(tile, v + block * kDim * kBlockOfTile * 2, sums);
   }
 }
 
-// Which keys the rows of a warp see, and what scores are multiplied by.
+// What a thread's two rows see, and what their scores are multiplied by.
 struct RowsOfWarp {
-  Position query[2];     // of rows g and g + 8
-  Position first, last;  // the least and the greatest of the tile
+  Position query[2];
+  Position first, last;  // the least and the greatest of the tile's rows
   float factor[2];       // scale, and that of q
 };
 
@@ -174,26 +204,23 @@ __device__ inline bool sees_all(const KvView& view, const RowsOfWarp& rows, Posi
           first + kTileTokens <= view.retention.sinks);
 }
 
-// `k_scales`, in shared memory, of the columns, or null. Scores of what a row does not see become -inf.
-__device__ inline void scale_and_mask(const KvView& view, const RowsOfWarp& rows, Position first,
-                                      const float* k_scales, TokenOrder order, Scores& s) {
-  const int column = static_cast<int>(threadIdx.x) % 4 * 2;
-  if (k_scales != nullptr) {
-#pragma unroll
-    for (int tile = 0; tile < kTileTokens / 8; ++tile) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) s[tile][i] = __fmul_rn(s[tile][i], k_scales[tile * 8 + column + i % 2]);
-    }
-  }
+// Scores of what a row does not see become -inf. `token_of(half)`: the token of 16 that is in elements 2 half and
+// 2 half + 1 of a block.
+template <class TokenOf>
+__device__ void mask(const KvView& view, const RowsOfWarp& rows, Position first, const TokenOf& token_of, Scores& s) {
   if (sees_all(view, rows, first)) return;
 #pragma unroll
-  for (int tile = 0; tile < kTileTokens / 8; ++tile) {
+  for (int block = 0; block < kBlocksOfTile; ++block) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int token = token_of(order, tile * 8 + column + i % 2);
-      if (!view.reads(rows.query[i / 2], first + token)) s[tile][i] = -INFINITY;
+      const Position key = first + block * kBlockOfTile + token_of(i / 2);
+      if (!view.reads(rows.query[i % 2], key)) s[block][i] = -INFINITY;
     }
   }
+}
+__device__ inline void mask(const KvView& view, const RowsOfWarp& rows, Position first, Scores& s) {
+  mask(
+      view, rows, first, [](int half) { return lane_group() + half * 8; }, s);
 }
 
 // The value at `dim` of a token, which is no number, for the rows that see it.
@@ -202,11 +229,11 @@ __device__ void add_infinity(const KvView& view, const RowsOfWarp& rows, Positio
                              Sums<kDim>& sums) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if (!view.reads(rows.query[i], key) || static_cast<int>(threadIdx.x) % 4 != dim % 8 / 2) continue;
+    if (!view.reads(rows.query[i], key) || lane_group() != dim % 8) continue;
 #pragma unroll
-    for (int j = 0; j < kDim / 4; ++j) {  // chosen by comparing: an index would move all sums out of their registers
-      float& sum = sums.o[j / 2][i * 2 + j % 2];
-      sum = j == dim / 8 * 2 + dim % 2 ? sum + value : sum;
+    for (int j = 0; j < kDim / 8; ++j) {  // chosen by comparing: an index would move all sums out of their registers
+      float& sum = sums.o[j / 2][i + j % 2 * 2];
+      sum = j == dim / 8 ? sum + value : sum;
     }
   }
 }

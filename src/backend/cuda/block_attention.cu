@@ -119,24 +119,27 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1) attend_to_blocks(const A
     const RowsOfWarp rows = tile_rows.seen();
     Sums<kDim> sums;
     sums.clear();
+    wait_copies<1>();  // the queries come with the first keys
+    __syncwarp();
+    Queries<kDim> q;
+    q.load(shared_address(room.q));
     for (int tile = 0; tile < now.tiles(); ++tile) {
       Scores s;
       wait_copies<1>();
       __syncwarp();
-      multiply_keys<Half, WovenPlaces<kDim>, kDim>(shared_address(room.q), shared_address(room.k), s);
+      multiply_keys<Half, WovenPlaces<kDim>, kDim>(q, shared_address(room.k), s);
       __syncwarp();
       copies.next_keys();
-      scale_and_mask(args.view, rows, now.first_key() + tile * kTileTokens, nullptr, TokenOrder::kPlain, s);
+      mask(args.view, rows, now.first_key() + tile * kTileTokens, s);
       soften(rows.factor, s, sums);
       wait_copies<1>();
       __syncwarp();
       keep_infinities_apart<Half, WovenPlaces<kDim>>(args.view, rows, now.first_key() + tile * kTileTokens, room.v,
                                                      sums);
-      multiply_values<Half, WovenPlaces<kDim>, kDim>(s, shared_address(room.v), sums);
+      multiply_values<Half, WovenPlaces<kDim>>(s, shared_address(room.v), sums);
       __syncwarp();
       copies.next_values();
     }
-    sums.end_split();
     write_part<kDim>(tile_rows, now.index, sums);
     now = copies.begun.index == now.index ? WalkItem{} : copies.begun;
   }

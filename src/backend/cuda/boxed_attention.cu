@@ -122,13 +122,15 @@ __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& ma
     sums.clear();
     wait_copies<0>();  // of queries; keys and values have barriers
     __syncwarp();
+    Queries<kDim> q;
+    q.load(shared_address(room.q));
     for (int tile = 0; tile < now.tiles(); ++tile, parity ^= 1U) {
       Scores s;
       hopper::wait(hopper::shared_address(&barriers.k), parity);
-      multiply_keys<Half, BoxedPlaces<kDim>, kDim>(shared_address(room.q), shared_address(room.k), s);
+      multiply_keys<Half, BoxedPlaces<kDim>, kDim>(q, shared_address(room.k), s);
       __syncwarp();
       copies.next_keys();
-      scale_and_mask(args.view, rows, now.first_key() + tile * kTileTokens, nullptr, TokenOrder::kPlain, s);
+      mask(args.view, rows, now.first_key() + tile * kTileTokens, s);
       soften(rows.factor, s, sums);
       hopper::wait(hopper::shared_address(&barriers.v), parity);
       clear_missing<kDim>(now, tile, room.v);
@@ -136,11 +138,10 @@ __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& ma
                                                          room.v, sums)) {
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
       }
-      multiply_values<Half, BoxedPlaces<kDim>, kDim>(s, shared_address(room.v), sums);
+      multiply_values<Half, BoxedPlaces<kDim>>(s, shared_address(room.v), sums);
       __syncwarp();
       copies.next_values();
     }
-    sums.end_split();
     write_part<kDim>(tile_rows, now.index, sums);
     now = copies.begun.index == now.index ? WalkItem{} : copies.begun;
   }

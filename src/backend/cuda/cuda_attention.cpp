@@ -28,10 +28,6 @@ int padded_dim(const KvShape& shape) {
   return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
 }
 
-TokenOrder order_of(const KvLayout& layout) {
-  return is_packed(layout.k_format) && layout.k_format == layout.v_format ? TokenOrder::kQuads : TokenOrder::kPlain;
-}
-
 void check_dims(const KvShape& shape, int most) {
   const int dim = std::max(shape.k_dim, shape.v_dim);
   if (dim > most) {
@@ -173,7 +169,6 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   args.sequences = tables_.find(batch.sequences, layout.block_tokens).at;
   args.heads_per_kv = cut.heads_per_kv;
   args.heads_of_tile = heads_of_tile(cut.heads_per_kv);
-  args.order = order_of(layout);
   args.scale = batch.scale * kLog2E;
   args.k_stride = padded_dim(layout.shape);
   args.v_stride = (layout.shape.v_dim + 7) / 8 * 8;

@@ -5,7 +5,6 @@
 
 namespace kvasir::cuda {
 
-inline constexpr int kBlocksOfTile = kTileTokens / kBlockOfTile;
 inline constexpr int kBlocksOfSplit = kSplitTokens / kBlockOfTile;
 
 // An item and KV head, as a warp sees it. Lane i has the number of block i of the split, or kNoBlock where the

@@ -96,7 +96,6 @@ struct KeyRange {
   Position first;  // of the tile
   Position end;    // of the sequence's tokens
   int head;        // KV head
-  TokenOrder order;
 };
 
 // kTileTokens rows of K or V, by one warp, and their scales where the format has them.
@@ -116,14 +115,13 @@ __device__ void load_rows(const KvView& view, const KeyRange& keys, std::uint16_
       const int slot = static_cast<int>(key % layout.block_tokens);
       float value = 0.0F;
       if (block != kNoBlock && dim < dims) value = number_at<Codec, kSide>(view, block, keys.head, slot, dim);
-      const int column = column_of(keys.order, token);
-      const int inside = column % kBlockOfTile;
+      const int inside = token % kBlockOfTile;
       const int at = token / kBlockOfTile * kDim * kBlockOfTile +
                      (kSide == Side::kKeys ? WovenPlaces<kDim>::k_chunk(dim, inside / 8) / 2 + inside % 8
                                            : WovenPlaces<kDim>::v_chunk(inside, dim / 8) / 2 + dim % 8);
       to[at] = Half::encode(value);
       if (kHasScale<Codec> && dim == 0) {
-        scales[column] = block == kNoBlock ? 0.0F : scale_at<kSide>(view, block, keys.head, slot);
+        scales[token] = block == kNoBlock ? 0.0F : scale_at<kSide>(view, block, keys.head, slot);
       }
     }
   });

@@ -2,8 +2,8 @@
 // the cache, keys on the integer units of the tensor cores.
 //
 // A thread's keys and values lie in 32-bit words of the cache: four dimensions of a key, and four tokens of a value.
-// Tokens and dimensions are given to the columns of the tensor cores in such an order that a word is a fragment
-// (TokenOrder::kQuads); sums of integers are exact, and those of weighted values have one order.
+// Tokens and dimensions are given to the rows of the tensor cores in such an order that words are fragments; sums of
+// integers are exact, and sums over 16 tokens have no order.
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
@@ -15,22 +15,26 @@
 namespace kvasir::cuda {
 namespace {
 
-// K, V and scales of a block and head, as they lie in the cache.
+// As they lie in the cache: of a block and head first K, then V, then the scales of both.
 template <class Codec, int kDim>
-struct BlockRoom {
-  std::uint32_t k[kDim / (kCodeQuad * Codec::kPerByte)][kBlockOfTile];  // four dimensions of a token
-  std::uint32_t v[kBlockOfTile / 4][kDim / Codec::kPerByte];            // four tokens of a column
+struct Keys {
+  std::uint32_t words[kDim / (kCodeQuad * Codec::kPerByte)][kBlockOfTile];  // four dimensions of a token
+};
+template <class Codec, int kDim>
+struct Values {
+  std::uint32_t words[kBlockOfTile / 4][kDim / Codec::kPerByte];  // four tokens of a column
   std::uint16_t k_scales[kBlockOfTile];
   std::uint16_t v_scales[kBlockOfTile];
 };
 
 template <class Codec, int kDim>
 struct WarpRoom {
-  BlockRoom<Codec, kDim> blocks[2][kBlocksOfTile];  // the tile at hand, and the next
+  Keys<Codec, kDim> keys[2][kBlocksOfTile];  // of the tile at hand, and the next
+  Values<Codec, kDim> values[2][kBlocksOfTile];
 };
 
 template <class Codec, int kDim>
-inline constexpr int kWarps = Codec::kBits == 8 && kDim == 128 ? 6 : 8;
+inline constexpr int kWarps = Codec::kBits == 8 && kDim == 128 ? 6 : 12;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -49,7 +53,7 @@ struct Copies {
   WalkItem begun{};  // the last item of which a tile was copied
   int begun_head = 0;
 
-  // A lane for each block; blocks that are not there leave what lay in their place.
+  // A lane for K of each block, and one for V; blocks that are not there leave what lay in their place.
   __device__ void next() {
     if (!walk.at().valid()) return;
     if (tile == 0) {
@@ -58,15 +62,21 @@ struct Copies {
     }
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const BlockId id = walk.at().block(tile * kBlocksOfTile + lane % kBlocksOfTile);
-    const bool copies = lane < kBlocksOfTile && id != kNoBlock;
-    const auto count = static_cast<std::uint32_t>(__popc(__ballot_sync(0xffffffff, copies)));
+    const bool copies = lane < 2 * kBlocksOfTile && id != kNoBlock;
+    const auto count = static_cast<std::uint32_t>(__popc(__ballot_sync(0xffffffff, copies))) / 2;
     const std::uint32_t barrier = hopper::shared_address(&barriers.full[slot]);
-    constexpr auto kBytes = static_cast<std::uint32_t>(sizeof(BlockRoom<Codec, kDim>));
-    if (lane == 0) hopper::arrive_and_expect(barrier, count * kBytes);
+    constexpr auto kKeyBytes = static_cast<std::uint32_t>(sizeof(Keys<Codec, kDim>));
+    constexpr auto kValueBytes = static_cast<std::uint32_t>(sizeof(Values<Codec, kDim>));
+    if (lane == 0) hopper::arrive_and_expect(barrier, count * (kKeyBytes + kValueBytes));
     __syncwarp();
     if (copies) {
-      hopper::copy_bytes(hopper::shared_address(&room.blocks[slot][lane]), args.view.k_head(id, begun_head), kBytes,
-                         barrier);
+      const std::byte* from = args.view.k_head(id, begun_head);
+      if (lane < kBlocksOfTile) {
+        hopper::copy_bytes(hopper::shared_address(&room.keys[slot][lane]), from, kKeyBytes, barrier);
+      } else {
+        hopper::copy_bytes(hopper::shared_address(&room.values[slot][lane - kBlocksOfTile]), from + kKeyBytes,
+                           kValueBytes, barrier);
+      }
     }
     slot ^= 1;
     if (++tile == walk.at().tiles()) {
@@ -76,42 +86,41 @@ struct Copies {
   }
 };
 
-// Queries of this thread's two rows, as bytes in the order in which words hold keys' dimensions.
+// The thread's row of queries, g, as bytes in the order in which words hold keys' dimensions; the sums of rows 2t and
+// 2t + 1.
 template <class Codec, int kDim>
 struct QueryCodes {
   static constexpr int kSteps = kDim / 32;
-  std::uint32_t a[kSteps][4];
+  std::uint32_t b[kSteps][2];
   int sums[2];  // of all dimensions
 
   // The first dimension of fragment `part` of a step: a word has them in parts of a byte.
   static __device__ int dim(int step, int part) {
-    const int t = static_cast<int>(threadIdx.x) % 4;
+    const int t = lane_pair();
     if constexpr (Codec::kPerByte == 1) return step * 32 + part * 16 + t * 4;
     if constexpr (Codec::kPerByte == 2) return step * 32 + t * 8 + part * 4;
     return step / 2 * 64 + t * 16 + step % 2 * 8 + part * 4;
   }
 
   __device__ void load(const TileRows& rows) {
-    const int g = static_cast<int>(threadIdx.x) % 32 / 4;
-    sums[0] = sums[1] = 0;
+    const int row = lane_group();
+    const bool has = row < rows.count();
+    const std::uint16_t* from = rows.args.q + (has ? rows.state(row) : 0) * rows.args.k_stride;
+    int sum = 0;
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = g + i * 8;
-      const std::uint16_t* from = rows.args.q + (row < rows.count() ? rows.state(row) : 0) * rows.args.k_stride;
+    for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-#pragma unroll
-        for (int part = 0; part < 2; ++part) {
-          uint2 four{0, 0};
-          if (row < rows.count()) four = *reinterpret_cast<const uint2*>(from + dim(step, part));
-          const std::uint32_t codes = bytes_of(four);
-          a[step][part * 2 + i] = codes;
-          sums[i] = __dp4a(static_cast<int>(codes), 0x01010101, sums[i]);
-        }
+      for (int part = 0; part < 2; ++part) {
+        uint2 four{0, 0};
+        if (has) four = *reinterpret_cast<const uint2*>(from + dim(step, part));
+        b[step][part] = bytes_of(four);
+        sum = __dp4a(static_cast<int>(b[step][part]), 0x01010101, sum);
       }
-      sums[i] += __shfl_xor_sync(0xffffffff, sums[i], 1);
-      sums[i] += __shfl_xor_sync(0xffffffff, sums[i], 2);
     }
+    sum += __shfl_xor_sync(0xffffffff, sum, 1);
+    sum += __shfl_xor_sync(0xffffffff, sum, 2);
+    sums[0] = __shfl_sync(0xffffffff, sum, lane_pair() * 8);  // the first lane of row 2t
+    sums[1] = __shfl_sync(0xffffffff, sum, lane_pair() * 8 + 4);
   }
 
  private:
@@ -124,51 +133,51 @@ struct QueryCodes {
   }
 };
 
+// Of 16: rows g and g + 8 of the tensor cores have such tokens that a thread's weights, turned over, are of four
+// neighbours, as words of values are.
+__device__ int token_of(int half) { return lane_group() / 2 * 4 + half * 2 + lane_group() % 2; }
+
+__device__ float scale_of(const std::uint16_t* scales, int token) {
+  return __uint_as_float(static_cast<std::uint32_t>(scales[token]) << 16);
+}
+
 __device__ void multiply_bytes(int (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Scores with their keys' scales, of one block: columns 16 block … of s.
+// Scores of one block, with their keys' scales.
 template <class Codec, int kDim>
-__device__ void multiply_block(const QueryCodes<Codec, kDim>& q, const BlockRoom<Codec, kDim>& room, float (&low)[4],
-                               float (&high)[4]) {
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4;
-  const int t = static_cast<int>(threadIdx.x) % 4;
-  int sums[2][4] = {};
+__device__ void multiply_block(const QueryCodes<Codec, kDim>& q, const Keys<Codec, kDim>& keys,
+                               const std::uint16_t* k_scales, float (&s)[4]) {
+  const int t = lane_pair();
+  int sums[4] = {};
 #pragma unroll
   for (int step = 0; step < QueryCodes<Codec, kDim>::kSteps; ++step) {
+    std::uint32_t a[4];  // of tokens 0 and 1 of the thread, then of the next dimensions of both
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int token = g / 2 * 4 + half * 2 + g % 2;
-      std::uint32_t b0;
-      std::uint32_t b1;
+      const int token = token_of(half);
       if constexpr (Codec::kPerByte == 1) {
-        b0 = room.k[step * 8 + t][token];
-        b1 = room.k[step * 8 + 4 + t][token];
+        a[half] = keys.words[step * 8 + t][token];
+        a[half + 2] = keys.words[step * 8 + 4 + t][token];
       } else if constexpr (Codec::kPerByte == 2) {
-        const std::uint32_t word = room.k[step * 4 + t][token];
-        b0 = word & 0x0f0f0f0fU;
-        b1 = word >> 4 & 0x0f0f0f0fU;
+        const std::uint32_t word = keys.words[step * 4 + t][token];
+        a[half] = word & 0x0f0f0f0fU;
+        a[half + 2] = word >> 4 & 0x0f0f0f0fU;
       } else {
-        const std::uint32_t word = room.k[step / 2 * 4 + t][token] >> step % 2 * 4;
-        b0 = word & 0x03030303U;
-        b1 = word >> 2 & 0x03030303U;
+        const std::uint32_t word = keys.words[step / 2 * 4 + t][token] >> step % 2 * 4;
+        a[half] = word & 0x03030303U;
+        a[half + 2] = word >> 2 & 0x03030303U;
       }
-      multiply_bytes(sums[half], q.a[step], b0, b1);
     }
+    multiply_bytes(sums, a, q.b[step][0], q.b[step][1]);
   }
-  const auto* scales = reinterpret_cast<const std::uint32_t*>(room.k_scales) + t * 2;  // of four tokens
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const std::uint32_t pair = scales[half];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int sum = sums[half][i] * Codec::kFactor - Codec::kZero * q.sums[i / 2];
-      const float scale = __uint_as_float(i % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
-      (half == 0 ? low : high)[i] = __fmul_rn(static_cast<float>(sum), scale);
-    }
+  for (int i = 0; i < 4; ++i) {
+    const int sum = sums[i] * Codec::kFactor - Codec::kZero * q.sums[i % 2];
+    s[i] = __fmul_rn(static_cast<float>(sum), scale_of(k_scales, token_of(i / 2)));
   }
 }
 
@@ -196,60 +205,56 @@ __device__ std::uint32_t values_of(std::uint32_t codes, int part) {
   }
 }
 
-// Tile j of the sums has dimension 32 (j / 4 of its part) + 4 column + j % 4 of the part of a byte that it is of.
+// Which columns of values a thread has: neighbours, half of them for rows g of the tiles and half for rows g + 8.
 template <class Codec, int kDim>
-__device__ void add_block(const float (&low)[4], const float (&high)[4], const BlockRoom<Codec, kDim>& room,
-                          Sums<kDim>& sums) {
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4;
-  const int t = static_cast<int>(threadIdx.x) % 4;
-  const auto* scales = reinterpret_cast<const std::uint32_t*>(room.v_scales) + t * 2;
-  const auto weight = [](float w, std::uint32_t pair, int i) {  // of a token that nobody sees: 0, whatever its scale
-    const float scale = __uint_as_float(i % 2 == 0 ? pair << 16 : pair & 0xffff0000U);
-    return w == 0.0F ? 0.0F : __fmul_rn(w, scale);
-  };
-  const std::uint32_t first = scales[0];
-  const std::uint32_t second = scales[1];
-  const std::uint32_t a[4] = {HalfBF16::pack(weight(low[0], first, 0), weight(low[1], first, 1)),
-                              HalfBF16::pack(weight(low[2], first, 0), weight(low[3], first, 1)),
-                              HalfBF16::pack(weight(high[0], second, 0), weight(high[1], second, 1)),
-                              HalfBF16::pack(weight(high[2], second, 0), weight(high[3], second, 1))};
-  constexpr int kColumns = kDim / Codec::kPerByte;
+struct Columns {
+  static constexpr int kAll = kDim / Codec::kPerByte;
+  static constexpr int kGroup = kAll < 64 ? kAll : 64;  // that a warp reads at once
+  static constexpr int kOwn = kGroup / 8;
+  static constexpr int kTiles = kOwn / 2;  // of a group and a part of a byte
+  static_assert(kOwn % 4 == 0 && kAll % kGroup == 0);
+
+  // The dimension of row g + 8 half of a tile.
+  static __device__ int dim(int tile, int half) {
+    return tile / kTiles * kGroup + lane_group() * kOwn + half * kTiles + tile % kTiles;
+  }
+};
+
+// The values of one block, by weights that have their scales.
+template <class Codec, int kDim>
+__device__ void add_block(const WeightTile& weights, const Values<Codec, kDim>& values, Sums<kDim>& sums) {
+  using Own = Columns<Codec, kDim>;
 #pragma unroll
-  for (int group = 0; group < kColumns / 32; ++group) {
-    const uint4 words = *reinterpret_cast<const uint4*>(&room.v[t][group * 32 + g * 4]);
-    const std::uint32_t word[4] = {words.x, words.y, words.z, words.w};
+  for (int group = 0; group < Own::kAll / Own::kGroup; ++group) {
+    std::uint32_t words[Own::kOwn];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const std::uint32_t front = __byte_perm(word[i], 0, 0x4140);  // of the first two tokens
-      const std::uint32_t back = __byte_perm(word[i], 0, 0x4342);
+    for (int i = 0; i < Own::kOwn; i += 4) {
+      const auto* from = &values.words[lane_pair()][group * Own::kGroup + lane_group() * Own::kOwn + i];
+      const uint4 four = *reinterpret_cast<const uint4*>(from);
+      words[i] = four.x, words[i + 1] = four.y, words[i + 2] = four.z, words[i + 3] = four.w;
+    }
+#pragma unroll
+    for (int i = 0; i < Own::kTiles; ++i) {
+      const std::uint32_t codes[4] = {__byte_perm(words[i], 0, 0x4140),
+                                      __byte_perm(words[i + Own::kTiles], 0, 0x4140),  // of the first two tokens
+                                      __byte_perm(words[i], 0, 0x4342),
+                                      __byte_perm(words[i + Own::kTiles], 0, 0x4342)};
 #pragma unroll
       for (int part = 0; part < Codec::kPerByte; ++part) {
-        HalfBF16::multiply(sums.o[part * (kColumns / 8) + group * 4 + i], a, values_of<Codec>(front, part),
-                           values_of<Codec>(back, part));
+        const std::uint32_t a[4] = {values_of<Codec>(codes[0], part), values_of<Codec>(codes[1], part),
+                                    values_of<Codec>(codes[2], part), values_of<Codec>(codes[3], part)};
+        const int tile = (part * (Own::kAll / Own::kGroup) + group) * Own::kTiles + i;
+        HalfBF16::multiply(sums.o[tile], a, weights.b[0], weights.b[1]);
       }
     }
   }
 }
 
-// As write_part(), with dimensions where add_block() has them.
-template <class Codec, int kDim>
-__device__ void write_quads(const TileRows& rows, std::int64_t index, const Sums<kDim>& sums) {
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4;
-  const int t = static_cast<int>(threadIdx.x) % 4;
+// Weights become those of values with scales: of a token that nobody sees 0, whatever lies in the place of its scale.
+__device__ void scale_weights(const std::uint16_t* v_scales, float (&weights)[4]) {
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    if (g + i * 8 >= rows.count()) continue;
-    const std::int64_t row = index * kTileRows + g + i * 8;
-    float* to = rows.args.part_out + row * rows.args.v_stride + t * 8;
-#pragma unroll
-    for (int quad = 0; quad < kDim / 32; ++quad) {  // parts follow each other: 32 dimensions for every four tiles
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const auto at = [&](int k) { return sums.o[quad * 4 + k][i * 2 + j]; };
-        *reinterpret_cast<float4*>(to + quad * 32 + j * 4) = {at(0), at(1), at(2), at(3)};
-      }
-    }
-    if (t == 0) rows.args.part_states[row] = {sums.m[i], sums.d[i]};
+  for (int i = 0; i < 4; ++i) {
+    weights[i] = weights[i] == 0.0F ? 0.0F : __fmul_rn(weights[i], scale_of(v_scales, token_of(i / 2)));
   }
 }
 
@@ -268,22 +273,26 @@ __device__ void attend_to_items(const AttentionArgs& args, WarpRoom<Codec, kDim>
     for (int tile = 0; tile < now.tiles(); ++tile, ++count) {
       copies.next();
       hopper::wait(hopper::shared_address(&barriers.full[count & 1U]), count >> 1 & 1U);
-      const auto& blocks = room.blocks[count & 1U];
+      const auto& keys = room.keys[count & 1U];
+      const auto& values = room.values[count & 1U];
       Scores s;
 #pragma unroll
       for (int block = 0; block < kBlocksOfTile; ++block) {
-        multiply_block(q, blocks[block], s[block * 2], s[block * 2 + 1]);
+        multiply_block(q, keys[block], values[block].k_scales, s[block]);
       }
-      scale_and_mask(args.view, rows, now.first_key() + tile * kTileTokens, nullptr, TokenOrder::kQuads, s);
+      mask(
+          args.view, rows, now.first_key() + tile * kTileTokens, [](int half) { return token_of(half); }, s);
       soften(rows.factor, s, sums);
 #pragma unroll
       for (int block = 0; block < kBlocksOfTile; ++block) {
-        add_block<Codec, kDim>(s[block * 2], s[block * 2 + 1], blocks[block], sums);
+        add_weights<HalfBF16>(turned_over<HalfBF16>(s[block]), sums);
+        scale_weights(values[block].v_scales, s[block]);
+        add_block(turned_over<HalfBF16>(s[block]), values[block], sums);
       }
       __syncwarp();
     }
-    sums.end_split();
-    write_quads<Codec, kDim>(tile_rows, now.index, sums);
+    write_part(
+        tile_rows, now.index, [](int tile, int half) { return Columns<Codec, kDim>::dim(tile, half); }, sums);
     now = copies.begun.index == now.index ? WalkItem{} : copies.begun;
   }
 }

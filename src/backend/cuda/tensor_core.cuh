@@ -29,7 +29,8 @@ struct HalfF16 {
   }
   static __device__ std::uint16_t encode(float value) { return __half_as_ushort(__float2half_rn(value)); }
   static __device__ float decode(unsigned stored) { return __half2float(__ushort_as_half(stored)); }
-  static constexpr unsigned kExponent = 0x7c00;  // all ones: no number
+  static constexpr unsigned kExponent = 0x7c00;       // all ones: no number
+  static constexpr std::uint32_t kOnes = 0x3c003c00;  // 1, twice
 };
 
 struct HalfBF16 {
@@ -47,6 +48,7 @@ struct HalfBF16 {
   static __device__ std::uint16_t encode(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
   static __device__ float decode(unsigned stored) { return __uint_as_float(stored << 16); }
   static constexpr unsigned kExponent = 0x7f80;
+  static constexpr std::uint32_t kOnes = 0x3f803f80;
 };
 
 __device__ inline std::uint32_t shared_address(const void* at) {

@@ -32,30 +32,52 @@ __device__ void load_queries(const TileRows& rows, std::uint16_t* to) {
   }
 }
 
+// By its token of each block.
+__device__ void scale(const float* scales, Scores& s) {
+#pragma unroll
+  for (int block = 0; block < kBlocksOfTile; ++block) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      s[block][i] = __fmul_rn(s[block][i], scales[block * kBlockOfTile + lane_group() + i / 2 * 8]);
+    }
+  }
+}
+
 template <class KHalf, class VHalf, int kDim>
 __device__ void attend_to_split(const KvView& view, const RowsOfWarp& rows, KeyRange keys, Room<kDim>& room,
                                 Sums<kDim>& sums) {
   sums.clear();
   const Position end_of_split = keys.first + kSplitTokens;
-  const bool k_scaled = view.layout.k_scale_bytes > 0;
-  const bool v_scaled = view.layout.v_scale_bytes > 0;
+  Queries<kDim> q;
+  __syncwarp();
+  q.load(shared_address(room.q));
   for (; keys.first < end_of_split && keys.first <= rows.last; keys.first += kTileTokens) {
     __syncwarp();
     load_rows<Side::kKeys, KHalf, kDim>(view, keys, room.k, room.k_scales);
     load_rows<Side::kValues, VHalf, kDim>(view, keys, room.v, room.v_scales);
     __syncwarp();
     Scores s;
-    multiply_keys<KHalf, WovenPlaces<kDim>, kDim>(shared_address(room.q), shared_address(room.k), s);
-    scale_and_mask(view, rows, keys.first, k_scaled ? room.k_scales : nullptr, keys.order, s);
+    multiply_keys<KHalf, WovenPlaces<kDim>, kDim>(q, shared_address(room.k), s);
+    if (view.layout.k_scale_bytes > 0) scale(room.k_scales, s);
+    mask(view, rows, keys.first, s);
     soften(rows.factor, s, sums);
-    if (v_scaled) scale_weights(room.v_scales, s);
-    if (!v_scaled) {
+    if (view.layout.v_scale_bytes == 0) {
       keep_infinities_apart<VHalf, WovenPlaces<kDim>>(view, rows, keys.first, reinterpret_cast<std::byte*>(room.v),
                                                       sums);
+      multiply_values<VHalf, WovenPlaces<kDim>>(s, shared_address(room.v), sums);
+      continue;
     }
-    multiply_values<VHalf, WovenPlaces<kDim>, kDim>(s, shared_address(room.v), sums);
+#pragma unroll
+    for (int block = 0; block < kBlocksOfTile; ++block) {
+      add_weights<VHalf>(turned_over<VHalf>(s[block]), sums);
+    }
+    scale(room.v_scales, s);
+#pragma unroll
+    for (int block = 0; block < kBlocksOfTile; ++block) {
+      add_values<VHalf, WovenPlaces<kDim>>(turned_over<VHalf>(s[block]),
+                                           shared_address(room.v + block * kDim * kBlockOfTile), sums);
+    }
   }
-  sums.end_split();
 }
 
 // A warp for each item and KV head.
@@ -67,7 +89,7 @@ __global__ void attend_to_splits(const AttentionArgs args) {
   const TileRows rows{args, item, static_cast<int>(blockIdx.y)};
   load_queries<kDim>(rows, room.q);
   const KeyRange keys{item.blocks, static_cast<Position>(item.first_key) * kSplitTokens, item.query + item.after,
-                      rows.kv_head, args.order};
+                      rows.kv_head};
   Sums<kDim> sums;
   attend_to_split<KHalf, VHalf, kDim>(args.view, rows.seen(), keys, room, sums);
   write_part<kDim>(rows, static_cast<std::int64_t>(blockIdx.x) * gridDim.y + rows.kv_head, sums);

@@ -26,7 +26,7 @@ struct TileRows {
     out.last = item.query + item.tokens - 1;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const int row = static_cast<int>(threadIdx.x) % 32 / 4 + i * 8;
+      const int row = lane_pair() * 2 + i;
       const bool has = row < count();
       out.query[i] = has ? item.query + row / args.heads_of_tile : out.last;
       out.factor[i] = args.scale;
@@ -38,25 +38,31 @@ struct TileRows {
   }
 };
 
-// The sums of a split, as item `index` of all items and KV heads.
-template <int kDim>
-__device__ void write_part(const TileRows& rows, std::int64_t index, const Sums<kDim>& sums) {
+// The sums of a split, as item `index` of all items and KV heads. `dim_of(tile, half)`: the dimension of elements
+// 2 half and 2 half + 1 of a tile.
+template <int kDim, class DimOf>
+__device__ void write_part(const TileRows& rows, std::int64_t index, const DimOf& dim_of, const Sums<kDim>& sums) {
   const AttentionArgs& args = rows.args;
-  const int g = static_cast<int>(threadIdx.x) % 32 / 4;
-  const int t = static_cast<int>(threadIdx.x) % 4;
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    if (g + i * 8 >= rows.count()) continue;
-    const std::int64_t row = index * kTileRows + g + i * 8;
-    float* to = args.part_out + row * args.v_stride;
+    const int row = lane_pair() * 2 + i;
+    if (row >= rows.count()) continue;
+    const std::int64_t at = index * kTileRows + row;
 #pragma unroll
-    for (int tile = 0; tile < kDim / 8; ++tile) {
-      if (tile * 8 + t * 2 < args.v_stride) {
-        *reinterpret_cast<float2*>(to + tile * 8 + t * 2) = {sums.o[tile][i * 2], sums.o[tile][i * 2 + 1]};
+    for (int tile = 0; tile < kDim / 16; ++tile) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int dim = dim_of(tile, half);
+        if (dim < args.v_stride) args.part_out[at * args.v_stride + dim] = sums.o[tile][half * 2 + i];
       }
     }
-    if (t == 0) args.part_states[row] = {sums.m[i], sums.d[i]};
+    if (lane_group() == 0) args.part_states[at] = {sums.m[i], sums.d[i]};
   }
+}
+template <int kDim>
+__device__ void write_part(const TileRows& rows, std::int64_t index, const Sums<kDim>& sums) {
+  write_part(
+      rows, index, [](int tile, int half) { return tile * 16 + half * 8 + lane_group(); }, sums);
 }
 
 }  // namespace kvasir::cuda
