@@ -105,8 +105,8 @@ class Backend {
   // The weights one below the other, as one matrix. All have the same inputs and type.
   virtual std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) = 0;
 
-  // Around the ops of one batch: the sequences that they will be given, by cache group. A backend with a memory of its
-  // own sends their tables there once for all layers. Ops outside of a batch take any sequences.
+  // Around the ops of one batch: the sequences that they will be given, by cache group. A backend with a memory of
+  // its own sends their tables there once for all layers. Ops outside of a batch take any sequences.
   virtual void begin_batch(std::span<const std::vector<SequenceView>> /*groups*/, int /*block_tokens*/) {}
   virtual void end_batch() {}
 
