@@ -15,25 +15,21 @@
 
 namespace kvasir::testing {
 
-// Every allocation is there twice, kApart bytes apart: without any access, where it is said to be, and lower, for the
-// ops.
+// Every allocation is there twice: without any access, where it is said to be, and elsewhere, for the ops.
 class FarMemory {
  public:
   static Buffer allocate(size_t bytes) {
     const size_t size = (std::max<size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
-    for (int tries = 0; tries < 100; ++tries) {
-      void* far = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (far == MAP_FAILED) throw std::runtime_error("no memory");
-      void* near = ::mmap(static_cast<std::byte*>(far) - kApart, size, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-      if (near != MAP_FAILED) {
-        const std::lock_guard lock(mutex());
-        ranges()[static_cast<std::byte*>(far)] = size;
-        return {far, bytes, free};
-      }
-      ::munmap(far, size);
-    }
-    throw std::runtime_error("no two places for one memory");
+    const auto take = [size](int access) {
+      void* memory = ::mmap(nullptr, size, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory == MAP_FAILED) throw std::runtime_error("no memory");
+      return static_cast<std::byte*>(memory);
+    };
+    std::byte* far = take(PROT_NONE);
+    std::byte* near = take(PROT_READ | PROT_WRITE);
+    const std::lock_guard lock(mutex());
+    ranges()[far] = {size, near};
+    return {far, bytes, free};
   }
 
   // Where an op finds what lies at `far`.
@@ -43,26 +39,30 @@ class FarMemory {
     const auto* at = reinterpret_cast<const std::byte*>(far);
     const std::lock_guard lock(mutex());
     auto range = ranges().upper_bound(at);
-    if (range == ranges().begin() || at >= (--range)->first + range->second) {
+    if (range == ranges().begin() || at >= (--range)->first + range->second.bytes) {
       throw std::logic_error("an op was given memory that is not the backend's");
     }
-    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(far) - kApart);
+    return reinterpret_cast<T*>(range->second.near + (at - range->first));
   }
 
  private:
   static constexpr size_t kPage = 4096;
-  static constexpr std::ptrdiff_t kApart = std::ptrdiff_t{1} << 40;
+
+  struct Range {
+    size_t bytes = 0;
+    std::byte* near = nullptr;
+  };
 
   static void free(void* far, size_t) {
     const std::lock_guard lock(mutex());
     const auto range = ranges().find(static_cast<std::byte*>(far));
-    ::munmap(far, range->second);
-    ::munmap(static_cast<std::byte*>(far) - kApart, range->second);
+    ::munmap(far, range->second.bytes);
+    ::munmap(range->second.near, range->second.bytes);
     ranges().erase(range);
   }
   // A buffer is given back without a word on whose it was.
-  static std::map<const std::byte*, size_t>& ranges() {
-    static std::map<const std::byte*, size_t> all;
+  static std::map<const std::byte*, Range>& ranges() {
+    static std::map<const std::byte*, Range> all;
     return all;
   }
   static std::mutex& mutex() {
