@@ -89,6 +89,22 @@ class Scene {
     return out.values;
   }
 
+  // The same, each sequence's rows as sequences of their own, `rows` at a time.
+  std::vector<float> attend_in_pieces(int rows) {
+    std::vector<SequenceView> pieces;
+    for (const SequenceView& whole : views(true)) {
+      for (int row = 0; row < whole.rows; row += rows) {
+        pieces.push_back({whole.blocks, whole.start + row, whole.first_row + row, std::min(rows, whole.rows - row)});
+      }
+    }
+    const int all = pieces.back().first_row + pieces.back().rows;
+    const OwnedMatrix q(all, case_.heads * case_.k_dim, 77);
+    OwnedMatrix out(all, case_.heads * case_.v_dim);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
+    backend_.attention({q.view, storage_->view(0, 1), pieces, case_.heads, scale}, out.view);
+    return out.values;
+  }
+
   void move(size_t sequence, const std::vector<RowMove>& moves) {
     backend_.kv_move(storage_->view(0, 1), tables_[sequence].data(), moves);
   }
@@ -404,6 +420,26 @@ TEST(AttentionPlanTest, ASplitIsSharedOnlyByThoseWhollyBehindIt) {
     plan.build(batch);
     EXPECT_EQ(plan.units().front().count, start < 256 ? 1 : 2) << start;
     EXPECT_EQ(plan.spread_tiles().size(), start < 256 ? 0U : 2U) << start;
+  }
+}
+
+// Backends have kernels for prompts, for single rows, and for blocks and heads of usual sizes: all give the same
+// bits.
+TEST_P(AttentionTest, EveryKernelHasTheSameBits) {
+  const std::vector<Span> spans{{0, 150}, {700, 1}, {40, 9}, {250, 70}, {511, 3}};
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kInt2}) {
+    for (const int dim : {64, 128}) {
+      for (const Retention& retention : std::vector<Retention>{{}, {70, 5}}) {
+        Case c{8, 2, dim, dim, both(format), 16, retention};
+        Scene usual(*tested_, c, spans);
+        const std::vector<float> bits = usual.attend();
+        for (const int rows : {1, 5, 64}) {
+          EXPECT_EQ(usual.attend_in_pieces(rows), bits) << format_name(format) << " " << dim << " by " << rows;
+        }
+        c.block_tokens = 24;
+        EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << format_name(format) << " " << dim;
+      }
+    }
   }
 }
 

@@ -34,6 +34,24 @@ struct AttentionTile {
   KVASIR_HD int split_at(int index) const { return index < sink_splits ? index : first_split + index - sink_splits; }
 };
 
+inline constexpr int kTilesOfGroup = 16;
+
+// Neighbouring tokens of one sequence, in up to kTilesOfGroup tiles that go through the context together.
+struct AttentionGroup {
+  const BlockId* blocks = nullptr;  // of the sequence, on the device
+  Position query = 0;               // of its first token
+  int row = 0;                      // of the batch, of its first token
+  int tokens = 0;
+  int after = 0;                // see AttentionItem
+  std::int16_t first_head = 0;  // see AttentionTile, as those below
+  int sink_splits = 0;
+  int first_split = 0;
+  int end_split = 0;
+
+  KVASIR_HD int splits() const { return sink_splits + end_split - first_split; }
+  KVASIR_HD int split_at(int index) const { return index < sink_splits ? index : first_split + index - sink_splits; }
+};
+
 // One split of one tile, with all that a kernel needs to begin: it is read far ahead.
 struct alignas(16) AttentionItem {
   const BlockId* blocks = nullptr;  // of the sequence, on the device
@@ -55,6 +73,8 @@ struct AttentionArgs {
   int first_item = 0;                    // of the first tile
   const AttentionItem* items = nullptr;  // on the device: of all tiles, one after the other
   int item_count = 0;
+  const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
+  int group_count = 0;
   int* taken = nullptr;              // on the device, 0: items that were begun, times KV heads
   int heads_per_kv = 0;              // query heads of a KV head
   int heads_of_tile = 0;             // of those, in a tile

@@ -36,6 +36,9 @@ bool block_attention(const AttentionArgs& args, cudaStream_t stream);
 bool boxed_attention(const AttentionArgs& args, cudaStream_t stream);
 // On those too, for K and V in the same format of integers.
 bool packed_attention(const AttentionArgs& args, cudaStream_t stream);
+// Groups of tiles, on devices with a copy engine, straight into out and states; and whether there can be any.
+void prompt_attention(const AttentionArgs& args, cudaStream_t stream);
+bool takes_prompts(const KvView& view);
 // Splits, in their order, into out and states.
 void merge_splits(const AttentionArgs& args, cudaStream_t stream);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "backend/cuda/attention_kernels.h"
@@ -72,40 +73,78 @@ CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTabl
 const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
   const Retention& retention = batch.view.retention;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
+  const bool grouped = has_copy_engine_ && takes_prompts(batch.view);
   if (!tables_.in_batch()) plans_.clear();
   for (const Plan& plan : plans_) {
     if (plan.sequences == batch.sequences.data() && plan.count == batch.sequences.size() &&
-        plan.heads_per_kv == heads_per_kv && plan.retention == retention) {
+        plan.heads_per_kv == heads_per_kv && plan.retention == retention && plan.grouped == grouped) {
       return plan;
     }
   }
-  Plan made = make_plan(batch, heads_per_kv);
+  Plan made = make_plan(batch, grouped);
   send(made, batch);
   return plans_.emplace_back(std::move(made));
 }
 
-CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch, int heads_per_kv) {
-  const Retention& retention = batch.view.retention;
-  Plan plan{batch.sequences.data(), batch.sequences.size(), heads_per_kv, retention, {}};
-  const int heads = heads_of_tile(heads_per_kv);
+// From so many tiles on a sequence's rows are a prompt's.
+constexpr int kTilesOfPrompt = kTilesOfGroup / 2;
+
+void CudaAttention::add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks) {
+  const int heads = heads_of_tile(plan.heads_per_kv);
+  const int tokens = kTileRows / heads * kTilesOfGroup;
+  for (int first = 0; first < sequence.rows; first += tokens) {
+    const AttentionTile whole = make_tile(sequence, plan.retention, first, std::min(tokens, sequence.rows - first));
+    for (int head = 0; head < plan.heads_per_kv; head += heads) {
+      AttentionGroup group;
+      group.blocks = blocks;
+      group.query = sequence.start + first;
+      group.row = sequence.first_row + first;
+      group.tokens = whole.tokens;
+      group.after = sequence.rows - first;
+      group.first_head = static_cast<std::int16_t>(head);
+      group.sink_splits = whole.sink_splits;
+      group.first_split = whole.first_split;
+      group.end_split = whole.end_split;
+      plan.groups.push_back(group);
+    }
+  }
+}
+
+CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch, bool grouped) {
+  Plan plan;
+  plan.sequences = batch.sequences.data();
+  plan.count = batch.sequences.size();
+  plan.heads_per_kv = batch.heads / batch.view.layout.shape.heads;
+  plan.retention = batch.view.retention;
+  plan.grouped = grouped;
+  const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);
+  const int heads = heads_of_tile(plan.heads_per_kv);
   const int tokens = kTileRows / heads;
   int item = 0;
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
     const SequenceView& sequence = batch.sequences[i];
+    if (grouped && sequence.rows >= tokens * kTilesOfPrompt) {
+      add_groups(plan, sequence, on_device.tables[i]);
+      continue;
+    }
     for (int first = 0; first < sequence.rows; first += tokens) {
-      AttentionTile tile = make_tile(sequence, retention, first, std::min(tokens, sequence.rows - first));
+      AttentionTile tile = make_tile(sequence, plan.retention, first, std::min(tokens, sequence.rows - first));
       tile.sequence = static_cast<int>(i);
-      for (tile.first_head = 0; tile.first_head < heads_per_kv; tile.first_head += heads) {
+      for (tile.first_head = 0; tile.first_head < plan.heads_per_kv; tile.first_head += heads) {
         tile.first_item = item;
         item += tile.splits();
         plan.tiles.push_back(tile);
       }
     }
   }
+  // Those that look at the most come first, so that all end at about the same time.
+  std::ranges::stable_sort(plan.groups, std::greater<>(), &AttentionGroup::splits);
   return plan;
 }
 
 void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
+  if (!plan.groups.empty()) plan.device_groups = staging_.send(std::span<const AttentionGroup>(plan.groups));
+  if (plan.tiles.empty()) return;
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
   const DeviceSequences& sequences = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const auto count = static_cast<size_t>(plan.tiles.back().first_item + plan.tiles.back().splits());
@@ -183,6 +222,11 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   args.q = queries.halves;
   args.q_scales = queries.scales;
 
+  if (!cut.groups.empty()) {
+    args.groups = cut.device_groups;
+    args.group_count = static_cast<int>(cut.groups.size());
+    prompt_attention(args, stream_);
+  }
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
   const size_t bytes_of_item = rows_of_item * static_cast<size_t>(args.v_stride) * sizeof(float);
   const auto most_items = static_cast<int>(std::max<size_t>(1, kMostPartBytes / bytes_of_item));

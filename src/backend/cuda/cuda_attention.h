@@ -33,13 +33,17 @@ class CudaAttention {
     size_t count = 0;
     int heads_per_kv = 0;
     Retention retention;
+    bool grouped = false;  // prompts are in groups
     std::vector<AttentionTile> tiles;
+    std::vector<AttentionGroup> groups;
     const AttentionTile* device_tiles = nullptr;
     const AttentionItem* device_items = nullptr;
+    const AttentionGroup* device_groups = nullptr;
   };
 
   const Plan& plan(const AttentionBatch& batch);
-  Plan make_plan(const AttentionBatch& batch, int heads_per_kv);
+  Plan make_plan(const AttentionBatch& batch, bool grouped);
+  static void add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks);
   void send(Plan& plan, const AttentionBatch& batch);
   void attend_plainly(const AttentionBatch& batch, Matrix out);
   void attend_to_tiles(const AttentionBatch& batch, Matrix out);
