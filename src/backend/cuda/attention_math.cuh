@@ -82,34 +82,69 @@ struct Queries {
 
   // From rows in shared memory.
   __device__ void load(std::uint32_t rows) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
-    for (int step = 0; step < kDim / 16; step += 2) {
-      std::uint32_t tiles[4];
-      load_tiles(tiles, rows + row_chunk<kDim>(lane % 8, step * 2 + lane / 8));
-      b[step][0] = tiles[0];
-      b[step][1] = tiles[1];
-      b[step + 1][0] = tiles[2];
-      b[step + 1][1] = tiles[3];
-    }
+    for (int step = 0; step < kDim / 16; step += 2) load_pair(rows, step, b[step], b[step + 1]);
+  }
+
+  // Fragments `step` and the next one.
+  static __device__ void load_pair(std::uint32_t rows, int step, std::uint32_t (&first)[2],
+                                   std::uint32_t (&second)[2]) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    std::uint32_t tiles[4];
+    load_tiles(tiles, rows + row_chunk<kDim>(lane % 8, step * 2 + lane / 8));
+    first[0] = tiles[0];
+    first[1] = tiles[1];
+    second[0] = tiles[2];
+    second[1] = tiles[3];
   }
 };
+
+__device__ inline void clear(Scores& s) {
+#pragma unroll
+  for (auto& block : s) block[0] = block[1] = block[2] = block[3] = 0.0F;
+}
+
+// Keys of one block, 16 dimensions: tokens 0-7 and 8-15 of dimensions 0-7, then of 8-15, in tiles of 8 by 8.
+template <class Places>
+__device__ void load_keys(std::uint32_t block, int step, std::uint32_t (&a)[4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_tiles_transposed(a, block + Places::k_chunk(step * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2));
+}
 
 // K · q. `k` is an address in shared memory, of kBlocksOfTile blocks one behind the other.
 template <class Half, class Places, int kDim>
 __device__ void multiply_keys(const Queries<kDim>& q, std::uint32_t k, Scores& s) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (auto& block : s) block[0] = block[1] = block[2] = block[3] = 0.0F;
+  clear(s);
 #pragma unroll
   for (int step = 0; step < kDim / 16; ++step) {
-    // Tiles of 8 dimensions by 8 tokens: tokens 0-7 and 8-15 of dimensions 0-7, then of 8-15.
-    const int dim = step * 16 + lane / 16 * 8 + lane % 8;
 #pragma unroll
     for (int block = 0; block < kBlocksOfTile; ++block) {
       std::uint32_t a[4];
-      load_tiles_transposed(a, k + block * kDim * kBlockOfTile * 2 + Places::k_chunk(dim, lane / 8 % 2));
+      load_keys<Places>(k + block * kDim * kBlockOfTile * 2, step, a);
       Half::multiply(s[block], a, q.b[step][0], q.b[step][1]);
+    }
+  }
+}
+
+// The same for several tiles of rows, whose queries are read as they are needed.
+template <class Half, class Places, int kDim, int kTiles>
+__device__ void multiply_keys(const std::uint32_t (&q)[kTiles], std::uint32_t k, Scores (&s)[kTiles]) {
+#pragma unroll
+  for (Scores& one : s) clear(one);
+#pragma unroll
+  for (int step = 0; step < kDim / 16; step += 2) {
+    std::uint32_t b[kTiles][2][2];
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) Queries<kDim>::load_pair(q[i], step, b[i][0], b[i][1]);
+#pragma unroll
+    for (int next = 0; next < 2; ++next) {
+#pragma unroll
+      for (int block = 0; block < kBlocksOfTile; ++block) {
+        std::uint32_t a[4];
+        load_keys<Places>(k + block * kDim * kBlockOfTile * 2, step + next, a);
+#pragma unroll
+        for (int i = 0; i < kTiles; ++i) Half::multiply(s[i][block], a, b[i][next][0], b[i][next][1]);
+      }
     }
   }
 }
@@ -165,16 +200,20 @@ __device__ void add_weights(const WeightTile& weights, Sums<kDim>& sums) {
   Half::multiply(sums.d, ones, weights.b[0], weights.b[1]);
 }
 
+// 16 dimensions of one block's values: dimensions 0-7 and 8-15 of tokens 0-7, then of 8-15, in tiles of 8 by 8.
+template <class Places>
+__device__ void load_values(std::uint32_t block, int tile, std::uint32_t (&a)[4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_tiles_transposed(a, block + Places::v_chunk(lane / 16 * 8 + lane % 8, tile * 2 + lane / 8 % 2));
+}
+
 // V · the weights of one block. `v` is an address in shared memory, of the block's values.
 template <class Half, class Places, int kDim>
 __device__ void add_values(const WeightTile& weights, std::uint32_t v, Sums<kDim>& sums) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  // Tiles of 8 tokens by 8 dimensions: dimensions 0-7 and 8-15 of tokens 0-7, then of 8-15.
-  const int slot = lane / 16 * 8 + lane % 8;
 #pragma unroll
   for (int tile = 0; tile < kDim / 16; ++tile) {
     std::uint32_t a[4];
-    load_tiles_transposed(a, v + Places::v_chunk(slot, tile * 2 + lane / 8 % 2));
+    load_values<Places>(v, tile, a);
     Half::multiply(sums.o[tile], a, weights.b[0], weights.b[1]);
   }
 }
@@ -187,6 +226,27 @@ __device__ void multiply_values(const Scores& weights, std::uint32_t v, Sums<kDi
     const WeightTile tile = turned_over<Half>(weights[block]);
     add_weights<Half>(tile, sums);
     add_values<Half, Places>(tile, v + block * kDim * kBlockOfTile * 2, sums);
+  }
+}
+
+// The same for several tiles of rows.
+template <class Half, class Places, int kDim, int kTiles>
+__device__ void multiply_values(const Scores (&weights)[kTiles], std::uint32_t v, Sums<kDim> (&sums)[kTiles]) {
+#pragma unroll
+  for (int block = 0; block < kBlocksOfTile; ++block) {
+    WeightTile tiles[kTiles];
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+      tiles[i] = turned_over<Half>(weights[i][block]);
+      add_weights<Half>(tiles[i], sums[i]);
+    }
+#pragma unroll
+    for (int tile = 0; tile < kDim / 16; ++tile) {
+      std::uint32_t a[4];
+      load_values<Places>(v + block * kDim * kBlockOfTile * 2, tile, a);
+#pragma unroll
+      for (int i = 0; i < kTiles; ++i) Half::multiply(sums[i].o[tile], a, tiles[i].b[0], tiles[i].b[1]);
+    }
   }
 }
 

@@ -24,6 +24,7 @@ struct alignas(1024) Room {
   std::byte k[2][kTileBytes];
   std::byte v[2][kTileBytes];
   std::byte q[kTilesOfGroup][kTileRows * kDim * 2];
+  float o[kTilesOfGroup][kDim / 4][32];  // sums of the splits before, each thread's own
 };
 
 // See boxed_attention.cu.
@@ -132,28 +133,28 @@ __device__ void clean_values(const AttentionArgs& args, const TileWalk& walk, st
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
 }
 
-// One tile of 8 rows, its splits folded as they end.
+// One tile of 8 rows whose splits are folded as they end, outside of the registers: that is seldom.
 template <int kDim>
-struct RowSums {
-  Sums<kDim> split;
-  float o[kDim / 16][4];
-  SoftmaxState states[2];
+struct FoldedRows {
+  float (&o)[kDim / 4][32];
+  SoftmaxState (&states)[2];
 
-  __device__ void clear() {
-    split.clear();
+  __device__ float& at(int tile, int i) const { return o[tile * 4 + i][threadIdx.x % 32]; }
+
+  __device__ void clear() const {
 #pragma unroll
-    for (auto& tile : o) tile[0] = tile[1] = tile[2] = tile[3] = 0.0F;
+    for (int i = 0; i < kDim / 4; ++i) o[i][threadIdx.x % 32] = 0.0F;
     states[0] = states[1] = {};
   }
-  __device__ void end_split() {
+  __device__ void end_split(Sums<kDim>& split) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const Fold by = fold(states[i], {split.m[i], split.d[i]});
       states[i] = by.state;
 #pragma unroll
       for (int tile = 0; tile < kDim / 16; ++tile) {
-        o[tile][i] = fold(by, o[tile][i], split.o[tile][i]);
-        o[tile][i + 2] = fold(by, o[tile][i + 2], split.o[tile][i + 2]);
+        at(tile, i) = fold(by, at(tile, i), split.o[tile][i]);
+        at(tile, i + 2) = fold(by, at(tile, i + 2), split.o[tile][i + 2]);
       }
     }
     split.clear();
@@ -170,8 +171,8 @@ struct RowSums {
           args.out.data + (rows.item.row + row / args.heads_of_tile) * args.out.stride + rows.head(row) * v_dim;
 #pragma unroll
       for (int tile = 0; tile < kDim / 16; ++tile) {
-        to[tile * 16 + lane_group()] = __fmul_rn(o[tile][i], inverse);
-        to[tile * 16 + 8 + lane_group()] = __fmul_rn(o[tile][i + 2], inverse);
+        to[tile * 16 + lane_group()] = __fmul_rn(at(tile, i), inverse);
+        to[tile * 16 + 8 + lane_group()] = __fmul_rn(at(tile, i + 2), inverse);
       }
       if (lane_group() == 0 && args.states != nullptr) {
         args.states[rows.state(row)] = {__fmul_rn(states[i].m, kLn2), states[i].d};
@@ -204,7 +205,10 @@ __device__ void attend_to_group(const AttentionArgs& args, const CUtensorMap& ma
   const int warp = static_cast<int>(threadIdx.x) / 32;
   AttentionItem items[kTilesOfWarp];
   RowsOfWarp rows[kTilesOfWarp];
-  RowSums<kDim> sums[kTilesOfWarp];
+  Sums<kDim> sums[kTilesOfWarp];  // of the split at hand
+  SoftmaxState states[kTilesOfWarp][2];
+  std::uint32_t q[kTilesOfWarp];  // where the queries lie
+  const auto folded = [&](int i) { return FoldedRows<kDim>{room.o[warp * kTilesOfWarp + i], states[i]}; };
 #pragma unroll
   for (int i = 0; i < kTilesOfWarp; ++i) {
     items[i] = tile_of(args, group, warp * kTilesOfWarp + i);
@@ -212,6 +216,8 @@ __device__ void attend_to_group(const AttentionArgs& args, const CUtensorMap& ma
     load_queries<kDim>(tile, room.q[warp * kTilesOfWarp + i]);
     rows[i] = tile.seen();
     sums[i].clear();
+    folded(i).clear();
+    q[i] = shared_address(room.q[warp * kTilesOfWarp + i]);
   }
   TileWalk next{group};
   TileWalk walk{group};
@@ -233,26 +239,25 @@ __device__ void attend_to_group(const AttentionArgs& args, const CUtensorMap& ma
       __syncthreads();
       infinite = min(infinity_count, kMostInfinities);
     }
-#pragma unroll
-    for (int i = 0; i < kTilesOfWarp; ++i) {
-      if (items[i].tokens == 0 || first > rows[i].last) continue;  // it sees nothing here
-      Queries<kDim> q;
-      q.load(shared_address(room.q[warp * kTilesOfWarp + i]));
-      Scores s;
+    if (items[0].tokens > 0 && first <= rows[kTilesOfWarp - 1].last) {  // else it sees nothing here
+      Scores s[kTilesOfWarp];
       multiply_keys<Half, BoxedPlaces<kDim>, kDim>(q, shared_address(room.k[slot]), s);
-      if (!whole) mask(args.view, rows[i], first, s);
-      soften(rows[i].factor, s, sums[i].split);
-      for (int j = 0; j < infinite; ++j) {
-        add_infinity(args.view, rows[i], first + infinities[j].token, infinities[j].dim, infinities[j].value,
-                     sums[i].split);
+#pragma unroll
+      for (int i = 0; i < kTilesOfWarp; ++i) {
+        if (!whole) mask(args.view, rows[i], first, s[i]);
+        soften(rows[i].factor, s[i], sums[i]);
+        for (int j = 0; j < infinite; ++j) {
+          add_infinity(args.view, rows[i], first + infinities[j].token, infinities[j].dim, infinities[j].value,
+                       sums[i]);
+        }
       }
-      multiply_values<Half, BoxedPlaces<kDim>>(s, shared_address(room.v[slot]), sums[i].split);
+      multiply_values<Half, BoxedPlaces<kDim>>(s, shared_address(room.v[slot]), sums);
     }
     const int split = walk.split;
     walk.advance();
     if (walk.split != split) {
 #pragma unroll
-      for (auto& one : sums) one.end_split();
+      for (int i = 0; i < kTilesOfWarp; ++i) folded(i).end_split(sums[i]);
     }
     __syncthreads();  // all have used the tile
     if (next.valid()) {
@@ -261,7 +266,7 @@ __device__ void attend_to_group(const AttentionArgs& args, const CUtensorMap& ma
     }
   }
 #pragma unroll
-  for (int i = 0; i < kTilesOfWarp; ++i) sums[i].write({args, items[i], kv_head});
+  for (int i = 0; i < kTilesOfWarp; ++i) folded(i).write({args, items[i], kv_head});
 }
 
 #endif
