@@ -128,7 +128,8 @@ TEST(Policies, TheCanaryFallsBackAndSaysSo) {
   LoadedModel model(options);
   ServiceOptions watched;
   watched.canary = {1.0, 0.01, 32};
-  std::vector<Canary::Verdict> verdicts;  // outlives the server: the last answer may bring a verdict on int4 as it ends
+  std::vector<Canary::Verdict>
+      verdicts;  // outlives the server: the last answer may bring a verdict on int4 as it ends
   TestServer server(model, {}, watched);
   server.service().on_verdict([&](const Canary::Verdict& verdict) { verdicts.push_back(verdict); });
   const auto ask = [&](int seed) {

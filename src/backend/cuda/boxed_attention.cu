@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/boxed_places.cuh"
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/hopper.cuh"
 #include "backend/cuda/item_walk.cuh"
@@ -14,22 +15,12 @@
 namespace kvasir::cuda {
 namespace {
 
-constexpr int kRowBytes = 128;  // of a box
-
 template <int kDim>
 struct alignas(1024) WarpRoom {
   static constexpr int kTileBytes = kTileTokens * kDim * 2;
   std::byte k[kTileBytes];
   std::byte v[kTileBytes];
   std::byte q[kTileRows * kDim * 2];
-};
-
-// Both as they lie in memory, cut into rows of 128 bytes whose chunks the copy engine swizzles.
-template <int kDim>
-struct BoxedPlaces {
-  static __device__ int swizzled(int byte) { return byte ^ (byte >> 7 & 7) << 4; }
-  static __device__ int k_chunk(int dim, int half) { return swizzled(dim * kBlockOfTile * 2 + half * 16); }
-  static __device__ int v_chunk(int slot, int chunk) { return swizzled(slot * kDim * 2 + chunk * 16); }
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/boxed_places.cuh"
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/hopper.cuh"
 #include "backend/cuda/tensor_map.h"
@@ -15,7 +16,6 @@
 namespace kvasir::cuda {
 namespace {
 
-constexpr int kRowBytes = 128;  // of a box
 constexpr int kWarps = 8;
 
 template <int kDim>
@@ -25,14 +25,6 @@ struct alignas(1024) Room {
   std::byte v[2][kTileBytes];
   std::byte q[kTilesOfGroup][kTileRows * kDim * 2];
   float o[kTilesOfGroup][kDim / 4][32];  // sums of the splits before, each thread's own
-};
-
-// See boxed_attention.cu.
-template <int kDim>
-struct BoxedPlaces {
-  static __device__ int swizzled(int byte) { return byte ^ (byte >> 7 & 7) << 4; }
-  static __device__ int k_chunk(int dim, int half) { return swizzled(dim * kBlockOfTile * 2 + half * 16); }
-  static __device__ int v_chunk(int slot, int chunk) { return swizzled(slot * kDim * 2 + chunk * 16); }
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -180,20 +172,6 @@ struct FoldedRows {
     }
   }
 };
-
-template <int kDim>
-__device__ void load_queries(const TileRows& rows, std::byte* to) {
-  constexpr int kChunks = kDim / 8;
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < kTileRows * kChunks; i += 32) {
-    const int row = i / kChunks;
-    const int chunk = i % kChunks;
-    uint4 value{0, 0, 0, 0};
-    if (row < rows.count()) {
-      value = reinterpret_cast<const uint4*>(rows.args.q + rows.state(row) * rows.args.k_stride)[chunk];
-    }
-    *reinterpret_cast<uint4*>(to + row_chunk<kDim>(row, chunk)) = value;
-  }
-}
 
 template <class Half, int kDim>
 __device__ void attend_to_group(const AttentionArgs& args, const CUtensorMap& map, Room<kDim>& room,

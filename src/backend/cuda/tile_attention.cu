@@ -19,19 +19,6 @@ struct Room {
   float v_scales[kTileTokens];
 };
 
-template <int kDim>
-__device__ void load_queries(const TileRows& rows, std::uint16_t* to) {
-  for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kDim / 8; i += 32) {
-    const int row = i / (kDim / 8);
-    const int chunk = i % (kDim / 8);
-    uint4 value{0, 0, 0, 0};
-    if (row < rows.count()) {
-      value = reinterpret_cast<const uint4*>(rows.args.q + rows.state(row) * rows.args.k_stride)[chunk];
-    }
-    reinterpret_cast<uint4*>(to)[row_chunk<kDim>(row, chunk) / 16] = value;
-  }
-}
-
 // By its token of each block.
 __device__ void scale(const float* scales, Scores& s) {
 #pragma unroll
@@ -87,7 +74,7 @@ __global__ void attend_to_splits(const AttentionArgs args) {
   Room<kDim>& room = *reinterpret_cast<Room<kDim>*>(shared);
   const AttentionItem item = args.items[blockIdx.x];
   const TileRows rows{args, item, static_cast<int>(blockIdx.y)};
-  load_queries<kDim>(rows, room.q);
+  load_queries<kDim>(rows, reinterpret_cast<std::byte*>(room.q));
   const KeyRange keys{item.blocks, static_cast<Position>(item.first_key) * kSplitTokens, item.query + item.after,
                       rows.kv_head};
   Sums<kDim> sums;

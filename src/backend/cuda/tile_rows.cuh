@@ -38,6 +38,21 @@ struct TileRows {
   }
 };
 
+// The queries of a tile into shared memory, by one warp; rows that it does not have are zeros.
+template <int kDim>
+__device__ void load_queries(const TileRows& rows, std::byte* to) {
+  constexpr int kChunks = kDim / 8;
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < kTileRows * kChunks; i += 32) {
+    const int row = i / kChunks;
+    const int chunk = i % kChunks;
+    uint4 value{0, 0, 0, 0};
+    if (row < rows.count()) {
+      value = reinterpret_cast<const uint4*>(rows.args.q + rows.state(row) * rows.args.k_stride)[chunk];
+    }
+    *reinterpret_cast<uint4*>(to + row_chunk<kDim>(row, chunk)) = value;
+  }
+}
+
 // The sums of a split, as item `index` of all items and KV heads. `dim_of(tile, half)`: the dimension of elements
 // 2 half and 2 half + 1 of a tile.
 template <int kDim, class DimOf>

@@ -1,0 +1,18 @@
+// Blocks of f16 and bf16 as the copy engine of Hopper brings them: K, or V, of one block and head is a box.
+#pragma once
+
+#include "backend/cuda/attention_args.h"
+
+namespace kvasir::cuda {
+
+inline constexpr int kRowBytes = 128;  // of a box
+
+// Both as they lie in memory, cut into rows of 128 bytes whose chunks the copy engine swizzles.
+template <int kDim>
+struct BoxedPlaces {
+  static __device__ int swizzled(int byte) { return byte ^ (byte >> 7 & 7) << 4; }
+  static __device__ int k_chunk(int dim, int half) { return swizzled(dim * kBlockOfTile * 2 + half * 16); }
+  static __device__ int v_chunk(int slot, int chunk) { return swizzled(slot * kDim * 2 + chunk * 16); }
+};
+
+}  // namespace kvasir::cuda
