@@ -47,7 +47,7 @@ inline std::string request_text(const std::string& method, const std::string& pa
 // One connection. Reading gives up when nothing came for `patience`, so that no test hangs.
 class Client {
  public:
-  explicit Client(std::uint16_t port, std::chrono::milliseconds patience = std::chrono::seconds(60))
+  explicit Client(std::uint16_t port, std::chrono::milliseconds patience = std::chrono::minutes(5))
       : socket_(::socket(AF_INET, SOCK_STREAM, 0)), patience_(patience) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
