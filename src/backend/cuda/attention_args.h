@@ -66,6 +66,7 @@ struct alignas(16) AttentionItem {
 
 // Row `row` of a tile is query head first_head + row % heads of token first_token + row / heads.
 struct AttentionArgs {
+  int processors = 0;  // of the device
   KvView view;
   const SequenceView* sequences = nullptr;  // on the device, and their tables
   const AttentionTile* tiles = nullptr;     // on the device

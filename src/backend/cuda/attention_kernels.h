@@ -28,6 +28,10 @@ struct QueryRows {
 };
 void prepare_queries(const QueryRows& rows, cudaStream_t stream);
 
+// Whether K and V are in one format, heads of 64 or 128, blocks of 16 tokens that begin at a multiple of `alignment`
+// bytes: what fast kernels are made for.
+bool usual_blocks(const KvView& view, int alignment);
+
 // Sums of every split of every tile into part_out and part_states.
 void tile_attention(const AttentionArgs& args, cudaStream_t stream);
 // The same for f16 and bf16 in blocks of 16 tokens; false: not for these.

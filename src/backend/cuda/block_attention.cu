@@ -24,19 +24,14 @@ struct WarpRoom {
 template <int kDim>
 inline constexpr int kWarps = kDim == 64 ? 8 : 4;
 
-// Where the copies are: a tile of an item.
-struct Cursor {
-  int tile = 0;
-};
-
 template <int kDim>
-__device__ void copy_keys(const AttentionArgs& args, const WalkItem& of, int kv_head, const Cursor& at,
+__device__ void copy_keys(const AttentionArgs& args, const WalkItem& of, int kv_head, int tile,
                           WarpRoom<kDim>& room) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint32_t to = shared_address(room.k);
 #pragma unroll
   for (int block = 0; block < kBlocksOfTile; ++block) {
-    const BlockId id = of.block(at.tile * kBlocksOfTile + block);
+    const BlockId id = of.block(tile * kBlocksOfTile + block);
     const std::byte* from = id == kNoBlock ? args.view.arena : args.view.k_head(id, kv_head);
     const int bytes = id == kNoBlock ? 0 : 16;
 #pragma unroll
@@ -49,15 +44,15 @@ __device__ void copy_keys(const AttentionArgs& args, const WalkItem& of, int kv_
 
 // Rows behind the sequence's end become zeros: their weights are 0, but what lies there may be no number.
 template <int kDim>
-__device__ void copy_values(const AttentionArgs& args, const WalkItem& of, int kv_head, const Cursor& at,
+__device__ void copy_values(const AttentionArgs& args, const WalkItem& of, int kv_head, int tile,
                             WarpRoom<kDim>& room) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::uint32_t to = shared_address(room.v);
   constexpr int kChunksOfRow = kDim / 8;
-  const Position left = of.item.query + of.item.after - of.first_key() - at.tile * kTileTokens;
+  const Position left = of.item.query + of.item.after - of.first_key() - tile * kTileTokens;
 #pragma unroll
   for (int block = 0; block < kBlocksOfTile; ++block) {
-    const BlockId id = of.block(at.tile * kBlocksOfTile + block);
+    const BlockId id = of.block(tile * kBlocksOfTile + block);
     const std::byte* from = id == kNoBlock ? args.view.arena : args.view.v_head(id, kv_head);
     const int rows = id == kNoBlock ? 0 : static_cast<int>(min(left - block * kBlockOfTile, Position{kBlockOfTile}));
 #pragma unroll
@@ -76,26 +71,26 @@ struct Copies {
   const AttentionArgs& args;
   WarpRoom<kDim>& room;
   ItemWalk walk;
-  Cursor at{};
+  int tile = 0;      // of the walk's item
   WalkItem begun{};  // the last item of which a tile was copied
   int begun_head = 0;
 
   __device__ void next_keys() {
     if (walk.at().valid()) {
-      if (at.tile == 0) {
+      if (tile == 0) {
         begun = walk.at();
         begun_head = walk.kv_head();
         copy_queries<kDim>({args, begun.item, begun_head}, shared_address(room.q));
       }
-      copy_keys<kDim>(args, walk.at(), begun_head, at, room);
+      copy_keys<kDim>(args, walk.at(), begun_head, tile, room);
     }
     end_copies();
   }
   __device__ void next_values() {
     if (walk.at().valid()) {
-      copy_values<kDim>(args, walk.at(), begun_head, at, room);
-      if (++at.tile == walk.at().tiles()) {
-        at.tile = 0;
+      copy_values<kDim>(args, walk.at(), begun_head, tile, room);
+      if (++tile == walk.at().tiles()) {
+        tile = 0;
         walk.advance();
       }
     }
@@ -151,12 +146,8 @@ void launch(const AttentionArgs& args, cudaStream_t stream) {
   constexpr size_t kRoom = kWarps<kDim> * sizeof(WarpRoom<kDim>);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
-  int device = 0;
-  int processors = 0;
-  check(cudaGetDevice(&device), "attention");
-  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "attention");
   const int items = args.item_count * args.view.layout.shape.heads;
-  const int blocks = std::min(processors, items);
+  const int blocks = std::min(args.processors, items);
   kernel<<<static_cast<unsigned>(blocks), kWarps<kDim> * 32, kRoom, stream>>>(args);
   check_launch("attention over blocks");
 }
@@ -164,11 +155,9 @@ void launch(const AttentionArgs& args, cudaStream_t stream) {
 }  // namespace
 
 bool block_attention(const AttentionArgs& args, cudaStream_t stream) {
-  const KvView& view = args.view;
-  const KvLayout& layout = view.layout;
+  const KvLayout& layout = args.view.layout;
   const int dim = layout.shape.k_dim;
-  if (layout.block_tokens != kBlockOfTile || layout.k_format != layout.v_format) return false;
-  if (layout.shape.v_dim != dim || (dim != 64 && dim != 128) || view.page_bytes % 16 != 0) return false;
+  if (!usual_blocks(args.view, 16)) return false;
   if (layout.k_format == KvFormat::kBF16) {
     dim == 64 ? launch<HalfBF16, 64>(args, stream) : launch<HalfBF16, 128>(args, stream);
     return true;

@@ -175,12 +175,8 @@ void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
   constexpr size_t kRoom = kWarps<kDim> * sizeof(WarpRoom<kDim>) + 1024;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
-  int device = 0;
-  int processors = 0;
-  check(cudaGetDevice(&device), "attention");
-  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "attention");
   const int items = args.item_count * args.view.layout.shape.heads;
-  const int blocks = std::min(processors, items);
+  const int blocks = std::min(args.processors, items);
   // The arena has an end that nothing here knows: no box lies behind it.
   const CUtensorMap map = make_tensor_map(
       {args.view.arena, kRowBytes / 2, 0x7fffffff, kRowBytes / 2, kBlockOfTile * kDim * 2 / kRowBytes, number});
@@ -191,12 +187,9 @@ void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
 }  // namespace
 
 bool boxed_attention(const AttentionArgs& args, cudaStream_t stream) {
-  const KvView& view = args.view;
-  const KvLayout& layout = view.layout;
+  const KvLayout& layout = args.view.layout;
   const int dim = layout.shape.k_dim;
-  if (layout.block_tokens != kBlockOfTile || layout.k_format != layout.v_format) return false;
-  if (layout.shape.v_dim != dim || (dim != 64 && dim != 128)) return false;
-  if (view.page_bytes % kRowBytes != 0) return false;
+  if (!usual_blocks(args.view, kRowBytes)) return false;
   if (layout.k_format == KvFormat::kBF16) {
     dim == 64 ? launch<HalfBF16, 64>(args, Number::kBF16, stream)
               : launch<HalfBF16, 128>(args, Number::kBF16, stream);

@@ -291,13 +291,13 @@ void write_rows(const NewRows& rows, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(rows.rows), static_cast<unsigned>(shape.heads));
   write<Side::kKeys><<<grid, 32, room_for(shape.k_dim), stream>>>(rows);
   write<Side::kValues><<<grid, 32, room_for(shape.v_dim), stream>>>(rows);
-  check(cudaGetLastError(), "writing rows into the cache");
+  check_launch("writing rows into the cache");
 }
 
 void move_rows(const MovedRows& rows, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(rows.view.layout.shape.heads), 2);
   move<<<grid, 32, 0, stream>>>(rows);
-  check(cudaGetLastError(), "moving rows of the cache");
+  check_launch("moving rows of the cache");
 }
 
 }  // namespace kvasir::cuda

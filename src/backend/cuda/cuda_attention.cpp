@@ -66,14 +66,22 @@ CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTabl
   int major = 0;
   check(cudaGetDevice(&device), "looking at the device");
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "looking at the device");
+  check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "looking at the device");
   has_copy_engine_ = major == 9;  // what sm_90a is compiled for
   check(cudaMemset(taken_.data(), 0, taken_.size()), "attention");
+}
+
+bool usual_blocks(const KvView& view, int alignment) {
+  const KvLayout& layout = view.layout;
+  const int dim = layout.shape.k_dim;
+  return layout.block_tokens == kBlockOfTile && layout.k_format == layout.v_format && layout.shape.v_dim == dim &&
+         (dim == 64 || dim == 128) && view.page_bytes % alignment == 0;
 }
 
 const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
   const Retention& retention = batch.view.retention;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  const bool grouped = has_copy_engine_ && takes_prompts(batch.view);
+  const bool grouped = groups_prompts(batch.view);
   if (!tables_.in_batch()) plans_.clear();
   for (const Plan& plan : plans_) {
     if (plan.sequences == batch.sequences.data() && plan.count == batch.sequences.size() &&
@@ -81,13 +89,15 @@ const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
       return plan;
     }
   }
-  Plan made = make_plan(batch, grouped);
+  Plan made = make_plan(batch);
   send(made, batch);
   return plans_.emplace_back(std::move(made));
 }
 
 // From so many tiles on a sequence's rows are a prompt's.
 constexpr int kTilesOfPrompt = kTilesOfGroup / 2;
+
+bool CudaAttention::groups_prompts(const KvView& view) const { return has_copy_engine_ && takes_prompts(view); }
 
 void CudaAttention::add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks) {
   const int heads = heads_of_tile(plan.heads_per_kv);
@@ -110,20 +120,20 @@ void CudaAttention::add_groups(Plan& plan, const SequenceView& sequence, const B
   }
 }
 
-CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch, bool grouped) {
+CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
   Plan plan;
   plan.sequences = batch.sequences.data();
   plan.count = batch.sequences.size();
   plan.heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   plan.retention = batch.view.retention;
-  plan.grouped = grouped;
+  plan.grouped = groups_prompts(batch.view);
   const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const int heads = heads_of_tile(plan.heads_per_kv);
   const int tokens = kTileRows / heads;
   int item = 0;
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
     const SequenceView& sequence = batch.sequences[i];
-    if (grouped && sequence.rows >= tokens * kTilesOfPrompt) {
+    if (plan.grouped && sequence.rows >= tokens * kTilesOfPrompt) {
       add_groups(plan, sequence, on_device.tables[i]);
       continue;
     }
@@ -204,6 +214,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   check_dims(layout.shape, kMostHeadDim);
   const Plan& cut = plan(batch);
   AttentionArgs args;
+  args.processors = processors_;
   args.view = batch.view;
   args.sequences = tables_.find(batch.sequences, layout.block_tokens).at;
   args.heads_per_kv = cut.heads_per_kv;

@@ -42,7 +42,8 @@ class CudaAttention {
   };
 
   const Plan& plan(const AttentionBatch& batch);
-  Plan make_plan(const AttentionBatch& batch, bool grouped);
+  Plan make_plan(const AttentionBatch& batch);
+  bool groups_prompts(const KvView& view) const;
   static void add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks);
   void send(Plan& plan, const AttentionBatch& batch);
   void attend_plainly(const AttentionBatch& batch, Matrix out);
@@ -55,6 +56,7 @@ class CudaAttention {
   Staging& staging_;
   SequenceTables& tables_;
   bool has_copy_engine_ = false;
+  int processors_ = 0;
   std::vector<Plan> plans_;
   DeviceMemory halves_, floats_, scales_, part_out_, part_states_, shares_;
   DeviceMemory taken_{sizeof(int)};  // 0 between two launches

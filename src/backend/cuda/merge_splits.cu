@@ -81,13 +81,13 @@ void merge_splits(const AttentionArgs& args, cudaStream_t stream) {
                   static_cast<unsigned>(args.view.layout.shape.heads));
   const auto threads = static_cast<unsigned>((args.view.layout.shape.v_dim + 31) / 32 * 32);
   merge<<<grid, threads, 0, stream>>>(args);
-  check(cudaGetLastError(), "merging splits");
+  check_launch("merging splits");
 }
 
 void merge_rows(const MergeRows& rows, int row_count, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(row_count), static_cast<unsigned>(rows.heads));
   merge_two<<<grid, 32, 0, stream>>>(rows);
-  check(cudaGetLastError(), "merging attention");
+  check_launch("merging attention");
 }
 
 }  // namespace kvasir::cuda

@@ -321,12 +321,8 @@ void launch(const AttentionArgs& args, cudaStream_t stream) {
   constexpr size_t kRoom = kWarps<Codec, kDim> * sizeof(WarpRoom<Codec, kDim>);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
-  int device = 0;
-  int processors = 0;
-  check(cudaGetDevice(&device), "attention");
-  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "attention");
   const int items = args.item_count * args.view.layout.shape.heads;
-  kernel<<<static_cast<unsigned>(std::min(processors, items)), kWarps<Codec, kDim> * 32, kRoom, stream>>>(args);
+  kernel<<<static_cast<unsigned>(std::min(args.processors, items)), kWarps<Codec, kDim> * 32, kRoom, stream>>>(args);
   check_launch("attention over codes");
 }
 
@@ -347,12 +343,8 @@ bool launch_for(const AttentionArgs& args, cudaStream_t stream) {
 }  // namespace
 
 bool packed_attention(const AttentionArgs& args, cudaStream_t stream) {
-  const KvView& view = args.view;
-  const KvLayout& layout = view.layout;
-  const int dim = layout.shape.k_dim;
-  if (layout.block_tokens != kBlockOfTile || layout.k_format != layout.v_format) return false;
-  if (layout.shape.v_dim != dim || (dim != 64 && dim != 128) || view.page_bytes % 16 != 0) return false;
-  switch (layout.k_format) {
+  if (!usual_blocks(args.view, 16)) return false;
+  switch (args.view.layout.k_format) {
     case KvFormat::kInt8:
       return launch_for<CodecInt8>(args, stream);
     case KvFormat::kInt4:

@@ -167,12 +167,12 @@ __global__ void watch(const WatchedRows rows) {
 void plain_attention(const PlainAttention& args, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(args.rows), static_cast<unsigned>(args.heads));
   attend<<<grid, 32, 0, stream>>>(args);
-  check(cudaGetLastError(), "attention in float32");
+  check_launch("attention in float32");
 }
 
 void watch_rows(const WatchedRows& rows, cudaStream_t stream) {
   watch<<<static_cast<unsigned>(rows.view.layout.shape.heads), kWatchThreads, 0, stream>>>(rows);
-  check(cudaGetLastError(), "watching attention");
+  check_launch("watching attention");
 }
 
 }  // namespace kvasir::cuda

@@ -283,11 +283,8 @@ void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
 }  // namespace
 
 bool takes_prompts(const KvView& view) {
-  const KvLayout& layout = view.layout;
-  const int dim = layout.shape.k_dim;
-  return layout.block_tokens == kBlockOfTile && layout.k_format == layout.v_format && layout.shape.v_dim == dim &&
-         (dim == 64 || dim == 128) && view.page_bytes % kRowBytes == 0 &&
-         (layout.k_format == KvFormat::kBF16 || layout.k_format == KvFormat::kF16);
+  const KvFormat format = view.layout.k_format;
+  return usual_blocks(view, kRowBytes) && (format == KvFormat::kBF16 || format == KvFormat::kF16);
 }
 
 void prompt_attention(const AttentionArgs& args, cudaStream_t stream) {

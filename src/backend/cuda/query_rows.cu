@@ -74,14 +74,14 @@ void prepare_queries(const QueryRows& rows, cudaStream_t stream) {
   } else {
     prepare<false, HalfF16><<<grid, 32, shared, stream>>>(rows);
   }
-  check(cudaGetLastError(), "queries");
+  check_launch("queries");
 }
 
 void turn_rows(Matrix x, int heads, const SequenceView* sequences, int rows, cudaStream_t stream) {
   const int dim = x.cols / heads;
   const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(heads));
   turn<<<grid, 32, sizeof(float) * static_cast<size_t>(dim), stream>>>(x, dim, sequences);
-  check(cudaGetLastError(), "turned rows");
+  check_launch("turned rows");
 }
 
 }  // namespace kvasir::cuda

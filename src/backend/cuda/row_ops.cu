@@ -99,32 +99,32 @@ dim3 over(int rows, int columns) {
 
 void rms_norm(const NormRows& rows, cudaStream_t stream) {
   normalize<false><<<static_cast<unsigned>(rows.x.rows), kNormThreads, 0, stream>>>(rows);
-  check(cudaGetLastError(), "rms_norm");
+  check_launch("rms_norm");
 }
 
 void layer_norm(const NormRows& rows, cudaStream_t stream) {
   normalize<true><<<static_cast<unsigned>(rows.x.rows), kNormThreads, 0, stream>>>(rows);
-  check(cudaGetLastError(), "layer_norm");
+  check_launch("layer_norm");
 }
 
 void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream) {
   rotate<<<over(x.rows, heads * table.pairs), kThreads, 0, stream>>>(x, x.cols / heads, table);
-  check(cudaGetLastError(), "rope");
+  check_launch("rope");
 }
 
 void swiglu(Matrix gates, Matrix up, Matrix out, cudaStream_t stream) {
   gate<<<over(out.rows, out.cols), kThreads, 0, stream>>>(gates, up, out);
-  check(cudaGetLastError(), "swiglu");
+  check_launch("swiglu");
 }
 
 void add(Matrix x, Matrix y, cudaStream_t stream) {
   sum<<<over(x.rows, x.cols), kThreads, 0, stream>>>(x, y);
-  check(cudaGetLastError(), "add");
+  check_launch("add");
 }
 
 void project(const ProjectedRows& rows, cudaStream_t stream) {
   project_heads<<<over(rows.rows, rows.heads * rows.by.outputs), kThreads, 0, stream>>>(rows);
-  check(cudaGetLastError(), "project");
+  check_launch("project");
 }
 
 }  // namespace kvasir::cuda
