@@ -16,6 +16,7 @@
 
 #include "backend/buffer.h"
 #include "backend/tensor.h"
+#include "base/draw.h"
 #include "base/ids.h"
 #include "layout/kv_view.h"
 #include "layout/softmax_state.h"
@@ -88,6 +89,11 @@ struct HeadMatrices {
   std::int64_t head_stride = 0;  // between the matrices of two heads
 };
 
+struct NormRule {
+  const float* weight = nullptr;
+  float eps = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -101,6 +107,8 @@ class Backend {
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
+  // Until every op so far is done: for who measures them. download() waits by itself.
+  virtual void finish() {}
 
   // The weights one below the other, as one matrix. All have the same inputs and type.
   virtual std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) = 0;
@@ -130,6 +138,18 @@ class Backend {
   virtual void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) = 0;
   virtual void swiglu(Matrix gate, Matrix up, Matrix out) = 0;  // silu(gate) * up
   virtual void add(Matrix x, Matrix y) = 0;                     // x += y
+
+  // Two ops as one, where that saves something: with the same bits.
+  virtual void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) {  // x += y; out = norm(x)
+    add(x, y);
+    rms_norm(x, norm.weight, norm.eps, out);
+  }
+
+  // A token of each row of logits, as sample/sampler.h draws it with these parameters; -1 where the logits are no
+  // numbers. False, and nothing done: the host must do it.
+  virtual bool draw(Matrix /*logits*/, std::span<const DrawRule> /*rules*/, std::span<TokenId> /*tokens*/) {
+    return false;
+  }
 };
 
 }  // namespace kvasir

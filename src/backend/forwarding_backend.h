@@ -18,6 +18,7 @@ class ForwardingBackend : public Backend {
   void upload(std::byte* to, std::span<const std::byte> from) override { plain_->upload(to, from); }
   void download(std::span<std::byte> to, const std::byte* from) override { plain_->download(to, from); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { plain_->copy(to, from, bytes); }
+  void finish() override { plain_->finish(); }
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return plain_->load(stacked); }
   void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {
     plain_->begin_batch(groups, block_tokens);
@@ -55,6 +56,12 @@ class ForwardingBackend : public Backend {
   }
   void swiglu(Matrix gate, Matrix up, Matrix out) override { plain_->swiglu(gate, up, out); }
   void add(Matrix x, Matrix y) override { plain_->add(x, y); }
+  void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
+    plain_->add_rms_norm(x, y, norm, out);
+  }
+  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
+    return plain_->draw(logits, rules, tokens);
+  }
 
  private:
   std::unique_ptr<Backend> plain_;

@@ -30,6 +30,7 @@ template <class Call>
 void ProfileBackend::timed(const std::string& name, double bytes, const Call& call) {
   const auto start = std::chrono::steady_clock::now();
   call();
+  inner_.finish();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   auto op = std::ranges::find(ops_, name, &OpProfile::name);
   if (op == ops_.end()) op = ops_.insert(ops_.end(), OpProfile{name, 0, 0, 0});
@@ -97,6 +98,16 @@ void ProfileBackend::swiglu(Matrix gate, Matrix up, Matrix out) {
 
 void ProfileBackend::add(Matrix x, Matrix y) {
   timed("add", bytes_of(x) + bytes_of(y), [&] { inner_.add(x, y); });
+}
+
+void ProfileBackend::add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) {
+  timed("add and rms_norm", bytes_of(x) + bytes_of(y), [&] { inner_.add_rms_norm(x, y, norm, out); });
+}
+
+bool ProfileBackend::draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) {
+  bool done = false;
+  timed("draw", bytes_of(logits), [&] { done = inner_.draw(logits, rules, tokens); });
+  return done;
 }
 
 }  // namespace kvasir

@@ -30,6 +30,7 @@ class ProfileBackend final : public Backend {
   void upload(std::byte* to, std::span<const std::byte> from) override { inner_.upload(to, from); }
   void download(std::span<std::byte> to, const std::byte* from) override { inner_.download(to, from); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { inner_.copy(to, from, bytes); }
+  void finish() override { inner_.finish(); }
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return inner_.load(stacked); }
 
   void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {
@@ -50,6 +51,8 @@ class ProfileBackend final : public Backend {
   void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override;
   void swiglu(Matrix gate, Matrix up, Matrix out) override;
   void add(Matrix x, Matrix y) override;
+  void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override;
+  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override;
 
  private:
   template <class Call>

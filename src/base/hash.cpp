@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/check.h"
+#include "base/mix.h"
 
 namespace kvasir {
 
@@ -47,15 +48,6 @@ std::array<std::uint8_t, 16> content_hash(std::span<const std::byte> bytes) {
   return out;
 }
 
-std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  // splitmix64's finaliser after each input: every input bit reaches every output bit.
-  const auto finish = [](std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-  };
-  const std::uint64_t kStep = 0x9e3779b97f4a7c15ULL;
-  return finish(finish(finish(a + kStep) + b + kStep) + c + kStep);
-}
+std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c) { return mixed(a, b, c); }
 
 }  // namespace kvasir

@@ -10,21 +10,29 @@
 #include <thread>
 
 #include "backend/cpu/machine_limits.h"
+#include "backend/cuda/cuda_backend.h"
 #include "backend/make_backend.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/bench_load.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_runs.h"
 #include "cli/model_options.h"
 #include "cli/policy_file.h"
 #include "cli/progress.h"
 #include "layout/codec.h"
+#include "model/random_model.h"
+#include "model/shapes.h"
 
 namespace kvasir {
 namespace {
 
 struct BenchOptions {
   ModelOptions model;
+  std::string shape;    // instead of a model
+  std::string weights;  // of a shape: their type; empty: the shape's own
+  LoadTest load;
+  std::int64_t hit = 0;
   std::vector<std::int64_t> prefill;
   std::vector<std::int64_t> decode;
   std::vector<std::int64_t> depths{0};
@@ -41,12 +49,14 @@ struct BenchReport {
   bool cached = true;
   std::string kv;  // the policy
   std::vector<BenchResult> results;
+  std::optional<LoadResult> load;
+  std::optional<HitResult> hit;
 };
 
 std::vector<BenchTest> tests_of(const BenchOptions& options) {
   std::vector<std::int64_t> prefill = options.prefill;
   std::vector<std::int64_t> decode = options.decode;
-  if (prefill.empty() && decode.empty()) {
+  if (prefill.empty() && decode.empty() && options.load.requests == 0 && options.hit == 0) {
     prefill = {512};
     decode = {128};
   }
@@ -65,6 +75,11 @@ std::vector<BenchTest> tests_of(const BenchOptions& options) {
       fail_usage("counts are positive, depths not negative", "bench", "try -p 512 -n 128 -d 0,2048 -b 1,16");
     }
   }
+  const LoadTest& load = options.load;
+  if (load.requests < 0 || load.prompt < 1 || load.generate < 2 || options.hit < 0) {
+    fail_usage("a load needs requests with a prompt and two tokens of answer at least", "bench",
+               "try --requests 64 --prompt 512 --generate 128");
+  }
   if (options.repeats < 1) fail_usage("there must be at least one repeat", "--repeats", "try 3");
   return tests;
 }
@@ -80,28 +95,63 @@ EngineConfig config_of(const ModelOptions& options) {
   return config;
 }
 
-// None of a GPU: what a processor reads and multiplies says nothing of it.
-std::optional<MachineLimits> limits_of(const ModelOptions& options, const Model& model) {
-  if (device_named(options.device).starts_with("cuda")) return std::nullopt;
+std::unique_ptr<Limits> limits_of(const ModelOptions& options, const Model& model) {
+  if (device_named(options.device).starts_with("cuda")) return make_cuda_limits(model.weight_memory());
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   Isa isa = parse_isa(options.isa);
   if (isa == Isa::kAvx512Dot && parse_activations(options.activations) == Activations::kF32) isa = Isa::kAvx512;
-  return std::optional<MachineLimits>(std::in_place, isa, options.threads > 0 ? options.threads : cores,
-                                      model.weight_memory());
+  return std::make_unique<MachineLimits>(isa, options.threads > 0 ? options.threads : cores, model.weight_memory());
+}
+
+std::unique_ptr<Backend> backend_of(const BenchOptions& options) {
+  return make_backend(
+      {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
+}
+
+ModelConfig shape_of(const BenchOptions& options) {
+  ModelConfig config = parse_shape(options.shape);
+  if (options.weights.empty()) return config;
+  const std::optional<DType> type = weight_type_named(options.weights);
+  if (!type || is_quantized(*type)) {
+    fail_usage(fmt::format("'{}' is not a type that weights can be made in", options.weights), "--weights",
+               "use bf16, f16 or f32");
+  }
+  config.dtype = *type;
+  return config;
+}
+
+struct BenchModel {
+  std::string name;
+  std::unique_ptr<Model> model;
+};
+
+BenchModel model_of(const BenchOptions& options, Backend& backend) {
+  if (options.shape.empty() && !options.weights.empty()) {
+    fail_usage("a model's weights have their type", "--weights", "give --shape, or convert the model");
+  }
+  if (!options.shape.empty() && !options.model.model.empty()) {
+    fail_usage("a model and a shape are given", "--shape", "give one of them");
+  }
+  Progress loading(options.shape.empty() ? "loading" : "making weights");
+  LoadOptions load{options.model.max_batch_tokens,
+                   [&loading](int done, int all) {
+                     loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
+                   },
+                   {}};
+  if (!options.shape.empty()) return {options.shape, make_random_model(shape_of(options), backend, load, 1)};
+  const std::filesystem::path folder = find_model(options.model.model);
+  load.kv_basis = find_kv_basis(options.model.kv_basis, folder);
+  return {folder.filename().string(), load_model(folder, backend, load)};
 }
 
 void profile(const BenchOptions& options) {
-  const auto backend = make_backend(
-      {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
+  const auto backend = backend_of(options);
   ProfileBackend timed(*backend);
-  const std::filesystem::path folder = find_model(options.model.model);
-  const auto model =
-      load_model(folder, timed, {options.model.max_batch_tokens, {}, find_kv_basis(options.model.kv_basis, folder)});
+  const auto model = model_of(options, timed).model;
   const std::int64_t tokens = options.decode.empty() ? 64 : options.decode.front();
   if (tokens < 1 || options.depths.front() < 0) tests_of(options);  // says what is wrong
   const StepProfile steps = profile_decode(timed, *model, config_of(options.model), options.depths.front(), tokens);
-  std::optional<MachineLimits> limits = limits_of(options.model, *model);
-  const double read = limits ? limits->read_bytes_per_second() : 0;
+  const double read = limits_of(options.model, *model)->read_bytes_per_second();
   if (options.json) {
     fmt::print("{}\n", profile_json(steps, read));
   } else {
@@ -111,34 +161,26 @@ void profile(const BenchOptions& options) {
 
 BenchReport measure(const BenchOptions& options) {
   const std::vector<BenchTest> tests = tests_of(options);
-  const std::filesystem::path folder = find_model(options.model.model);
   const EngineConfig config = config_of(options.model);
-  const auto backend = make_backend(
-      {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
-  std::unique_ptr<Model> model;
-  {
-    Progress loading("loading");
-    model = load_model(folder, *backend,
-                       {options.model.max_batch_tokens,
-                        [&loading](int done, int all) {
-                          loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
-                        },
-                        find_kv_basis(options.model.kv_basis, folder)});
-  }
+  WaitBackend backend(backend_of(options));
+  const auto [name, model] = model_of(options, backend);
   BenchReport report;
-  report.model = folder.filename().string();
-  report.backend = backend->description();
+  report.model = name;
+  report.backend = backend.description();
   report.cached = !options.model.no_cache;
   report.kv = to_text(config.kv);
-  std::optional<MachineLimits> limits = limits_of(options.model, *model);
+  const std::unique_ptr<Limits> limits = limits_of(options.model, *model);
 
   Progress progress("measuring");
-  Bench bench(*backend, *model, config, limits ? &*limits : nullptr);
+  Bench bench(backend, *model, config, limits.get());
   const std::uint64_t all = tests.size() * static_cast<std::uint64_t>(options.repeats);
   std::uint64_t done = 0;
   for (const BenchTest& test : tests) {
     report.results.push_back(bench.run(test, options.repeats, [&] { progress.show(++done, all); }));
   }
+  LoadBench load(backend, *model, config);
+  if (options.load.requests > 0) report.load = load.run(options.load, options.repeats);
+  if (options.hit > 0) report.hit = load.hit(options.hit, options.repeats);
   return report;
 }
 
@@ -170,9 +212,7 @@ void print_machine(const BenchReport& report) {
   line("machine multiplies and adds:", readings(report, BenchTest::Kind::kPrefill), "GFLOP/s");
 }
 
-void print_table(const BenchReport& report) {
-  fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv, report.cached ? "" : ", no cache");
-  print_machine(report);
+void print_results(const BenchReport& report) {
   fmt::print("\n{:<22} {:>12} {:>12} {:>10} {:>10} {:>8} {:>12}\n", "test", "tokens/s", "ms/token", "GB/s", "GFLOP/s",
              "of best", "spread");
   for (const BenchResult& r : report.results) {
@@ -193,10 +233,19 @@ void print_table(const BenchReport& report) {
     fmt::print("{:<22} {:>12.1f} {:>12.3f} {:>10} {:>10} {:>8} {:>12}\n", name_of(r.test), r.tokens_per_second,
                1e3 / r.tokens_per_second, gbs, gflops, share, spread);
   }
-  if (!report.cached || report.results.front().shares.empty()) return;
+  const auto has_share = [](const BenchResult& r) { return !r.shares.empty(); };
+  if (!report.cached || std::ranges::none_of(report.results, has_share)) return;
   fmt::print(
       "\nof best: decode of the read speed, prefill of the multiply-adds, both taken before and after every\n"
       "repeat: the median of the repeats' shares, and their spread.\n");
+}
+
+void print_table(const BenchReport& report) {
+  fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv, report.cached ? "" : ", no cache");
+  print_machine(report);
+  if (!report.results.empty()) print_results(report);
+  if (report.load) print_load(*report.load);
+  if (report.hit) print_hit(*report.hit);
 }
 
 nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) {
@@ -225,6 +274,8 @@ void print_json(const BenchReport& report) {
                              {"cache", report.cached},
                              {"results", nlohmann::ordered_json::array()}};
   for (const BenchResult& r : report.results) out["results"].push_back(to_json(report, r));
+  if (report.load) out["load"] = load_json(*report.load);
+  if (report.hit) out["hit"] = hit_json(*report.hit);
   fmt::print("{}\n", out.dump(2));
 }
 
@@ -242,6 +293,13 @@ void add_bench_command(CLI::App& app) {
       ->delimiter(',')
       ->capture_default_str();
   command->add_flag("--shared-prefix", options->shared, "All sequences stand behind the same -d tokens");
+  command->add_option("--requests", options->load.requests, "So many requests at once, through the engine");
+  command->add_option("--prompt", options->load.prompt, "Tokens of each of them")->capture_default_str();
+  command->add_option("--generate", options->load.generate, "Tokens of each answer")->capture_default_str();
+  command->add_option("--hit", options->hit, "First token behind so many cached tokens, beside a decode step");
+  command->add_option("--shape", options->shape,
+                      "Random weights instead of a model: a known name (llama-3.1-8b), or layers=16,hidden=2048,…");
+  command->add_option("--weights", options->weights, "Of a shape: bf16, f16 or f32; default: its own");
   command->add_option("-r,--repeats", options->repeats, "Repeats; the median counts")->capture_default_str();
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_flag("--profile", options->profile,

@@ -104,10 +104,10 @@ BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<v
   const bool prefill = test.kind == BenchTest::Kind::kPrefill;
   const double work =
       static_cast<double>(test.tokens * test.batch) * (prefill ? result.flops_per_token : result.bytes_per_token);
-  if (limits_ != nullptr) result.limits.push_back(limit_of(test.kind));
+  if (const double limit = limit_of(test.kind); limit > 0) result.limits.push_back(limit);
   for (int i = 0; i < repeats; ++i) {
     result.seconds.push_back(once(engine, test, static_cast<std::uint64_t>(i) + 2));
-    if (limits_ != nullptr) {
+    if (!result.limits.empty()) {
       const double before = result.limits.back();
       result.limits.push_back(limit_of(test.kind));
       const double limit = (before + result.limits.back()) / 2;
@@ -122,6 +122,7 @@ BenchResult Bench::run(const BenchTest& test, int repeats, const std::function<v
 
 // Decode is a race against memory, prefill one against arithmetic.
 double Bench::limit_of(BenchTest::Kind kind) {
+  if (limits_ == nullptr) return 0;
   return kind == BenchTest::Kind::kPrefill ? limits_->flops_per_second(model_.config().dtype)
                                            : limits_->read_bytes_per_second();
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cpu/machine_limits.h"
+#include "backend/limits.h"
 #include "engine/engine.h"
 #include "model/model.h"
 
@@ -39,7 +39,7 @@ struct BenchResult {
   double bytes_per_token = 0;    // weights and cached rows that a step reads, over its tokens
   double flops_per_token = 0;    // of the matrix products and of attention
   // What bounds the test, a second: bytes read for decode, multiply-adds for prefill. One reading before the first
-  // repeat, and one after each.
+  // repeat, and one after each; none where the limit is not known.
   std::vector<double> limits;
   std::vector<double> shares;  // one a repeat: of the mean of the readings before and after it; none without limits
 };
@@ -47,7 +47,7 @@ struct BenchResult {
 class Bench {
  public:
   // Without `limits` (of a machine that is not measured) there are no shares.
-  Bench(Backend& backend, Model& model, EngineConfig config, MachineLimits* limits)
+  Bench(Backend& backend, Model& model, EngineConfig config, Limits* limits)
       : backend_(backend), model_(model), config_(std::move(config)), limits_(limits) {}
 
   // Every repeat uses other tokens, so that none finds its predecessor's in the cache; a first, unmeasured repeat
@@ -59,13 +59,13 @@ class Bench {
   double decode(Engine& engine, const BenchTest& test, std::uint64_t seed) const;
   EngineConfig config_for(const BenchTest& test) const;
   std::vector<TokenId> tokens(std::int64_t count, std::uint64_t seed) const;
-  double limit_of(BenchTest::Kind kind);  // REQUIRES: limits
+  double limit_of(BenchTest::Kind kind);  // 0: not known
   void count_work(BenchResult& result) const;
 
   Backend& backend_;
   Model& model_;
   EngineConfig config_;
-  MachineLimits* limits_;
+  Limits* limits_;
 };
 
 }  // namespace kvasir

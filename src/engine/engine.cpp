@@ -297,12 +297,16 @@ void Engine::step() {
     const bool caught_up = planned.rows == planned.sequence->pending();
     const auto rows = static_cast<size_t>(logit_rows_of(planned));
     advance(*planned.sequence, planned.rows);
-    const std::span<float> logits = std::span(logits_).subspan(vocab * row, vocab * rows);
-    row += rows;
+    const size_t first = std::exchange(row, row + rows);
+    if (!drawn_.empty()) {
+      if (caught_up) choose_or_fail(*planned.sequence, {{}, drawn_[first]});
+      continue;
+    }
+    const std::span<float> logits = std::span(logits_).subspan(vocab * first, vocab * rows);
     show_scored(*planned.sequence, caught_up ? logits.first(logits.size() - vocab) : logits);
     if (!caught_up) continue;
     branch_off(*planned.sequence, logits.last(vocab));
-    choose_or_fail(*planned.sequence, logits.last(vocab));
+    choose_or_fail(*planned.sequence, {logits.last(vocab), {}});
   }
   finish_done();
 }
@@ -326,9 +330,36 @@ void Engine::forward(const std::vector<PlannedRows>& plan) {
   build_batch(plan, cache_, batch_);
   const Matrix logits = model_.forward(batch_, storage_);
   CHECK(logits.cols == model_.config().vocab || logits.rows == 0);
-  logits_.resize(static_cast<size_t>(logits.cols) * static_cast<size_t>(logits.rows));
-  backend_.download(std::as_writable_bytes(std::span(logits_)), reinterpret_cast<const std::byte*>(logits.data));
+  if (!draw_in_backend(plan, logits)) {
+    logits_.resize(static_cast<size_t>(logits.cols) * static_cast<size_t>(logits.rows));
+    backend_.download(std::as_writable_bytes(std::span(logits_)), reinterpret_cast<const std::byte*>(logits.data));
+  }
   measure(batch_.rows(), now() - start);
+}
+
+// Whether nobody but a rule looks at the sequence's logits.
+bool Engine::may_draw_in_backend(const Sequence& sequence) const {
+  const Request& request = sequence.request;
+  const bool may_stop = sequence.answered() >= request.min_tokens || request.stop_tokens.empty();
+  return !observer_ && !request.logprobs && !request.score_from && sequence.forks.empty() && may_stop;
+}
+
+// Tokens instead of logits, if all sequences of the batch allow it and the backend can.
+bool Engine::draw_in_backend(const std::vector<PlannedRows>& plan, Matrix logits) {
+  drawn_.clear();
+  rules_.clear();
+  if (logits.rows == 0) return false;
+  for (const PlannedRows& planned : plan) {
+    const Sequence& sequence = *planned.sequence;
+    if (logit_rows_of(planned) == 0) continue;
+    const auto rule = sequence.sampler.rule(static_cast<Position>(sequence.tokens.size()));
+    if (!rule || !may_draw_in_backend(sequence)) return false;
+    rules_.push_back(*rule);
+  }
+  drawn_.resize(rules_.size());
+  if (backend_.draw(logits, rules_, drawn_)) return true;
+  drawn_.clear();
+  return false;
 }
 
 // Running averages, for estimates. The first step says more than no step.
@@ -406,13 +437,13 @@ void Engine::branch_off(Sequence& sequence, std::span<const float> logits) {
       scheduler_.add(std::move(twin));
     }
     std::vector<float> own(logits.begin(), logits.end());
-    choose_or_fail(other, own);
+    choose_or_fail(other, {own, {}});
   }
 }
 
-void Engine::choose_or_fail(Sequence& sequence, std::span<float> logits) {
+void Engine::choose_or_fail(Sequence& sequence, const NextRow& row) {
   try {
-    choose(sequence, logits);
+    choose(sequence, row);
   } catch (const Error& error) {  // one request's trouble is no other's
     sequence.finish = FinishReason::kFailed;
     sequence.record.failure = error.what();
@@ -420,7 +451,12 @@ void Engine::choose_or_fail(Sequence& sequence, std::span<float> logits) {
 }
 
 // The next token, and its probabilities where they are asked for: of the model's own logits, before anything else.
-TokenId Engine::draw(Sequence& sequence, std::span<float> logits, Position position) {
+TokenId Engine::draw(Sequence& sequence, const NextRow& row, Position position) {
+  if (row.drawn) {
+    if (*row.drawn < 0) fail_on_logits();
+    return *row.drawn;
+  }
+  const std::span<float> logits = row.logits;
   const Request& request = sequence.request;
   std::optional<LogprobTable> table;
   std::vector<float> own;
@@ -441,11 +477,11 @@ TokenId Engine::draw(Sequence& sequence, std::span<float> logits, Position posit
   return token;
 }
 
-void Engine::choose(Sequence& sequence, std::span<float> logits) {
+void Engine::choose(Sequence& sequence, const NextRow& row) {
   if (sequence.finish != FinishReason::kNone) return;  // cancelled while it ran
   const auto position = static_cast<Position>(sequence.tokens.size());
-  if (observer_) observer_(sequence.id, position, logits);
-  const TokenId token = draw(sequence, logits, position);
+  if (observer_) observer_(sequence.id, position, row.logits);
+  const TokenId token = draw(sequence, row, position);
   if (std::ranges::find(sequence.request.stop_tokens, token) != sequence.request.stop_tokens.end()) {
     sequence.finish = FinishReason::kStop;
     return;

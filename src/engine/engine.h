@@ -131,9 +131,17 @@ class Engine {
   enum class PinMoment : std::uint8_t { kRunning, kEnded };
   void pin(Sequence& sequence, PinMoment moment);
   void branch_off(Sequence& sequence, std::span<const float> logits);
-  static TokenId draw(Sequence& sequence, std::span<float> logits, Position position);
-  void choose_or_fail(Sequence& sequence, std::span<float> logits);
-  void choose(Sequence& sequence, std::span<float> logits);
+  // What a sequence's next token comes from: logits, or, where those stayed in the backend's memory, what was drawn
+  // from them there.
+  struct NextRow {
+    std::span<float> logits;
+    std::optional<TokenId> drawn;
+  };
+  bool may_draw_in_backend(const Sequence& sequence) const;
+  bool draw_in_backend(const std::vector<PlannedRows>& plan, Matrix logits);
+  static TokenId draw(Sequence& sequence, const NextRow& row, Position position);
+  void choose_or_fail(Sequence& sequence, const NextRow& row);
+  void choose(Sequence& sequence, const NextRow& row);
   void finish_done();
   void tell(const Sequence& sequence, TokenId token) const;
 
@@ -150,7 +158,9 @@ class Engine {
   std::atomic<RequestId> next_id_{1};
   std::atomic<bool> claimed_ = false;
   Batch batch_;
-  std::vector<float> logits_;  // [logit rows][vocab] on the host
+  std::vector<float> logits_;    // [logit rows][vocab] on the host, …
+  std::vector<TokenId> drawn_;   // … or [logit rows], and no logits
+  std::vector<DrawRule> rules_;  // [logit rows]
   OnLogits observer_;
   OnFinished on_finished_;
   OnPause on_pause_;

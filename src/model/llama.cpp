@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/rope.h"
 #include "backend/weight_reader.h"
 #include "base/check.h"
+#include "model/angle_table.h"
 #include "model/kv_projections.h"
 #include "model/rope_frequencies.h"
 
@@ -72,7 +72,7 @@ bool looks_back(const KvView& view, std::span<const SequenceView> sequences) {
 
 class Llama final : public Model {
  public:
-  Llama(const ModelConfig& config, const Weights& weights, Backend& backend, const LoadOptions& options)
+  Llama(const ModelConfig& config, const TensorSource& weights, Backend& backend, const LoadOptions& options)
       : config_(config),
         backend_(backend),
         max_rows_(options.max_rows),
@@ -118,9 +118,20 @@ class Llama final : public Model {
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
     backend_.embed(*embedding_, batch.tokens, x);
     const Angles angles = rotate_to(batch, storage);
+    const Matrix normed = matrix(space_.normed, batch.rows(), config_.hidden);
+    const Matrix branch = matrix(space_.branch, batch.rows(), config_.hidden);
+    backend_.rms_norm(x, layers_.front().attention_norm.as<float>(), eps(), normed);
     for (int i = 0; i < config_.layers; ++i) {
-      attend(i, batch, angles, storage, x);
-      feed_forward(layers_[static_cast<size_t>(i)], x);
+      const Layer& layer = layers_[static_cast<size_t>(i)];
+      attend(i, batch, angles, storage);
+      backend_.add_rms_norm(x, branch, {layer.ffn_norm.as<float>(), eps()}, normed);
+      feed_forward(layer, batch.rows());
+      if (i + 1 == config_.layers) {
+        backend_.add(x, branch);
+      } else {
+        const Layer& next = layers_[static_cast<size_t>(i + 1)];
+        backend_.add_rms_norm(x, branch, {next.attention_norm.as<float>(), eps()}, normed);
+      }
     }
     const Matrix out = logits(batch, x);
     backend_.end_batch();
@@ -128,8 +139,8 @@ class Llama final : public Model {
   }
 
  private:
-  // x += out(attention(rope(qkv(norm(x)))))
-  void attend(int index, const Batch& batch, const Angles& angles, const KvStorage& storage, Matrix x) {
+  // branch = out(attention(rope(qkv(normed))))
+  void attend(int index, const Batch& batch, const Angles& angles, const KvStorage& storage) {
     const Layer& layer = layers_[static_cast<size_t>(index)];
     const int rows = batch.rows();
     const Matrix normed = matrix(space_.normed, rows, config_.hidden);
@@ -140,15 +151,12 @@ class Llama final : public Model {
     const Matrix mixed = matrix(space_.mixed, rows, q_width());
     const Matrix branch = matrix(space_.branch, rows, config_.hidden);
 
-    backend_.rms_norm(x, layer.attention_norm.as<float>(), eps(), normed);
     matmul(layer.qkv, normed, layer.qkv_bias.as<float>(), qkv);
     if (angles.at_sinks.pairs > 0) turn_to_sinks(q, angles.at_sinks);
-    backend_.rope(q, config_.heads, angles.own);
-    backend_.rope(k, config_.kv_heads, angles.own);
+    backend_.rope(qkv.columns(0, q_width() + kv_width()), config_.heads + config_.kv_heads, angles.own);
     const Matrix sink_q = matrix(space_.sink_q, rows, q_width());
     write_and_read({q, k, v, sink_q}, index, batch, storage, mixed);
     backend_.matmul(*layer.out, mixed, layer.out_bias.as<float>(), branch);
-    backend_.add(x, branch);
   }
 
   // The queries a second time, before they are turned: as they stand beside the sinks inside the cache.
@@ -252,18 +260,16 @@ class Llama final : public Model {
     }
   }
 
-  // x += down(silu(gate(norm(x))) * up(norm(x)))
-  void feed_forward(const Layer& layer, Matrix x) {
-    const Matrix normed = matrix(space_.normed, x.rows, config_.hidden);
-    const Matrix gate_up = matrix(space_.gate_up, x.rows, 2 * config_.ffn);
+  // branch = down(silu(gate(normed)) * up(normed))
+  void feed_forward(const Layer& layer, int rows) {
+    const Matrix normed = matrix(space_.normed, rows, config_.hidden);
+    const Matrix gate_up = matrix(space_.gate_up, rows, 2 * config_.ffn);
     const Matrix gate = gate_up.columns(0, config_.ffn);
-    const Matrix branch = matrix(space_.branch, x.rows, config_.hidden);
+    const Matrix branch = matrix(space_.branch, rows, config_.hidden);
 
-    backend_.rms_norm(x, layer.ffn_norm.as<float>(), eps(), normed);
     matmul(layer.gate_up, normed, layer.gate_up_bias.as<float>(), gate_up);
     backend_.swiglu(gate, gate_up.columns(config_.ffn, config_.ffn), gate);
     backend_.matmul(*layer.down, gate, layer.down_bias.as<float>(), branch);
-    backend_.add(x, branch);
   }
 
   void matmul(const Stack& stack, Matrix x, const float* bias, Matrix out) {
@@ -278,13 +284,13 @@ class Llama final : public Model {
     const int rows = static_cast<int>(batch.logit_rows.size());
     const Matrix last = matrix(space_.last, rows, config_.hidden);
     const Matrix out = matrix(space_.logits, rows, config_.vocab);
-    for (int r = 0; r < rows; ++r) {
-      const float* from = x.row(batch.logit_rows[static_cast<size_t>(r)]);
-      backend_.copy(reinterpret_cast<std::byte*>(last.row(r)), reinterpret_cast<const std::byte*>(from),
-                    sizeof(float) * static_cast<size_t>(config_.hidden));
-    }
     if (rows == 0) return out;
-    backend_.rms_norm(last, final_norm_.as<float>(), eps(), last);
+    for (int r = 0, end = 0; r < rows; r = end) {  // neighbours together
+      const int first = batch.logit_rows[static_cast<size_t>(r)];
+      while (end < rows && batch.logit_rows[static_cast<size_t>(end)] == first + end - r) ++end;
+      const auto run = [&](const Matrix& m, int at) { return Matrix{m.row(at), end - r, m.cols, m.stride}; };
+      backend_.rms_norm(run(x, first), final_norm_.as<float>(), eps(), run(last, r));
+    }
     backend_.matmul(head_ ? *head_ : *embedding_, last, nullptr, out);
     return out;
   }
@@ -309,10 +315,10 @@ class Llama final : public Model {
   }
 
   RopeTable rotate_to(const std::vector<Position>& positions, const Buffer& cos, const Buffer& sin) {
-    const size_t count = positions.size() * frequencies_.size();
+    const size_t count = positions.size() * frequencies_.count();
     host_cos_.resize(count);
     host_sin_.resize(count);
-    rope_angles(positions, frequencies_, host_cos_.data(), host_sin_.data());
+    frequencies_.angles(positions, host_cos_.data(), host_sin_.data());
     backend_.upload(cos.as<std::byte>(), std::as_bytes(std::span(host_cos_)));
     backend_.upload(sin.as<std::byte>(), std::as_bytes(std::span(host_sin_)));
     return {cos.as<float>(), sin.as<float>(), config_.head_dim / 2};
@@ -321,7 +327,7 @@ class Llama final : public Model {
   // --- loading
   // ------------------------------------------------------------------------------------------------------
 
-  void load_ends(const Weights& weights) {
+  void load_ends(const TensorSource& weights) {
     embedding_ = load(weights, {weights.matrix("model.embed_tokens.weight", config_.vocab, config_.hidden)});
     final_norm_ = load_vectors(weights, {weights.vector("model.norm.weight", config_.hidden)});
     if (!config_.tied_embeddings) {
@@ -329,7 +335,7 @@ class Llama final : public Model {
     }
   }
 
-  Layer load_layer(const Weights& weights, const std::string& at) {
+  Layer load_layer(const TensorSource& weights, const std::string& at) {
     const int hidden = config_.hidden;
     const std::string attention = at + "self_attn.";
     const std::string mlp = at + "mlp.";
@@ -357,7 +363,7 @@ class Llama final : public Model {
     return layer;
   }
 
-  Stack load_stack(const Weights& weights, const std::vector<HostWeight>& stacked) {
+  Stack load_stack(const TensorSource& weights, const std::vector<HostWeight>& stacked) {
     Stack loaded;
     for (auto begin = stacked.begin(); begin != stacked.end();) {
       const auto end = std::find_if(begin, stacked.end(), [&](const auto& one) { return one.dtype != begin->dtype; });
@@ -367,14 +373,14 @@ class Llama final : public Model {
     return loaded;
   }
 
-  std::unique_ptr<Weight> load(const Weights& weights, const std::vector<HostWeight>& stacked) {
+  std::unique_ptr<Weight> load(const TensorSource& weights, const std::vector<HostWeight>& stacked) {
     std::unique_ptr<Weight> loaded = backend_.load(stacked);
     for (const HostWeight& weight : stacked) weights.done_with(weight);
     return loaded;
   }
 
   // One-row tensors one after the other, as floats: norms and biases.
-  Buffer load_vectors(const Weights& weights, const std::vector<HostWeight>& stacked) {
+  Buffer load_vectors(const TensorSource& weights, const std::vector<HostWeight>& stacked) {
     std::vector<float> values;
     for (const HostWeight& weight : stacked) {
       const std::vector<float> one = read_vector(weight);
@@ -411,7 +417,7 @@ class Llama final : public Model {
   }
 
   // The same weights with another rope or norm give other keys and values: all that changes them is in the name.
-  static Key256 name(const ModelConfig& config, const Weights& weights) {
+  static Key256 name(const ModelConfig& config, const TensorSource& weights) {
     const RopeConfig& rope = config.rope;
     const std::string constants =
         fmt::format("llama {} {} {} {} {} {} {} {} {} {} {} {}", config.layers, config.heads, config.kv_heads,
@@ -432,7 +438,7 @@ class Llama final : public Model {
   int max_rows_;
   Key256 fingerprint_;
   std::uint64_t weight_bytes_;
-  std::vector<double> frequencies_;
+  AngleTable frequencies_;
   std::unique_ptr<Weight> embedding_;  // [vocab][hidden]; also the head when tied
   std::unique_ptr<Weight> head_;       // [vocab][hidden], or none
   Buffer final_norm_;                  // [hidden]
@@ -447,7 +453,7 @@ class Llama final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_llama(const ModelConfig& config, const Weights& weights, Backend& backend,
+std::unique_ptr<Model> make_llama(const ModelConfig& config, const TensorSource& weights, Backend& backend,
                                   const LoadOptions& options) {
   return std::make_unique<Llama>(config, weights, backend, options);
 }

@@ -4,11 +4,11 @@
 #include <memory>
 
 #include "model/model.h"
-#include "model/weights.h"
+#include "model/tensor_source.h"
 
 namespace kvasir {
 
-std::unique_ptr<Model> make_llama(const ModelConfig& config, const Weights& weights, Backend& backend,
+std::unique_ptr<Model> make_llama(const ModelConfig& config, const TensorSource& weights, Backend& backend,
                                   const LoadOptions& options);
 
 }  // namespace kvasir

@@ -1,11 +1,13 @@
-// Models of any shape with random weights, as a Hugging Face folder: speed can be measured without a download.
+// Models of any shape with random weights: speed can be measured without a download.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 
 #include "model/config.h"
+#include "model/model.h"
 
 namespace kvasir {
 
@@ -14,9 +16,14 @@ struct RandomModelOptions {
   std::function<void(std::uint64_t done, std::uint64_t all)> progress;  // bytes written; may be empty
 };
 
-// Writes config.json and model.safetensors; the same shape and seed give the same bytes. The folder is made if need
-// be; a model already in it is not overwritten. Throws Error.
+// As a Hugging Face folder: writes config.json and model.safetensors; the same shape and seed give the same bytes.
+// The folder is made if need be; a model already in it is not overwritten. Throws Error.
 void write_random_model(const ModelConfig& config, const std::filesystem::path& folder,
                         const RandomModelOptions& options);
+
+// The model that write_random_model would write, without a file: its weights are made in pieces on their way to the
+// backend. Throws Error.
+std::unique_ptr<Model> make_random_model(const ModelConfig& config, Backend& backend, const LoadOptions& options,
+                                         std::uint64_t seed);
 
 }  // namespace kvasir

@@ -10,13 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/tensor.h"
-#include "base/hash.h"
 #include "base/mmap_file.h"
+#include "model/tensor_source.h"
 
 namespace kvasir {
 
-class Weights {
+class Weights final : public TensorSource {
  public:
   // Opens model.safetensors, the shards that model.safetensors.index.json lists, or GGUF (see find_gguf). Throws
   // Error.
@@ -25,14 +24,11 @@ class Weights {
   bool has(std::string_view name) const { return find(name) != nullptr; }
   // [rows][cols]; a vector is one row. Rows are in Hugging Face's order, whatever the file's. Valid until
   // done_with. Throws Error when it is missing, has another shape, or a type we do not compute.
-  HostWeight matrix(std::string_view name, int rows, int cols) const;
-  HostWeight vector(std::string_view name, int size) const { return matrix(name, 1, size); }
+  HostWeight matrix(std::string_view name, int rows, int cols) const override;
 
-  // What the weights are, to the last bit: part of every cached block's name. Reads all bytes once.
-  Key256 fingerprint() const;
-  // The pages or the copy of this weight may be dropped: it has been packed.
-  void done_with(const HostWeight& weight) const;
-  std::uint64_t bytes() const;
+  Key256 fingerprint() const override;  // reads all bytes once
+  void done_with(const HostWeight& weight) const override;
+  std::uint64_t bytes() const override;
 
  private:
   struct Tensor {

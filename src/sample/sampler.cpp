@@ -9,20 +9,12 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/hash.h"
 
 namespace kvasir {
 namespace {
 
 bool has_penalty(const SamplingParams& params) {
   return params.repetition_penalty != 1.0F || params.frequency_penalty != 0.0F || params.presence_penalty != 0.0F;
-}
-
-// A Gumbel variable: the largest logit + noise is distributed as softmax(logits).
-double gumbel(std::uint64_t seed, Position position, TokenId token) {
-  const std::uint64_t bits = mix(seed, static_cast<std::uint64_t>(position), static_cast<std::uint64_t>(token));
-  const double uniform = (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53;  // never 0 or 1
-  return -std::log(-std::log(uniform));
 }
 
 void check_range(float value, float least, float most, const char* name, const std::string& where) {
@@ -72,10 +64,12 @@ void check_sampling(const SamplingParams& params, const std::string& where) {
 void check_logits(std::span<const float> logits) {
   const float top = largest(logits);
   const bool wrong = has_nan(logits) || top == std::numeric_limits<float>::infinity();
-  if (wrong || top == -std::numeric_limits<float>::infinity()) {
-    fail_input("the model's logits are not numbers", "sampling",
-               "its weights, or a cache format too narrow for it, overflow: try --kv f32");
-  }
+  if (wrong || top == -std::numeric_limits<float>::infinity()) fail_on_logits();
+}
+
+void fail_on_logits() {
+  fail_input("the model's logits are not numbers", "sampling",
+             "its weights, or a cache format too narrow for it, overflow: try --kv f32");
 }
 
 Sampler::Sampler(SamplingParams params, std::span<const TokenId> prompt) : params_(std::move(params)) {
@@ -113,11 +107,21 @@ void Sampler::penalize(std::span<float> logits) const {
   }
 }
 
+// How far below the largest logit a token may be.
+float Sampler::reach() const {
+  return params_.min_p > 0.0F ? params_.temperature * std::log(params_.min_p)
+                              : -std::numeric_limits<float>::infinity();
+}
+
+std::optional<DrawRule> Sampler::rule(Position position) const {
+  if (has_penalty(params_) || !params_.logit_bias.empty() || constraint_) return std::nullopt;
+  return DrawRule{params_.temperature, params_.top_k, params_.top_p, reach(), params_.seed, position};
+}
+
 // Top-k and min-p need only each token's logit and the largest; ties go to the smaller id.
 void Sampler::keep_candidates(std::span<const float> logits) {
   const float top = largest(logits);
-  const float least = params_.min_p > 0.0F ? top + params_.temperature * std::log(params_.min_p)
-                                           : -std::numeric_limits<float>::infinity();
+  const float least = top + reach();
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] >= least) candidates_.push_back({logits[i] / params_.temperature, static_cast<TokenId>(i)});
@@ -136,14 +140,13 @@ void Sampler::keep_likeliest_mass() {
   std::ranges::sort(candidates_, [](const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
   });
-  const auto weight = [this](const Candidate& c) {
-    return std::exp(static_cast<double>(c.logit) - static_cast<double>(candidates_.front().logit));
-  };
-  double sum = 0;
+  const auto weight = [this](const Candidate& c) { return likelihood(c.logit, candidates_.front().logit); };
+  std::uint64_t sum = 0;
   for (const Candidate& candidate : candidates_) sum += weight(candidate);
-  double reached = 0;
+  const double enough = static_cast<double>(params_.top_p) * static_cast<double>(sum);
+  std::uint64_t reached = 0;
   size_t keep = 0;
-  while (keep < candidates_.size() && (keep == 0 || reached < static_cast<double>(params_.top_p) * sum)) {
+  while (keep < candidates_.size() && (keep == 0 || static_cast<double>(reached) < enough)) {
     reached += weight(candidates_[keep++]);
   }
   candidates_.resize(keep);

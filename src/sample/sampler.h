@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/draw.h"
 #include "base/ids.h"
 #include "sample/constraint.h"
 
@@ -32,6 +34,7 @@ void check_sampling(const SamplingParams& params, const std::string& where);
 
 // Throws Error when logits are not numbers: a model that overflowed has nothing to say.
 void check_logits(std::span<const float> logits);
+[[noreturn]] void fail_on_logits();
 
 // One sequence's sampler: the parameters, the counts that penalties need, and the form the answer must have.
 class Sampler {
@@ -45,6 +48,10 @@ class Sampler {
   // The next token, which will stand at `position`. Changes `logits` in place. Throws Error when they are not
   // numbers, or when the form allows no token.
   TokenId sample(std::span<float> logits, Position position);
+
+  // What sample() would do, for who draws elsewhere: a device that has the logits. None where it takes more than a
+  // rule.
+  std::optional<DrawRule> rule(Position position) const;
 
   // The token was appended: sample()'s answer, or one that was forced.
   void accept(TokenId token);
@@ -63,6 +70,7 @@ class Sampler {
   void keep_candidates(std::span<const float> logits);
   void keep_likeliest_mass();
   TokenId draw(Position position) const;
+  float reach() const;
 
   SamplingParams params_;
   std::unordered_map<TokenId, Count> counts_;    // only when a penalty needs them

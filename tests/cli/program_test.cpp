@@ -125,6 +125,32 @@ TEST_F(ProgramTest, SynthWritesAModelThatRuns) {
   expect_refused("synth --shape layers=1,hidden=8,ffn=8,heads=2,vocab=9 --out " + out, 1, "a model in it already");
 }
 
+TEST_F(ProgramTest, BenchMakesWeightsAndLoads) {
+  const std::string shape = "--shape layers=2,hidden=64,ffn=96,heads=4,kv_heads=2,vocab=300 --device cpu ";
+  const Ran ran =
+      run("bench " + shape + "--weights f16 -n 4 -r 2 --requests 5 --prompt 40 --generate 9 --hit 64 --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto report = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(report["results"].size(), 1U);
+  const auto& load = report["load"];
+  EXPECT_EQ(load["requests"], 5);
+  EXPECT_NEAR(load["output_tokens_per_second"].get<double>() * load["seconds"].get<double>(), 45, 1e-6);
+  EXPECT_EQ(load["decode_steps"], 8);  // the prompts fit one step, which brings the first tokens
+  EXPECT_GT(load["host_seconds"]["p50"].get<double>(), 0);
+  EXPECT_GE(load["step_seconds"]["p50"], load["host_seconds"]["p50"]);
+  EXPECT_GE(load["first_token_seconds"]["p99"], load["first_token_seconds"]["p50"]);
+  EXPECT_GT(report["hit"]["first_token_seconds"].get<double>(), 0);
+  const Ran table = run("bench " + shape + "-r 1 --requests 3 --prompt 20 --generate 4");
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_NE(table.out.find("3 requests of 20 + 4 tokens"), std::string::npos) << table.out;
+  EXPECT_EQ(table.out.find("prefill"), std::string::npos) << table.out;  // nobody asked for it
+  expect_refused("bench " + shape + "-m tales", 2, "a model and a shape");
+  expect_refused("bench " + shape + "--weights q4_0", 2, "bf16, f16 or f32");
+  expect_refused("bench --weights f16", 2, "--shape");
+  expect_refused("bench --shape no-such-model", 2, "no-such-model");
+  expect_refused("bench " + shape + "--requests -1", 2, "requests");
+}
+
 TEST_F(ProgramTest, PlanKnowsTheEightBillionModel) {
   const auto plan = nlohmann::json::parse(run("plan -m llama-3.1-8b -c 65536 --memory 24GB --json").out);
   EXPECT_EQ(plan["kv"]["bytes_per_token"], 131072);

@@ -38,6 +38,39 @@ TEST_F(RandomModelTest, CanBeLoadedAndHasTheParametersOfItsShape) {
   }
 }
 
+// The same model with and without a file: the same answers, from other memory.
+TEST_F(RandomModelTest, NeedsNoFile) {
+  for (const char* dtype : {"f32", "f16", "bf16"}) {
+    std::filesystem::remove_all(folder_);
+    const ModelConfig shape =
+        parse_shape(std::string("layers=2,hidden=64,ffn=1200,heads=4,kv_heads=2,vocab=300,tied=0,dtype=") + dtype);
+    RandomModelOptions options;
+    options.seed = 5;
+    write_random_model(shape, folder_, options);
+    const auto backend = make_backend({});
+    const auto answer = [&](Model& model) {
+      Engine engine(*backend, model, {});
+      Request request;
+      request.prompt = {1, 2, 3};
+      request.max_tokens = 20;
+      std::vector<float> all;
+      engine.observe([&all](RequestId, Position, std::span<const float> logits) {
+        all.insert(all.end(), logits.begin(), logits.end());
+      });
+      engine.submit(request, {});
+      engine.run();
+      return all;
+    };
+    const auto file = load_model(folder_, *backend, {16, {}});
+    const auto made = make_random_model(load_config(folder_), *backend, {16, {}}, 5);
+    EXPECT_EQ(made->weight_bytes(), file->weight_bytes());
+    EXPECT_EQ(answer(*made), answer(*file)) << dtype;
+    const auto other = make_random_model(load_config(folder_), *backend, {16, {}}, 6);
+    EXPECT_NE(answer(*other), answer(*file)) << dtype;
+    EXPECT_NE(other->fingerprint(), made->fingerprint());
+  }
+}
+
 TEST_F(RandomModelTest, NeverOverwritesAModel) {
   const ModelConfig shape = parse_shape("layers=1,hidden=16,ffn=16,heads=2,vocab=20");
   write_random_model(shape, folder_, {});

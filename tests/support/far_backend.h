@@ -127,6 +127,12 @@ class FarBackend final : public ForwardingBackend {
     ForwardingBackend::swiglu(near(gate), near(up), near(out));
   }
   void add(Matrix x, Matrix y) override { ForwardingBackend::add(near(x), near(y)); }
+  void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
+    ForwardingBackend::add_rms_norm(near(x), near(y), {near(norm.weight), norm.eps}, near(out));
+  }
+  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
+    return ForwardingBackend::draw(near(logits), rules, tokens);
+  }
 
  private:
   template <class T>

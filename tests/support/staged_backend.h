@@ -77,6 +77,15 @@ class StagedBackend final : public ForwardingBackend {
     Stage stage(*this);
     ForwardingBackend::add(stage.bring(x), stage.bring(y));
   }
+  void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
+    Stage stage(*this);
+    const NormRule brought{stage.bring(norm.weight, x.cols), norm.eps};
+    ForwardingBackend::add_rms_norm(stage.bring(x), stage.bring(y), brought, stage.bring(out));
+  }
+  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
+    Stage stage(*this);
+    return ForwardingBackend::draw(stage.bring(logits), rules, tokens);
+  }
 
  private:
   // One op's. What may be written goes back when the op is done.

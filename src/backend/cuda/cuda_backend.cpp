@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/cache_rows.h"
@@ -11,8 +12,10 @@
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/cuda_matmul.h"
 #include "backend/cuda/device_sequences.h"
+#include "backend/cuda/draw_rows.h"
 #include "backend/cuda/row_ops.h"
 #include "backend/cuda/staging.h"
+#include "base/check.h"
 #include "base/error.h"
 
 namespace kvasir {
@@ -72,6 +75,8 @@ class CudaBackend final : public Backend {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copying");
   }
 
+  void finish() override { check(cudaStreamSynchronize(stream_), "waiting for the device"); }
+
   void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {
     attention_.forget();
     tables_.end();
@@ -126,6 +131,12 @@ class CudaBackend final : public Backend {
   void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override;
   void swiglu(Matrix gate, Matrix up, Matrix out) override { cuda::swiglu(gate, up, out, stream_); }
   void add(Matrix x, Matrix y) override { cuda::add(x, y, stream_); }
+  void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
+    if (!cuda::add_rms_norm(y, {x, norm.weight, nullptr, norm.eps, out}, stream_)) {
+      Backend::add_rms_norm(x, y, norm, out);
+    }
+  }
+  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override;
 
  private:
   static constexpr size_t kSmall = size_t{64} << 10;
@@ -144,6 +155,19 @@ class CudaBackend final : public Backend {
   CudaAttention attention_{stream_, staging_, tables_};
   CudaMatmul matmul_{stream_, activations_};
 };
+
+// Only the tokens come back.
+bool CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) {
+  CHECK(rules.size() == tokens.size() && logits.rows == std::ssize(rules));
+  const DrawRule* sent = staging_.send(rules);
+  const Staging::Room room = staging_.take(tokens.size_bytes());
+  draw_rows({logits, sent, reinterpret_cast<TokenId*>(room.device)}, stream_);
+  check(cudaMemcpyAsync(room.host, room.device, tokens.size_bytes(), cudaMemcpyDeviceToHost, stream_), "drawing");
+  check(cudaStreamSynchronize(stream_), "drawing");
+  std::memcpy(tokens.data(), room.host, tokens.size_bytes());
+  leave_batch_alone();
+  return true;
+}
 
 void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {
   if (moves.empty()) return;

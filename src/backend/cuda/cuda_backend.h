@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "backend/activations.h"
 #include "backend/backend.h"
+#include "backend/limits.h"
 
 namespace kvasir {
 
@@ -17,5 +19,8 @@ std::vector<std::string> cuda_devices();
 
 // `device` is of those. Throws Error when it is not, or cannot be used.
 std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations);
+
+// Of the device in use, which has `memory`; that outlives them. How fast it multiplies is not known.
+std::unique_ptr<Limits> make_cuda_limits(std::span<const std::span<const std::byte>> memory);
 
 }  // namespace kvasir

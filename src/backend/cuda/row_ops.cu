@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
-#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/row_walk.cuh"
 
 namespace kvasir::cuda {
 namespace {
 
 constexpr int kNormThreads = 256;
+constexpr int kHeld = 32;  // numbers of a thread
 constexpr int kThreads = 256;
 
 // Of a whole thread block, the same in all threads: a thread's sum in the order of its numbers, then warps, then all.
@@ -26,6 +27,8 @@ __device__ float block_sum(float value, float* shared) {
 template <bool kCentered>
 __global__ void normalize(const NormRows rows) {
   __shared__ float shared[kNormThreads / 32];
+  let_followers_start();
+  wait_for_forerunners();
   const float* x = rows.x.data + blockIdx.x * rows.x.stride;
   float* out = rows.out.data + blockIdx.x * rows.out.stride;
   const int cols = rows.x.cols;
@@ -44,8 +47,40 @@ __global__ void normalize(const NormRows rows) {
   }
 }
 
+// The same in one, for rows that a thread block can hold in registers.
+__global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, const NormRows rows) {
+  __shared__ float shared[kNormThreads / 32];
+  let_followers_start();
+  wait_for_forerunners();
+  float* x = rows.x.data + blockIdx.x * rows.x.stride;
+  const float* more = y.data + blockIdx.x * y.stride;
+  float* out = rows.out.data + blockIdx.x * rows.out.stride;
+  const int cols = rows.x.cols;
+  float held[kHeld];
+  float weights[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const int c = static_cast<int>(threadIdx.x) + i * kNormThreads;
+    held[i] = c < cols ? __fadd_rn(x[c], more[c]) : 0.0F;
+    weights[i] = c < cols ? rows.weight[c] : 0.0F;
+  }
+  float squares = 0;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) squares = __fmaf_rn(held[i], held[i], squares);
+  const float scale = __frsqrt_rn(__fdiv_rn(block_sum(squares, shared), static_cast<float>(cols)) + rows.eps);
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const int c = static_cast<int>(threadIdx.x) + i * kNormThreads;
+    if (c >= cols) break;
+    x[c] = held[i];
+    out[c] = __fmul_rn(__fmul_rn(held[i], scale), weights[i]);
+  }
+}
+
 // A thread for each pair of each head.
 __global__ void rotate(Matrix x, int head_dim, RopeTable table) {
+  let_followers_start();
+  wait_for_forerunners();
   const int i = blockIdx.y * blockDim.x + threadIdx.x;
   const int heads = x.cols / head_dim;
   if (i >= heads * table.pairs) return;
@@ -62,6 +97,8 @@ __global__ void rotate(Matrix x, int head_dim, RopeTable table) {
 }
 
 __global__ void gate(Matrix gates, Matrix up, Matrix out) {
+  let_followers_start();
+  wait_for_forerunners();
   const int c = blockIdx.y * blockDim.x + threadIdx.x;
   if (c >= out.cols) return;
   const float g = gates.data[blockIdx.x * gates.stride + c];
@@ -70,6 +107,8 @@ __global__ void gate(Matrix gates, Matrix up, Matrix out) {
 }
 
 __global__ void sum(Matrix x, Matrix y) {
+  let_followers_start();
+  wait_for_forerunners();
   const int c = blockIdx.y * blockDim.x + threadIdx.x;
   if (c >= x.cols) return;
   x.data[blockIdx.x * x.stride + c] = __fadd_rn(x.data[blockIdx.x * x.stride + c], y.data[blockIdx.x * y.stride + c]);
@@ -98,28 +137,32 @@ dim3 over(int rows, int columns) {
 }  // namespace
 
 void rms_norm(const NormRows& rows, cudaStream_t stream) {
-  normalize<false><<<static_cast<unsigned>(rows.x.rows), kNormThreads, 0, stream>>>(rows);
-  check_launch("rms_norm");
+  launch_early("rms_norm", normalize<false>, {dim3(static_cast<unsigned>(rows.x.rows)), dim3(kNormThreads)}, stream,
+               rows);
 }
 
 void layer_norm(const NormRows& rows, cudaStream_t stream) {
-  normalize<true><<<static_cast<unsigned>(rows.x.rows), kNormThreads, 0, stream>>>(rows);
-  check_launch("layer_norm");
+  launch_early("layer_norm", normalize<true>, {dim3(static_cast<unsigned>(rows.x.rows)), dim3(kNormThreads)}, stream,
+               rows);
+}
+
+bool add_rms_norm(Matrix y, const NormRows& rows, cudaStream_t stream) {
+  if (rows.x.cols > kHeld * kNormThreads) return false;
+  launch_early("add_rms_norm", add_and_normalize, {dim3(static_cast<unsigned>(rows.x.rows)), dim3(kNormThreads)},
+               stream, y, rows);
+  return true;
 }
 
 void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream) {
-  rotate<<<over(x.rows, heads * table.pairs), kThreads, 0, stream>>>(x, x.cols / heads, table);
-  check_launch("rope");
+  launch_early("rope", rotate, {over(x.rows, heads * table.pairs), dim3(kThreads)}, stream, x, x.cols / heads, table);
 }
 
 void swiglu(Matrix gates, Matrix up, Matrix out, cudaStream_t stream) {
-  gate<<<over(out.rows, out.cols), kThreads, 0, stream>>>(gates, up, out);
-  check_launch("swiglu");
+  launch_early("swiglu", gate, {over(out.rows, out.cols), dim3(kThreads)}, stream, gates, up, out);
 }
 
 void add(Matrix x, Matrix y, cudaStream_t stream) {
-  sum<<<over(x.rows, x.cols), kThreads, 0, stream>>>(x, y);
-  check_launch("add");
+  launch_early("add", sum, {over(x.rows, x.cols), dim3(kThreads)}, stream, x, y);
 }
 
 void project(const ProjectedRows& rows, cudaStream_t stream) {

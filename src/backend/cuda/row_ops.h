@@ -16,6 +16,8 @@ struct NormRows {
 };
 void rms_norm(const NormRows& rows, cudaStream_t stream);
 void layer_norm(const NormRows& rows, cudaStream_t stream);
+// rows.x += y, then its norm; the bits of add() and rms_norm(). False, and nothing done, where rows are too long.
+bool add_rms_norm(Matrix y, const NormRows& rows, cudaStream_t stream);
 void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream);
 void swiglu(Matrix gate, Matrix up, Matrix out, cudaStream_t stream);
 void add(Matrix x, Matrix y, cudaStream_t stream);

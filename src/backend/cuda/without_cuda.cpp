@@ -13,4 +13,6 @@ std::unique_ptr<Backend> make_cuda_backend(int device, Activations /*activations
              "use --device cpu, or install CUDA 13 with nvcc and build again");
 }
 
+std::unique_ptr<Limits> make_cuda_limits(std::span<const std::span<const std::byte>> /*memory*/) { return nullptr; }
+
 }  // namespace kvasir

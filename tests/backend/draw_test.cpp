@@ -1,0 +1,122 @@
+// Tokens drawn on a device from equal logits are the sampler's, whatever the parameters.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "backend/backends.h"
+#include "sample/sampler.h"
+
+namespace kvasir::testing {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Row {
+  std::vector<float> logits;
+  SamplingParams params;
+};
+
+TokenId on_the_host(Row row, Position position) { return Sampler(row.params, {}).sample(row.logits, position); }
+
+class DrawTest : public ::testing::TestWithParam<Form> {
+ protected:
+  // All rows at once, at a position each.
+  std::vector<TokenId> on_the_device(const std::vector<Row>& rows, Position position) {
+    const auto vocab = static_cast<int>(rows.front().logits.size());
+    std::vector<float> logits;
+    std::vector<DrawRule> rules;
+    for (const Row& row : rows) {
+      logits.insert(logits.end(), row.logits.begin(), row.logits.end());
+      rules.push_back(*Sampler(row.params, {}).rule(position++));
+    }
+    std::vector<TokenId> tokens(rows.size(), -2);
+    const Matrix matrix{logits.data(), static_cast<int>(rows.size()), vocab, vocab};
+    can_ = backend_->draw(matrix, rules, tokens);
+    return tokens;
+  }
+
+  void expect_equal(const std::vector<Row>& rows, Position position) {
+    const std::vector<TokenId> tokens = on_the_device(rows, position);
+    if (!can_) return;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const SamplingParams& p = rows[i].params;
+      EXPECT_EQ(tokens[i], on_the_host(rows[i], position + static_cast<Position>(i)))
+          << "row " << i << " of " << rows[i].logits.size() << ", temperature " << p.temperature << ", top_k "
+          << p.top_k << ", top_p " << p.top_p << ", min_p " << p.min_p;
+    }
+  }
+
+  static std::vector<SamplingParams> all_params() {
+    std::vector<SamplingParams> out{{.temperature = 0}};
+    for (const float temperature : {0.05F, 0.7F, 1.0F, 3.0F}) {
+      for (const int top_k : {0, 1, 40, 2000}) {
+        for (const float top_p : {1.0F, 0.95F, 0.3F, 0.0F}) {
+          for (const float min_p : {0.0F, 0.02F}) {
+            out.push_back(
+                {.temperature = temperature, .top_k = top_k, .top_p = top_p, .min_p = min_p, .seed = out.size()});
+          }
+        }
+      }
+    }
+    return out;
+  }
+
+  std::unique_ptr<Backend> backend_ = make_form(GetParam());
+  bool can_ = false;
+};
+
+INSTANTIATE_TEST_SUITE_P(Forms, DrawTest, ::testing::ValuesIn(all_forms()), form_name);
+
+TEST_P(DrawTest, IsTheSamplersForEveryRule) {
+  std::mt19937 random(5);
+  for (const int vocab : {1, 7, 1000, 5003, 32000}) {
+    for (const float width : {1.0F, 8.0F}) {
+      std::normal_distribution<float> normal(0, width);
+      std::vector<Row> rows;
+      for (const SamplingParams& params : all_params()) {
+        rows.push_back({std::vector<float>(static_cast<size_t>(vocab)), params});
+        for (float& logit : rows.back().logits) logit = normal(random);
+      }
+      expect_equal(rows, 1000);
+    }
+  }
+}
+
+TEST_P(DrawTest, EqualAndForbiddenTokens) {
+  std::mt19937 random(6);
+  for (const int kind : {0, 1, 2, 3}) {
+    std::vector<Row> rows;
+    for (const SamplingParams& params : all_params()) {
+      rows.push_back({std::vector<float>(3001), params});
+      for (float& logit : rows.back().logits) {
+        const auto number = static_cast<float>(random() % 4);
+        logit = kind == 0   ? 0.0F
+                : kind == 1 ? number
+                : kind == 2 ? (number > 0 ? -kInfinity : -0.0F)
+                            : number * 1e30F;
+      }
+      rows.back().logits[2000] = kind == 3 ? -1e30F : 0.0F;
+    }
+    expect_equal(rows, 7);
+  }
+}
+
+TEST_P(DrawTest, LogitsThatAreNoNumbersAreTold) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<Row> rows(6, {std::vector<float>(500, 1.0F), {.temperature = 1.0F}});
+  rows[1].logits[499] = nan;
+  rows[2].logits[0] = kInfinity;
+  rows[3].logits.assign(500, -kInfinity);
+  rows[4].logits[7] = -kInfinity;  // that one is forbidden, no more
+  rows[5].params.temperature = 0;
+  rows[5].logits[3] = nan;
+  const std::vector<TokenId> tokens = on_the_device(rows, 3);
+  if (!can_) return;
+  for (const size_t bad : {1U, 2U, 3U, 5U}) EXPECT_EQ(tokens[bad], -1) << bad;
+  for (const size_t good : {0U, 4U}) EXPECT_EQ(tokens[good], on_the_host(rows[good], 3 + Position(good))) << good;
+}
+
+}  // namespace
+}  // namespace kvasir::testing
