@@ -17,6 +17,7 @@ struct Case {
   KvPolicy formats;
   int block_tokens;
   Retention retention;
+  std::int64_t page_rest = 64;  // bytes behind the blocks of a page: the fastest kernels of GPUs want 128 or none
 };
 
 KvPolicy both(KvFormat format) { return uniform_policy(format); }
@@ -49,7 +50,7 @@ class Scene {
       std::copy_n(tables_[0].begin(), shared / c.block_tokens, tables_[i].begin());
     }
     // Pages of three blocks with a rest, so that no kernel may count on blocks lying side by side.
-    const std::int64_t page_bytes = 3 * make_layout(group, c.block_tokens).block_bytes() + 64;
+    const std::int64_t page_bytes = 3 * make_layout(group, c.block_tokens).block_bytes() + c.page_rest;
     storage_ = std::make_unique<KvStorage>(backend, KvStorage::Pages{(blocks + 2) / 3, page_bytes}, c.block_tokens);
     storage_->set_group(0, group);
     blocks_ = blocks;
@@ -298,6 +299,15 @@ TEST_P(AttentionTest, WhatWasNeverWrittenIsNeverSeen) {
       }
     }
   }
+  // Blocks and heads of usual sizes, and rows enough for a prompt.
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16}) {
+    for (const Retention& retention : std::vector<Retention>{{}, {20, 3}}) {
+      const Case c{4, 2, 64, 64, both(format), 16, retention, 128};
+      const std::vector<Span> spans{{0, 3}, {300, 2}, {5, 77}};
+      const std::vector<float> clean = Scene(*tested_, c, spans).attend();
+      EXPECT_EQ(Scene(*tested_, c, spans, 0, {}, std::byte{0xff}).attend(), clean) << format_name(format);
+    }
+  }
 }
 
 TEST_P(AttentionTest, EqualsRefOverBlockSizes) {
@@ -426,16 +436,18 @@ TEST(AttentionPlanTest, ASplitIsSharedOnlyByThoseWhollyBehindIt) {
 // Backends have kernels for prompts, for single rows, and for blocks and heads of usual sizes: all give the same
 // bits.
 TEST_P(AttentionTest, EveryKernelHasTheSameBits) {
-  const std::vector<Span> spans{{0, 150}, {700, 1}, {40, 9}, {250, 70}, {511, 3}};
+  const std::vector<Span> spans{{0, 150}, {700, 1}, {40, 9}, {250, 70}, {511, 3}, {600, 40}};
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kInt2}) {
     for (const int dim : {64, 128}) {
       for (const Retention& retention : std::vector<Retention>{{}, {70, 5}}) {
-        Case c{8, 2, dim, dim, both(format), 16, retention};
+        Case c{8, 2, dim, dim, both(format), 16, retention, 128};
         Scene usual(*tested_, c, spans);
         const std::vector<float> bits = usual.attend();
         for (const int rows : {1, 5, 64}) {
           EXPECT_EQ(usual.attend_in_pieces(rows), bits) << format_name(format) << " " << dim << " by " << rows;
         }
+        c.page_rest = 64;
+        EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << format_name(format) << " " << dim;
         c.block_tokens = 24;
         EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << format_name(format) << " " << dim;
       }
@@ -443,24 +455,41 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBits) {
   }
 }
 
+// As many heads to a KV head as no number of rows is a multiple of, more than a tile has rows, and one.
+TEST_P(AttentionTest, EveryKernelHasTheSameBitsWithAnyNumberOfHeads) {
+  const std::vector<Span> spans{{0, 100}, {250, 130}};
+  for (const int heads : {1, 3, 12}) {
+    Case c{2 * heads, 2, 64, 64, both(KvFormat::kBF16), 16, {}, 128};
+    const std::vector<float> bits = Scene(*tested_, c, spans).attend();
+    EXPECT_EQ(Scene(*tested_, c, spans).attend_in_pieces(7), bits) << heads;
+    c.block_tokens = 24;
+    EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << heads;
+  }
+}
+
 TEST_P(AttentionTest, AnInfiniteValueStaysWithTheRowsThatSeeIt) {
   // A value too large for f16 becomes infinite; rows before it must not become NaN for having shared its tile.
-  const std::vector<Span> spans{{0, 16}};
-  const KvGroup group{{0}, {1, 16, 16}, KvFormat::kF16, KvFormat::kF16, {}};
-  KvStorage storage(*tested_, {1, make_layout(group, 16).block_bytes()}, 16);
-  storage.set_group(0, group);
-  const BlockId block = 0;
-  const std::vector<SequenceView> sequences{{&block, 0, 0, 16}};
-  const OwnedMatrix k(16, 16, 1);
-  OwnedMatrix v(16, 16, 2);
-  v.view.row(9)[3] = 1e9F;
-  tested_->kv_write(k.view, v.view, storage.view(0, 0), sequences);
-  const OwnedMatrix q(16, 16, 3);
-  OwnedMatrix out(16, 16);
-  tested_->attention({q.view, storage.view(0, 0), sequences, 1, 0.25F}, out.view);
-  for (int row = 0; row < 16; ++row) {
-    EXPECT_EQ(std::isfinite(out.view.row(row)[3]), row < 9) << row;
-    EXPECT_TRUE(std::isfinite(out.view.row(row)[4])) << row;
+  struct Shape {
+    int dim, rows, infinite;
+  };
+  for (const auto [dim, rows, infinite] : {Shape{16, 16, 9}, Shape{64, 150, 70}, Shape{128, 150, 127}}) {
+    const KvGroup group{{0}, {1, dim, dim}, KvFormat::kF16, KvFormat::kF16, {}};
+    KvStorage storage(*tested_, {10, make_layout(group, 16).block_bytes()}, 16);
+    storage.set_group(0, group);
+    std::vector<BlockId> blocks(10);
+    std::iota(blocks.begin(), blocks.end(), 0);
+    const std::vector<SequenceView> sequences{{blocks.data(), 0, 0, rows}};
+    const OwnedMatrix k(rows, dim, 1);
+    OwnedMatrix v(rows, dim, 2);
+    v.view.row(infinite)[3] = 1e9F;
+    tested_->kv_write(k.view, v.view, storage.view(0, 0), sequences);
+    const OwnedMatrix q(rows, dim, 3);
+    OwnedMatrix out(rows, dim);
+    tested_->attention({q.view, storage.view(0, 0), sequences, 1, 0.25F}, out.view);
+    for (int row = 0; row < rows; ++row) {
+      EXPECT_EQ(std::isfinite(out.view.row(row)[3]), row < infinite) << row;
+      EXPECT_TRUE(std::isfinite(out.view.row(row)[4])) << row;
+    }
   }
 }
 

@@ -34,9 +34,10 @@ struct AttentionTile {
   KVASIR_HD int split_at(int index) const { return index < sink_splits ? index : first_split + index - sink_splits; }
 };
 
-inline constexpr int kTilesOfGroup = 16;
+inline constexpr int kRowsOfGroup = 128;
 
-// Neighbouring tokens of one sequence, in up to kTilesOfGroup tiles that go through the context together.
+// Neighbouring tokens of one sequence, in up to kRowsOfGroup rows (a token's heads of a tile side by side) that go
+// through the context together.
 struct AttentionGroup {
   const BlockId* blocks = nullptr;  // of the sequence, on the device
   Position query = 0;               // of its first token
@@ -76,11 +77,12 @@ struct AttentionArgs {
   int item_count = 0;
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
-  int* taken = nullptr;              // on the device, 0: items that were begun, times KV heads
-  int heads_per_kv = 0;              // query heads of a KV head
-  int heads_of_tile = 0;             // of those, in a tile
-  int most_rows = 0;                 // that a tile has
-  float scale = 1.0F;                // of scores, for powers of two: includes log2(e)
+  int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads
+  int heads_per_kv = 0;   // query heads of a KV head
+  int heads_of_tile = 0;  // of those, in a tile
+  int most_rows = 0;      // that a tile has
+  float scale = 1.0F;     // of scores, for powers of two: includes log2(e)
+  Matrix queries;         // [rows][heads * k_dim], as they came; rows begin at multiples of 8 bytes, as out's
   const std::uint16_t* q = nullptr;  // [rows][heads][k_stride], 16-bit numbers as the kernels multiply them
   const float* q_scales = nullptr;   // [rows][heads], or null: 1
   int k_stride = 0;

@@ -95,13 +95,13 @@ const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
 }
 
 // From so many tiles on a sequence's rows are a prompt's.
-constexpr int kTilesOfPrompt = kTilesOfGroup / 2;
+constexpr int kTilesOfPrompt = kRowsOfGroup / kTileRows / 2;
 
 bool CudaAttention::groups_prompts(const KvView& view) const { return has_copy_engine_ && takes_prompts(view); }
 
 void CudaAttention::add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks) {
   const int heads = heads_of_tile(plan.heads_per_kv);
-  const int tokens = kTileRows / heads * kTilesOfGroup;
+  const int tokens = kRowsOfGroup / heads;
   for (int first = 0; first < sequence.rows; first += tokens) {
     const AttentionTile whole = make_tile(sequence, plan.retention, first, std::min(tokens, sequence.rows - first));
     for (int head = 0; head < plan.heads_per_kv; head += heads) {
@@ -224,6 +224,13 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   args.v_stride = (layout.shape.v_dim + 7) / 8 * 8;
   args.out = out;
   args.states = batch.states;
+  args.queries = batch.q;
+  if (!cut.groups.empty()) {
+    args.groups = cut.device_groups;
+    args.group_count = static_cast<int>(cut.groups.size());
+    prompt_attention(args, stream_);
+  }
+  if (cut.tiles.empty()) return;
   const auto rows = static_cast<size_t>(batch.q.rows) * static_cast<size_t>(batch.heads);
   QueryRows queries{batch.q, batch.heads, layout.shape.k_dim, layout.k_format};
   queries.halves = room<std::uint16_t>(halves_, rows * static_cast<size_t>(args.k_stride));
@@ -233,11 +240,6 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   args.q = queries.halves;
   args.q_scales = queries.scales;
 
-  if (!cut.groups.empty()) {
-    args.groups = cut.device_groups;
-    args.group_count = static_cast<int>(cut.groups.size());
-    prompt_attention(args, stream_);
-  }
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
   const size_t bytes_of_item = rows_of_item * static_cast<size_t>(args.v_stride) * sizeof(float);
   const auto most_items = static_cast<int>(std::max<size_t>(1, kMostPartBytes / bytes_of_item));

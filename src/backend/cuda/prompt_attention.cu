@@ -1,282 +1,242 @@
 // Attention of many rows of one sequence over f16 and bf16 in blocks of 16 tokens on Hopper: prompts and their
 // chunks.
 //
-// A thread block has 128 rows: the query heads of one KV head for neighbouring tokens. Its warps, 16 rows each, go
-// through the context together, tile after tile, which the copy engine brings for all of them; each folds its splits
-// in their order, as merge_splits.cu does, and writes its rows when it has seen all.
+// A thread block has 128 rows: the query heads of one KV head for neighbouring tokens. Two warpgroups, 64 rows each,
+// go through the context tile after tile, which the copy engine brings for both (prompt_feed.cuh); each folds its
+// splits in their order, as merge_splits.cu does, and writes its rows when it has seen all. Scores of the next tile
+// are multiplied before the values of this one, and the groups take turns at the tensor cores: while one's products
+// are on their way, the other's scores become weights.
+//
+// Rows are the side of 64 here, keys and values lie as they do in the cache; sums have the bits of
+// attention_math.cuh.
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/boxed_places.cuh"
 #include "backend/cuda/cuda_check.h"
-#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/prompt_feed.cuh"
+#include "backend/cuda/prompt_rows.cuh"
 #include "backend/cuda/tensor_map.h"
-#include "backend/cuda/tile_rows.cuh"
 
 namespace kvasir::cuda {
 namespace {
 
-constexpr int kWarps = 8;
-
-template <int kDim>
-struct alignas(1024) Room {
-  static constexpr int kTileBytes = kTileTokens * kDim * 2;
-  std::byte k[2][kTileBytes];
-  std::byte v[2][kTileBytes];
-  std::byte q[kTilesOfGroup][kTileRows * kDim * 2];
-  float o[kTilesOfGroup][kDim / 4][32];  // sums of the splits before, each thread's own
-};
+constexpr int kThreads = (1 + kConsumers) * 128;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-constexpr int kTilesOfWarp = kTilesOfGroup / kWarps;
-constexpr float kLn2 = 0.6931471805599453F;
-
-// Tile `index` of a group, as an item without a split.
-__device__ AttentionItem tile_of(const AttentionArgs& args, const AttentionGroup& group, int index) {
-  const int tokens_of_tile = kTileRows / args.heads_of_tile;
-  const int first = index * tokens_of_tile;
-  AttentionItem out;
-  out.blocks = group.blocks;
-  out.query = group.query + first;
-  out.row = group.row + first;
-  out.tokens = static_cast<std::int16_t>(max(0, min(tokens_of_tile, group.tokens - first)));
-  out.first_head = group.first_head;
-  out.after = group.after - first;
-  return out;
-}
-
-// The tiles of keys that a group looks at, in their order: those of its splits, as far as its last row sees.
-struct TileWalk {
-  const AttentionGroup& group;
-  int split = 0;  // of the group's
-  int tile = 0;   // of the split
-
-  __device__ bool valid() const { return split < group.splits() && first_key() <= last_query(); }
-  __device__ Position last_query() const { return group.query + group.tokens - 1; }
-  __device__ Position first_key() const {
-    return static_cast<Position>(group.split_at(split)) * kSplitTokens + tile * kTileTokens;
-  }
-  __device__ void advance() {
-    const bool ends = tile + 1 == kSplitTokens / kTileTokens || first_key() + kTileTokens > last_query();
-    tile = ends ? 0 : tile + 1;
-    split += ends ? 1 : 0;
-  }
-};
-
-// The keys and values of the walk's tile into one of the two places, by the first warp. Returns which blocks are
-// there.
-template <int kDim>
-__device__ void copy_tile(const AttentionArgs& args, const CUtensorMap& map, const TileWalk& walk, int kv_head,
-                          Room<kDim>& room, std::uint64_t* full, int slot) {
-  constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
-  const int lane = static_cast<int>(threadIdx.x);
-  const Position key = walk.first_key() + lane % kBlocksOfTile * kBlockOfTile;
-  const bool there = lane < 2 * kBlocksOfTile && key < walk.group.query + walk.group.after;
-  const BlockId id = there ? walk.group.blocks[key / kBlockOfTile] : kNoBlock;
-  const auto count = static_cast<std::uint32_t>(__popc(__ballot_sync(0xffffffff, id != kNoBlock)));
-  const std::uint32_t barrier = hopper::shared_address(&full[slot]);
-  if (lane == 0) hopper::arrive_and_expect(barrier, count * kBlockBytes);
-  __syncwarp();
-  if (id == kNoBlock) return;
-  const KvLayout& layout = args.view.layout;
-  const bool keys = lane < kBlocksOfTile;
-  const std::int64_t byte =
-      args.view.block_at(id) - args.view.arena +
-      (keys ? layout.k_offset(args.view.layer, kv_head) : layout.v_offset(args.view.layer, kv_head));
-  std::byte* to = keys ? room.k[slot] : room.v[slot];
-  hopper::copy_box(hopper::shared_address(to + lane % kBlocksOfTile * kBlockBytes),
-                   {&map, 0, static_cast<int>(byte / kRowBytes)}, barrier, hopper::kEvictLast);
-}
-
-// What no row may multiply: values that are not there become zeros. Infinite ones become zeros too where not all rows
-// of the group see them, and are noted for those that do. By all threads; true: something was changed.
-struct Infinity {
-  std::int16_t token, dim;
-  float value;
-};
-constexpr int kMostInfinities = 64;  // of a tile; further ones are lost to nobody: they stay, and reach all rows
+constexpr int kFeederRegisters = 40;
+constexpr int kConsumerRegisters = 232;
+constexpr int kFirstTurn = 1;  // barriers that warpgroups wait at for their turn
 
 template <class Half, int kDim>
-__device__ void clean_values(const AttentionArgs& args, const TileWalk& walk, std::byte* v, Infinity* list,
-                             int* count) {
-  const Position first = walk.first_key();
-  const Position end = walk.group.query + walk.group.after;
-  for (int i = static_cast<int>(threadIdx.x); i < kTileTokens * kDim / 8; i += kWarps * 32) {
-    const int token = i / (kDim / 8);
-    const int chunk = i % (kDim / 8);
-    const Position key = first + token;
-    if (args.view.reads(walk.group.query, key) && args.view.reads(walk.last_query(), key)) continue;
-    const int at = token / kBlockOfTile * kDim * 32 + BoxedPlaces<kDim>::v_chunk(token % kBlockOfTile, chunk);
-    auto* eight = reinterpret_cast<std::uint16_t*>(v + at);
-    const bool there = key < end && walk.group.blocks[key / kBlockOfTile] != kNoBlock;
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      if (there && (eight[j] & Half::kExponent) != Half::kExponent) continue;
-      if (there) {
-        const int place = atomicAdd(count, 1);
-        if (place >= kMostInfinities) continue;
-        list[place] = {static_cast<std::int16_t>(token), static_cast<std::int16_t>(chunk * 8 + j),
-                       Half::decode(eight[j])};
-      }
-      eight[j] = 0;
+struct PromptConsumer {
+  using Room = PromptRoom<kDim>;
+  const AttentionArgs& args;
+  Room& room;
+  int number;  // of the warpgroup, from 0 on
+
+  __device__ void run() const {
+    Groups groups(args);
+    GroupWalk walk;
+    Ring ring;
+    if (number == 1) hopper::say_at(kFirstTurn, kConsumers * hopper::kGroupThreads);
+    while (groups.next(walk)) {
+      const ConsumerRows rows{args, walk, number * kRowsOfConsumer};
+      RowSums<kDim> sums;
+      sums.clear();
+      attend(rows, ring, sums);
+      rows.write(sums);
     }
+    if (number == 0) hopper::sync_at(kFirstTurn, kConsumers * hopper::kGroupThreads);
   }
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
-}
 
-// One tile of 8 rows whose splits are folded as they end, outside of the registers: that is seldom.
-template <int kDim>
-struct FoldedRows {
-  float (&o)[kDim / 4][32];
-  SoftmaxState (&states)[2];
+ private:
+  __device__ void await_turn() const { hopper::sync_at(kFirstTurn + number, kConsumers * hopper::kGroupThreads); }
+  __device__ void end_turn() const { hopper::say_at(kFirstTurn + 1 - number, kConsumers * hopper::kGroupThreads); }
+  static __device__ void give_back(std::uint64_t& barrier) {
+    if (threadIdx.x % 32 == 0) hopper::arrive(hopper::shared_address(&barrier));
+  }
 
-  __device__ float& at(int tile, int i) const { return o[tile * 4 + i][threadIdx.x % 32]; }
-
-  __device__ void clear() const {
+  // On their way when it returns.
+  __device__ __forceinline__ void multiply_keys(unsigned stage, const RowQueries<kDim>& q, TileScores& s) const {
+    const std::uint64_t k = room.keys(stage);
+    hopper::wgmma_fence();
 #pragma unroll
-    for (int i = 0; i < kDim / 4; ++i) o[i][threadIdx.x % 32] = 0.0F;
-    states[0] = states[1] = {};
+    for (int step = 0; step < kDim / 16; ++step) {
+      hopper::multiply_by_rows<Half>(s, q[step], k + step * 32, step);
+    }
+    hopper::wgmma_commit();
   }
-  __device__ void end_split(Sums<kDim>& split) const {
+  __device__ __forceinline__ void multiply_values(unsigned stage, const TileWeights& p, int adds,
+                                                  RowSums<kDim>& sums) const {
+    const std::uint64_t ones =
+        hopper::matrix_descriptor(hopper::shared_address(room.ones), {hopper::Swizzle::kNone, 128, 128});
+    const std::uint64_t v = room.values(stage);
+    hopper::wgmma_fence();
+#pragma unroll
+    for (int block = 0; block < kBlocksOfTile; ++block) {
+      hopper::multiply_by_rows<Half>(sums.o, p[block], v + block * (Room::kBlockBytes / 16), adds + block);
+      hopper::multiply_by_columns<Half>(sums.d, p[block], ones, adds + block);
+    }
+    hopper::wgmma_commit();
+  }
+
+  __device__ __forceinline__ void mask(const ConsumerRows& rows, int tile, TileScores& s) const {
+    const Position first = rows.walk.first_key(tile);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const Fold by = fold(states[i], {split.m[i], split.d[i]});
-      states[i] = by.state;
+      const Sight sight(args.view, rows.query(rows.own(i)), first);
 #pragma unroll
-      for (int tile = 0; tile < kDim / 16; ++tile) {
-        at(tile, i) = fold(by, at(tile, i), split.o[tile][i]);
-        at(tile, i + 2) = fold(by, at(tile, i + 2), split.o[tile][i + 2]);
-      }
-    }
-    split.clear();
-  }
-  __device__ void write(const TileRows& rows) const {
-    const AttentionArgs& args = rows.args;
-    const int v_dim = args.view.layout.shape.v_dim;
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = lane_pair() * 2 + i;
-      if (row >= rows.count()) continue;
-      const float inverse = states[i].d == 0.0F ? 0.0F : __frcp_rn(states[i].d);
-      float* to =
-          args.out.data + (rows.item.row + row / args.heads_of_tile) * args.out.stride + rows.head(row) * v_dim;
-#pragma unroll
-      for (int tile = 0; tile < kDim / 16; ++tile) {
-        to[tile * 16 + lane_group()] = __fmul_rn(at(tile, i), inverse);
-        to[tile * 16 + 8 + lane_group()] = __fmul_rn(at(tile, i + 2), inverse);
-      }
-      if (lane_group() == 0 && args.states != nullptr) {
-        args.states[rows.state(row)] = {__fmul_rn(states[i].m, kLn2), states[i].d};
+      for (int j = i * 2; j < kTileTokens / 2; j += 4) {
+        const int key = j / 4 * 8 + lane_pair() * 2;
+        if (!sight.of(key)) s[j] = -INFINITY;
+        if (!sight.of(key + 1)) s[j + 1] = -INFINITY;
       }
     }
   }
-};
 
-template <class Half, int kDim>
-__device__ void attend_to_group(const AttentionArgs& args, const CUtensorMap& map, Room<kDim>& room,
-                                std::uint64_t* full) {
-  __shared__ Infinity infinities[kMostInfinities];
-  __shared__ int infinity_count;
-  const int kv_head = static_cast<int>(blockIdx.x) % args.view.layout.shape.heads;
-  const AttentionGroup group = args.groups[static_cast<int>(blockIdx.x) / args.view.layout.shape.heads];
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  AttentionItem items[kTilesOfWarp];
-  RowsOfWarp rows[kTilesOfWarp];
-  Sums<kDim> sums[kTilesOfWarp];  // of the split at hand
-  SoftmaxState states[kTilesOfWarp][2];
-  std::uint32_t q[kTilesOfWarp];  // where the queries lie
-  const auto folded = [&](int i) { return FoldedRows<kDim>{room.o[warp * kTilesOfWarp + i], states[i]}; };
+  // Infinite values that the tile was without.
+  __device__ __forceinline__ void add_infinities(const ConsumerRows& rows, int tile, const Infinities& found,
+                                                 RowSums<kDim>& sums) const {
+    const Position first = rows.walk.first_key(tile);
+    const int count = min(found.count, kMostInfinities);
+    for (int n = 0; n < count; ++n) {
+      const Infinity one = found.list[n];
+      if (one.dim % 8 / 2 != lane_pair()) continue;
 #pragma unroll
-  for (int i = 0; i < kTilesOfWarp; ++i) {
-    items[i] = tile_of(args, group, warp * kTilesOfWarp + i);
-    const TileRows tile{args, items[i], kv_head};
-    load_queries<kDim>(tile, room.q[warp * kTilesOfWarp + i]);
-    rows[i] = tile.seen();
-    sums[i].clear();
-    folded(i).clear();
-    q[i] = shared_address(room.q[warp * kTilesOfWarp + i]);
-  }
-  TileWalk next{group};
-  TileWalk walk{group};
-  for (int slot = 0; slot < 2 && next.valid(); ++slot, next.advance()) {
-    if (warp == 0) copy_tile<kDim>(args, map, next, kv_head, room, full, slot);
-  }
-  __syncwarp();
-  for (unsigned count = 0; walk.valid(); ++count) {
-    const unsigned slot = count & 1U;
-    const Position first = walk.first_key();
-    hopper::wait(hopper::shared_address(&full[slot]), count >> 1 & 1U);
-    const bool whole = args.view.finer.full() && first + kTileTokens - 1 <= group.query &&
-                       (args.view.retention.full() || walk.last_query() - first < args.view.retention.window);
-    int infinite = 0;
-    if (!whole) {
-      if (threadIdx.x == 0) infinity_count = 0;
-      __syncthreads();
-      clean_values<Half, kDim>(args, walk, room.v[slot], infinities, &infinity_count);
-      __syncthreads();
-      infinite = min(infinity_count, kMostInfinities);
-    }
-    if (items[0].tokens > 0 && first <= rows[kTilesOfWarp - 1].last) {  // else it sees nothing here
-      Scores s[kTilesOfWarp];
-      multiply_keys<Half, BoxedPlaces<kDim>, kDim>(q, shared_address(room.k[slot]), s);
+      for (int i = 0; i < 2; ++i) {
+        if (!args.view.reads(rows.query(rows.own(i)), first + one.token)) continue;
 #pragma unroll
-      for (int i = 0; i < kTilesOfWarp; ++i) {
-        if (!whole) mask(args.view, rows[i], first, s[i]);
-        soften(rows[i].factor, s[i], sums[i]);
-        for (int j = 0; j < infinite; ++j) {
-          add_infinity(args.view, rows[i], first + infinities[j].token, infinities[j].dim, infinities[j].value,
-                       sums[i]);
+        for (int j = 0; j < kDim / 4; ++j) {  // chosen by comparing: an index would move all out of their registers
+          float& sum = sums.o[j / 2 * 4 + i * 2 + j % 2];
+          sum = j / 2 * 8 + j % 2 == one.dim - lane_pair() * 2 ? sum + one.value : sum;
         }
       }
-      multiply_values<Half, BoxedPlaces<kDim>>(s, shared_address(room.v[slot]), sums);
-    }
-    const int split = walk.split;
-    walk.advance();
-    if (walk.split != split) {
-#pragma unroll
-      for (int i = 0; i < kTilesOfWarp; ++i) folded(i).end_split(sums[i]);
-    }
-    __syncthreads();  // all have used the tile
-    if (next.valid()) {
-      if (warp == 0) copy_tile<kDim>(args, map, next, kv_head, room, full, static_cast<int>(slot));
-      next.advance();
     }
   }
-#pragma unroll
-  for (int i = 0; i < kTilesOfWarp; ++i) folded(i).write({args, items[i], kv_head});
-}
+
+  __device__ __forceinline__ void end_values(const ConsumerRows& rows, int tile, unsigned stage,
+                                             RowSums<kDim>& sums) const {
+    hopper::wgmma_wait<0>();
+    hopper::hold(sums.o);
+    hopper::hold(sums.d);
+    if (!rows.walk.sees_all(tile)) add_infinities(rows, tile, room.infinities[stage], sums);
+    give_back(room.empty_v[stage]);
+  }
+
+  __device__ __forceinline__ void scores_to_weights(const ConsumerRows& rows, int tile, TileScores& s,
+                                                    RowSums<kDim>& sums, float (&rescale)[2]) const {
+    hopper::hold(s);
+    if (!rows.walk.sees_all(tile)) mask(rows, tile, s);
+    if (tile % kTilesOfSplit == 0) sums.begin_split();
+    soften(args.scale, s, sums.m, rescale);
+  }
+
+  // Before the values of a tile: sums of the split so far as the new maximum wants them, or those of the one before
+  // away.
+  __device__ __forceinline__ static void make_ready(int tile, const float (&rescale)[2], RowSums<kDim>& sums) {
+    hopper::hold(sums.o);  // not before the scores are on their way
+    hopper::hold(sums.d);
+    if (tile % kTilesOfSplit != 0) {
+      if (__any_sync(0xffffffff, rescale[0] != 1.0F || rescale[1] != 1.0F)) sums.rescale(rescale);
+    } else if (tile > 0) {
+      sums.fold_split();
+    }
+  }
+
+  __device__ void attend(const ConsumerRows& rows, Ring& ring, RowSums<kDim>& sums) const {
+    const int tiles = rows.walk.tiles;
+    RowQueries<kDim> q;
+    TileScores s;
+    TileWeights p;
+    rows.load_queries<Half, kDim>(q);
+    float rescale[2];
+    hopper::wait(hopper::shared_address(&room.full_k[ring.stage()]), ring.parity());
+    multiply_keys(ring.stage(), q, s);
+    hopper::wgmma_wait<0>();
+    give_back(room.empty_k[ring.stage()]);
+    scores_to_weights(rows, 0, s, sums, rescale);
+    pack<Half>(s, p);
+    for (int tile = 0; tile + 1 < tiles; ++tile) {
+      const Ring now = ring;
+      ++ring.count;
+      hopper::wait(hopper::shared_address(&room.full_k[ring.stage()]), ring.parity());
+      await_turn();
+      multiply_keys(ring.stage(), q, s);
+      make_ready(tile, rescale, sums);
+      hopper::wait(hopper::shared_address(&room.full_v[now.stage()]), now.parity());
+      multiply_values(now.stage(), p, tile % kTilesOfSplit, sums);
+      end_turn();
+      hopper::wgmma_wait<1>();
+      give_back(room.empty_k[ring.stage()]);
+      scores_to_weights(rows, tile + 1, s, sums, rescale);
+      end_values(rows, tile, now.stage(), sums);
+      hopper::hold(s);
+      pack<Half>(s, p);
+    }
+    make_ready(tiles - 1, rescale, sums);
+    hopper::wait(hopper::shared_address(&room.full_v[ring.stage()]), ring.parity());
+    multiply_values(ring.stage(), p, (tiles - 1) % kTilesOfSplit, sums);
+    end_values(rows, tiles - 1, ring.stage(), sums);
+    ++ring.count;
+    sums.begin_split();
+    sums.fold_split();
+  }
+};
 
 #endif
 
 template <class Half, int kDim>
-__global__ void __launch_bounds__(kWarps * 32, 1)
-    attend_to_prompts(const AttentionArgs args, const __grid_constant__ CUtensorMap map) {
+__global__ void __launch_bounds__(kThreads, 1)
+    attend_to_prompts(const __grid_constant__ AttentionArgs args, const __grid_constant__ PromptMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
-  __shared__ std::uint64_t full[2];
   const std::uint32_t begin = shared_address(shared);
-  auto& room = *reinterpret_cast<Room<kDim>*>(reinterpret_cast<std::byte*>(shared) + (1024 - begin % 1024) % 1024);
-  if (threadIdx.x == 0) {
-    hopper::barrier_init(hopper::shared_address(&full[0]), 1);
-    hopper::barrier_init(hopper::shared_address(&full[1]), 1);
-    hopper::fence_barrier_init();
-  }
+  auto& room =
+      *reinterpret_cast<PromptRoom<kDim>*>(reinterpret_cast<std::byte*>(shared) + (1024 - begin % 1024) % 1024);
+  if (threadIdx.x == 0) room.init();
+  if (threadIdx.x < 128) room.ones[threadIdx.x] = Half::kOnes & 0xffffU;
+  hopper::fence_shared();
   __syncthreads();
-  attend_to_group<Half, kDim>(args, map, room, full);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  if (warp < 4) {
+    hopper::give_up_registers<kFeederRegisters>();
+    const PromptFeeder<kDim> feeder{args, maps, room};
+    if (warp == 0) feeder.feed_keys();
+    if (warp == 1) feeder.feed_values();
+    if (warp == 2) PromptCleaner<Half, kDim>{args, room}.run();
+  } else {
+    hopper::take_registers<kConsumerRegisters>();
+    PromptConsumer<Half, kDim>{args, room, warp / 4 - 1}.run();
+  }
 #endif
+}
+
+// Boxes are K, or V, of one block and head. The arena has an end that nothing here knows: no box lies behind it.
+PromptMaps make_maps(const AttentionArgs& args, int dim, Number number) {
+  constexpr std::int64_t kFar = 0x7fffffff;
+  PromptMaps maps;
+  maps.k = make_tensor_map_3d(BoxedRows{
+      args.view.arena, {kBlockOfTile, 4, kFar}, {32, 128}, {kBlockOfTile, 4, dim / 4}, number, BoxSwizzle::k32});
+  maps.v = make_tensor_map_3d(BoxedRows{args.view.arena,
+                                        {64, kFar, dim / 64 + 1},
+                                        {dim * 2, 128},
+                                        {64, kBlockOfTile, dim / 64},
+                                        number,
+                                        BoxSwizzle::k128});
+  return maps;
 }
 
 template <class Half, int kDim>
 void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
   const auto kernel = attend_to_prompts<Half, kDim>;
-  constexpr size_t kRoom = sizeof(Room<kDim>) + 1024;
+  constexpr size_t kRoom = sizeof(PromptRoom<kDim>) + 1024;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
-  const CUtensorMap map = make_tensor_map(
-      {args.view.arena, kRowBytes / 2, 0x7fffffff, kRowBytes / 2, kBlockOfTile * kDim * 2 / kRowBytes, number});
-  const auto blocks = static_cast<unsigned>(args.group_count * args.view.layout.shape.heads);
-  kernel<<<blocks, kWarps * 32, kRoom, stream>>>(args, map);
+  const PromptMaps maps = make_maps(args, kDim, number);
+  const int blocks = std::min(args.processors, args.group_count * args.view.layout.shape.heads);
+  kernel<<<static_cast<unsigned>(blocks), kThreads, kRoom, stream>>>(args, maps);
   check_launch("attention of prompts");
 }
 

@@ -22,22 +22,46 @@ Encode find_encoder() {
   return reinterpret_cast<Encode>(found);
 }
 
-}  // namespace
+struct Tensor {
+  cuuint32_t indices = 0;
+  cuuint64_t sizes[3] = {};
+  cuuint64_t strides[2] = {};
+  cuuint32_t box[3] = {};
+};
 
-CUtensorMap make_tensor_map(const BoxedMatrix& matrix) {
+CUtensorMap make_map(const void* data, const Tensor& tensor, Number number, CUtensorMapSwizzle swizzle) {
   static const Encode encode = find_encoder();
   CUtensorMap map;
   const CUtensorMapDataType type =
-      matrix.number == Number::kF16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-  const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(matrix.cols), static_cast<cuuint64_t>(matrix.rows)};
-  const cuuint64_t strides[1] = {static_cast<cuuint64_t>(matrix.ld) * 2};
-  const cuuint32_t box[2] = {kBoxCols, static_cast<cuuint32_t>(matrix.box_rows)};
-  const cuuint32_t element_strides[2] = {1, 1};
-  const CUresult result = encode(&map, type, 2, const_cast<void*>(matrix.data), sizes, strides, box, element_strides,
-                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      number == Number::kF16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+  const cuuint32_t element_strides[3] = {1, 1, 1};
+  const CUresult result = encode(&map, type, tensor.indices, const_cast<void*>(data), tensor.sizes, tensor.strides,
+                                 tensor.box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) fail_system("the driver refused a tensor map, error " + std::to_string(result), "cuda");
   return map;
+}
+
+}  // namespace
+
+CUtensorMap make_tensor_map(const BoxedMatrix& matrix) {
+  const Tensor tensor{2,
+                      {static_cast<cuuint64_t>(matrix.cols), static_cast<cuuint64_t>(matrix.rows)},
+                      {static_cast<cuuint64_t>(matrix.ld) * 2},
+                      {kBoxCols, static_cast<cuuint32_t>(matrix.box_rows)}};
+  return make_map(matrix.data, tensor, matrix.number, CU_TENSOR_MAP_SWIZZLE_128B);
+}
+
+CUtensorMap make_tensor_map_3d(const BoxedRows& rows) {
+  Tensor tensor;
+  tensor.indices = 3;
+  for (size_t i = 0; i < 3; ++i) {
+    tensor.sizes[i] = static_cast<cuuint64_t>(rows.sizes[i]);
+    tensor.box[i] = static_cast<cuuint32_t>(rows.box[i]);
+  }
+  for (size_t i = 0; i < 2; ++i) tensor.strides[i] = static_cast<cuuint64_t>(rows.strides[i]);
+  return make_map(rows.data, tensor, rows.number,
+                  rows.swizzle == BoxSwizzle::k32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_128B);
 }
 
 }  // namespace kvasir::cuda

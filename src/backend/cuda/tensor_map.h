@@ -25,4 +25,17 @@ inline constexpr int kBoxCols = 64;
 // Asks the driver once per process for its encoder. Throws Error where it has none.
 CUtensorMap make_tensor_map(const BoxedMatrix& matrix);
 
+enum class BoxSwizzle : std::uint8_t { k32, k128 };
+
+// The same with three indices, the fastest first, in boxes whose first side has as many bytes as the swizzle.
+struct BoxedRows {
+  const void* data = nullptr;
+  std::int64_t sizes[3] = {};
+  std::int64_t strides[2] = {};  // in bytes, of the second and the third index, in any order
+  int box[3] = {};
+  Number number = Number::kBF16;
+  BoxSwizzle swizzle = BoxSwizzle::k128;
+};
+CUtensorMap make_tensor_map_3d(const BoxedRows& rows);
+
 }  // namespace kvasir::cuda

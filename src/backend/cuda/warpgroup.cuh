@@ -1,0 +1,138 @@
+// What four warps of Hopper do together: wgmma with its left side in registers and its right side as it lies in the
+// cache, where rows run along k; and barriers with numbers, which some of a thread block's warps wait at.
+#pragma once
+
+#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/tensor_core.cuh"
+
+namespace kvasir::cuda::hopper {
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+inline constexpr int kGroupThreads = 128;
+
+// Until `threads` have come, those that only said so included. Number 0 is __syncthreads().
+__device__ __forceinline__ void sync_at(int number, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+__device__ __forceinline__ void say_at(int number, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void arrive(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Registers of each thread of the warpgroup, from here on.
+template <int kCount>
+__device__ __forceinline__ void give_up_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+template <int kCount>
+__device__ __forceinline__ void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kCount));
+}
+
+// What was written into shared memory is there for the tensor cores and the copy engine.
+__device__ __forceinline__ void fence_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+struct BoxIn3d {
+  const void* map;
+  int at[3];
+};
+__device__ __forceinline__ void copy_box_in_3d(std::uint32_t to, const BoxIn3d& from, std::uint32_t barrier,
+                                               std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+      "l"(from.map), "r"(from.at[0]), "r"(from.at[1]), "r"(from.at[2]), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
+enum class Swizzle : std::uint64_t { kNone = 0, k128 = 1, k64 = 2, k32 = 3 };
+
+// A matrix whose rows, along k, hold numbers of several n side by side: as many as the swizzle has bytes, then
+// `next_n` bytes on as many more; `next_k` bytes on are the next 8 rows.
+struct RowsAlongK {
+  Swizzle swizzle;
+  std::uint32_t next_n, next_k;
+};
+__device__ __forceinline__ std::uint64_t matrix_descriptor(std::uint32_t at, RowsAlongK rows) {
+  return static_cast<std::uint64_t>(rows.swizzle) << 62 | static_cast<std::uint64_t>(rows.next_k >> 4) << 32 |
+         static_cast<std::uint64_t>(rows.next_n >> 4) << 16 | (at & 0x3FFFFU) >> 4;
+}
+
+// Nothing that reads or writes them moves across this.
+template <int kCount>
+__device__ __forceinline__ void hold(float (&values)[kCount]) {
+#pragma unroll
+  for (float& value : values) asm volatile("" : "+f"(value)::"memory");
+}
+
+#define KVASIR_D8(i)                                                                                          \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
+#define KVASIR_D32(i) KVASIR_D8(i), KVASIR_D8(i + 8), KVASIR_D8(i + 16), KVASIR_D8(i + 24)
+#define KVASIR_LIST(...) __VA_ARGS__
+#define KVASIR_R32                                                                                             \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
+  "%29,%30,%31"
+#define KVASIR_R64                                                                                            \
+  KVASIR_R32                                                                                                  \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57," \
+  "%58,%59,%60,%61,%62,%63"
+
+// One step of k. `left`, `right` and `adds` say which operands they are; KVASIR_TAIL, which sides lie along k.
+#define KVASIR_WGMMA(n, type, outputs, operands, left, right, adds, inputs)                                       \
+  asm volatile("{.reg .pred adds;\nsetp.ne.b32 adds, " adds                                                       \
+               ", 0;\n"                                                                                           \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {" outputs "}, " left ", " right \
+               ", adds, 1, 1, " KVASIR_TAIL ";}"                                                                  \
+               : operands                                                                                         \
+               : inputs)
+#define KVASIR_IN_REGISTERS "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(adds)
+#define KVASIR_BY_TYPE(n, outputs, operands, left, right, adds, inputs)                              \
+  if constexpr (std::is_same_v<Half, HalfF16>) {                                                     \
+    KVASIR_WGMMA(n, "f16", outputs, KVASIR_LIST(operands), left, right, adds, KVASIR_LIST(inputs));  \
+  } else {                                                                                           \
+    KVASIR_WGMMA(n, "bf16", outputs, KVASIR_LIST(operands), left, right, adds, KVASIR_LIST(inputs)); \
+  }
+
+// d = a b over 16 k, or d += where `adds` is not 0: a is 64 rows, rows g and g + 8 of 16 for each warp as in
+// tensor_core.cuh; b has rows along k.
+template <class Half>
+__device__ __forceinline__ void multiply_by_rows(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                 int adds) {
+#define KVASIR_TAIL "1"
+  KVASIR_BY_TYPE(128, KVASIR_R64, KVASIR_LIST(KVASIR_D32(0), KVASIR_D32(32)), "{%64,%65,%66,%67}", "%68", "%69",
+                 KVASIR_LIST(KVASIR_IN_REGISTERS))
+}
+template <class Half>
+__device__ __forceinline__ void multiply_by_rows(float (&d)[32], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                 int adds) {
+  KVASIR_BY_TYPE(64, KVASIR_R32, KVASIR_LIST(KVASIR_D32(0)), "{%32,%33,%34,%35}", "%36", "%37",
+                 KVASIR_LIST(KVASIR_IN_REGISTERS))
+#undef KVASIR_TAIL
+}
+// And 8 columns, columns of b along k without a swizzle.
+template <class Half>
+__device__ __forceinline__ void multiply_by_columns(float (&d)[4], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                    int adds) {
+#define KVASIR_TAIL "0"
+  KVASIR_BY_TYPE(8, "%0,%1,%2,%3", KVASIR_LIST("+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])), "{%4,%5,%6,%7}", "%8",
+                 "%9", KVASIR_LIST(KVASIR_IN_REGISTERS))
+#undef KVASIR_TAIL
+}
+
+#undef KVASIR_BY_TYPE
+#undef KVASIR_IN_REGISTERS
+#undef KVASIR_WGMMA
+#undef KVASIR_R64
+#undef KVASIR_R32
+#undef KVASIR_LIST
+#undef KVASIR_D32
+#undef KVASIR_D8
+
+#endif
+
+}  // namespace kvasir::cuda::hopper
