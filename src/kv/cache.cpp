@@ -247,6 +247,7 @@ void KvCache::shrink(KvLease& lease, size_t i, std::int64_t rows) {
   LeaseState& state = *lease.state_;
   CHECK(rows >= 0 && rows <= lease.rows(i) && group_of(state, i).config.retention.full());
   ++tick_;
+  policies_[lease.policy()].stats.evicted_rows += lease.rows(i) - rows;
   state.evicted[i] = lease.length() - rows;
   drop_slots(state, i, blocks_holding(rows, config_.block_tokens));
 }

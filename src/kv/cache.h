@@ -105,8 +105,9 @@ struct PolicyStats {
   std::int64_t queried_tokens = 0;
   std::int64_t hit_tokens = 0;
   std::int64_t evicted_blocks = 0;
-  std::int64_t blocks = 0;  // held or cached, in all groups
-  std::int64_t bytes = 0;   // of them
+  std::int64_t evicted_rows = 0;  // that shrink() took from sequences, in all groups
+  std::int64_t blocks = 0;        // held or cached, in all groups
+  std::int64_t bytes = 0;         // of them
 };
 
 struct CacheStats {

@@ -109,6 +109,9 @@ void write_policies(Page& page, std::span<const PolicyNumbers> policies) {
   each("kvasir:policy_prefix_cache_hits_total", "counter", "Prompt tokens found under it", &PolicyStats::hit_tokens);
   each("kvasir:policy_kv_evicted_blocks_total", "counter", "Cached blocks of a policy that made room",
        &PolicyStats::evicted_blocks);
+  each("kvasir:policy_kv_evicted_rows_total", "counter",
+       "Tokens that evict= took from running requests, once for each group of layers or heads",
+       &PolicyStats::evicted_rows);
   each("kvasir:policy_kv_blocks", "gauge", "Blocks held or cached under a policy", &PolicyStats::blocks);
   each("kvasir:policy_kv_bytes", "gauge", "Bytes of them", &PolicyStats::bytes);
 }

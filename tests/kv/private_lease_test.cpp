@@ -85,6 +85,7 @@ TEST_F(PrivateLease, GivesBackWhatItsRowsDoNotNeed) {
   EXPECT_EQ(held(0), 3);
   EXPECT_EQ(held(1), 1);
   EXPECT_EQ(lease.length(), 24);
+  EXPECT_EQ(cache.policy_stats(private_).evicted_rows, 11 + 4 + 20);
 }
 
 TEST_F(PrivateLease, GoesBackToItsBeginningAndNowhereElse) {

@@ -78,13 +78,14 @@ inline void add_formats_of_rows(std::vector<Cell>& cells) {
   }
 }
 
-// Rows that are kept shorter: once with every number format's kind, a window with sinks, and recent tokens.
+// Rows that are kept shorter: with every kind of number format, a window with sinks, and recent tokens, which are
+// whole.
 inline void add_shorter_rows(std::vector<Cell>& cells) {
   const std::vector<Cell> backends{
       {"ref", "auto", 1, {}, {}, {}}, {"cpu", "auto", 1, {}, {}, {}}, {"cpu", "auto", 2, {}, {}, {}}};
   for (Cell cell : backends) {
-    for (const char* policy :
-         {"f16, rank=k:9/v:12", "int8, rank=k:12/v:7, window=64, sinks=4", "k=bf16, v=int4, channels=60%"}) {
+    for (const char* policy : {"f16, rank=k:9/v:12", "int8, rank=k:12/v:7, window=64, sinks=4",
+                               "k=bf16, v=int4, channels=60%", "bf16, rank=k:9/v:12, recent=20:f16, sinks=4"}) {
       cell.policy = parse_kv_policy(policy, "cell");
       cell.model = cell.policy.channels == 60 ? "odd_head_dim" : "gqa";
       cells.push_back(cell);
@@ -181,6 +182,13 @@ inline std::vector<Cell> evicting_cells() {
   cells.push_back({"cpu", "scalar", 1, policy("k=int8, v=f16, evict=h2o:20"), "odd_head_dim", {}});
   cells.push_back({"cpu", fastest, 2, policy("bf16, evict=h2o:20"), "gqa", {24, 0}});  // one layer has a window
   cells.push_back({"far", "auto", 2, policy("int4, evict=snapkv:24, heads=adaptive, sinks=2"), "gqa", {}});
+  // Shorter rows, and layers in formats of their own.
+  for (const char* rows :
+       {"int8, rank=k:12/v:7, evict=h2o:20, sinks=2", "f16, channels=60%, evict=snapkv:24",
+        "k=int4, v=bf16, 0:int8, evict=lru:20", "int4, 0:int8/bf16, evict=tova:24, budgets=pyramid"}) {
+    cells.push_back({"ref", "auto", 1, policy(rows), "gqa", {}});
+    cells.push_back({"cpu", fastest, 2, policy(rows), "gqa", {}});
+  }
   add_gpu(cells);
   return cells;
 }
@@ -241,8 +249,8 @@ class World {
     return config;
   }
 
-  // Memory for so many blocks of every group. A mix of formats has groups of different sizes, all of which are held
-  // whole: then so many that pages of the largest block have room for all.
+  // Memory for so many blocks of every group. Groups of different sizes, none of which fills the largest's evenly,
+  // are all held whole: then so many that pages of the largest block have room for all.
   std::uint64_t bytes_for(std::int64_t blocks, int block_tokens = 16) const {
     constexpr std::int64_t kLine = 64;
     std::vector<std::int64_t> sizes;
@@ -253,7 +261,8 @@ class World {
     const std::int64_t page = (std::ranges::max(sizes) + kLine - 1) / kLine * kLine;
     for (const std::int64_t size : sizes) {
       const std::int64_t per_page = page / size;
-      bytes += cell_.policy.layers.empty() ? blocks * size : (blocks + per_page - 1) / per_page * page;
+      const bool fills = cell_.policy.layers.empty() && std::ranges::max(sizes) % size == 0;
+      bytes += fills ? blocks * size : (blocks + per_page - 1) / per_page * page;
     }
     return static_cast<std::uint64_t>(bytes);
   }
