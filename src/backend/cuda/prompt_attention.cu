@@ -121,7 +121,10 @@ struct PromptConsumer {
     hopper::wgmma_wait<0>();
     hopper::hold(sums.o);
     hopper::hold(sums.d);
-    if (!rows.walk.sees_all(tile)) add_infinities(rows, tile, room.infinities[stage], sums);
+    if (!rows.walk.sees_all(tile)) {
+      add_infinities(rows, tile, room.infinities[stage], sums);
+      __syncwarp();  // all lanes have read them
+    }
     give_back(room.empty_v[stage]);
   }
 
@@ -162,10 +165,10 @@ struct PromptConsumer {
       const Ring now = ring;
       ++ring.count;
       hopper::wait(hopper::shared_address(&room.full_k[ring.stage()]), ring.parity());
+      hopper::wait(hopper::shared_address(&room.full_v[now.stage()]), now.parity());
       await_turn();
       multiply_keys(ring.stage(), q, s);
       make_ready(tile, rescale, sums);
-      hopper::wait(hopper::shared_address(&room.full_v[now.stage()]), now.parity());
       multiply_values(now.stage(), p, tile % kTilesOfSplit, sums);
       end_turn();
       hopper::wgmma_wait<1>();

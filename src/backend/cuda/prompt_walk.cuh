@@ -15,19 +15,16 @@ struct GroupWalk {
   const AttentionGroup* group = nullptr;  // read again where it is needed: registers are scarce
   int kv_head = 0;
   int tiles = 0;
-  // Every row sees every key of tiles before seen_end that are not before seen_begin, or are before sinks_end.
-  int seen_end = 0;
+  // Every row sees every key of these tiles; of those of sinks too, perhaps.
   int seen_begin = 0;
-  int sinks_end = 0;
+  int seen_end = 0;
 
   GroupWalk() = default;
   __device__ GroupWalk(const AttentionGroup* of, int head, const KvView& view) : group(of), kv_head(head) {
     tiles = group->splits() * kTilesOfSplit;
     tiles = beginning_by(last_query());
+    if (!view.retention.full()) seen_begin = beginning_by(last_query() - view.retention.window);
     if (view.finer.full()) seen_end = beginning_by(group->query - kTileTokens + 1);
-    if (view.retention.full()) return;
-    seen_begin = beginning_by(last_query() - view.retention.window);
-    sinks_end = beginning_by(view.retention.sinks - kTileTokens);
   }
 
   __device__ Position last_query() const { return group->query + group->tokens - 1; }
@@ -35,7 +32,7 @@ struct GroupWalk {
     return static_cast<Position>(group->split_at(tile / kTilesOfSplit)) * kSplitTokens +
            tile % kTilesOfSplit * kTileTokens;
   }
-  __device__ bool sees_all(int tile) const { return tile < seen_end && (tile >= seen_begin || tile < sinks_end); }
+  __device__ bool sees_all(int tile) const { return tile >= seen_begin && tile < seen_end; }
   // The block of 16 keys that begins at `key`; kNoBlock: there is none.
   __device__ BlockId block(Position key) const {
     return key < group->query + group->after ? group->blocks[key / kBlockOfTile] : kNoBlock;
