@@ -47,7 +47,7 @@ class Scene {
       for (BlockId& block : table) block = static_cast<BlockId>(blocks) - 1 - block;
     }
     for (const size_t i : like_first) {
-      std::copy_n(tables_[0].begin(), shared / c.block_tokens, tables_[i].begin());
+      std::copy_n(tables_[0].begin(), std::min(shared / c.block_tokens, std::ssize(tables_[i])), tables_[i].begin());
     }
     // Pages of three blocks with a rest, so that no kernel may count on blocks lying side by side.
     const std::int64_t page_bytes = 3 * make_layout(group, c.block_tokens).block_bytes() + c.page_rest;
@@ -386,6 +386,35 @@ TEST_P(AttentionTest, SharedBlocksGiveEachSequenceItsOwnBits) {
         EXPECT_EQ(std::vector(at, at + static_cast<std::ptrdiff_t>(alone.size())), alone) << "sequence " << s;
         at += static_cast<std::ptrdiff_t>(alone.size());
       }
+    }
+  }
+}
+
+// So long a prefix of so many that a GPU reads it once: in several groups of rows, by several thread blocks each,
+// which take one or more turns. Of 20 sequences two share less, and one nothing.
+TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "smaller ones do elsewhere";
+  std::vector<Span> spans(20, Span{9 * 256, 1});
+  std::vector<size_t> sharers(spans.size() - 2);
+  std::iota(sharers.begin(), sharers.end(), 1);
+  for (size_t i = 0; i < spans.size(); ++i) spans[i].start += static_cast<Position>(i * i);
+  spans[3] = {9 * 256, 3};
+  spans[5] = {5 * 256 + 100, 2};
+  spans[6] = {255, 1};
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16}) {
+    for (const Case& c : std::vector<Case>{{8, 2, 128, 128, both(format), 16, {}, 128},
+                                           {112, 8, 128, 128, both(format), 16, {}, 128},
+                                           {24, 8, 64, 64, both(format), 16, {}, 128}}) {
+      Scene scene(*tested_, c, spans, 9 * 256, sharers);
+      const std::vector<float> together = scene.attend();
+      auto at = together.begin();
+      for (size_t s = 0; s < spans.size(); ++s) {
+        const std::vector<float> alone = scene.attend_alone(s);
+        EXPECT_EQ(std::vector(at, at + static_cast<std::ptrdiff_t>(alone.size())), alone)
+            << format_name(format) << " " << c.heads << " x " << c.k_dim << ", sequence " << s;
+        at += static_cast<std::ptrdiff_t>(alone.size());
+      }
+      EXPECT_EQ(scene.attend(), together);
     }
   }
 }

@@ -6,6 +6,8 @@
 // which kernel computes them, together with what, on how many processors, changes no bit.
 #pragma once
 
+#include <vector_types.h>
+
 #include <cstdint>
 
 #include "backend/tensor.h"
@@ -29,6 +31,7 @@ struct AttentionTile {
   int first_split = 0;
   int end_split = 0;
   int first_item = 0;  // splits of the tiles before it
+  bool begun = false;  // its splits before first_split are in AttentionArgs::begun_out already
 
   KVASIR_HD int splits() const { return sink_splits + end_split - first_split; }
   KVASIR_HD int split_at(int index) const { return index < sink_splits ? index : first_split + index - sink_splits; }
@@ -51,6 +54,18 @@ struct AttentionGroup {
 
   KVASIR_HD int splits() const { return sink_splits + end_split - first_split; }
   KVASIR_HD int split_at(int index) const { return index < sink_splits ? index : first_split + index - sink_splits; }
+};
+
+inline constexpr int kRowsOfPrefix = 128;
+inline constexpr int kRoundsOfPrefix = 4;  // see prefix_fold.cuh
+
+// Tokens of several sequences that begin with the same blocks, and go through these together: each with all query
+// heads of a KV head, up to kRowsOfPrefix rows in all.
+struct PrefixGroup {
+  const BlockId* blocks = nullptr;  // on the device
+  int first = 0;                    // of PrefixArgs::rows
+  int tokens = 0;
+  int splits = 0;  // [0, splits), which lie before all of the tokens
 };
 
 // One split of one tile, with all that a kernel needs to begin: it is read far ahead.
@@ -78,6 +93,7 @@ struct AttentionArgs {
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads
+  int taken_count = 1;    // numbers from there on that are 0 again when all is done: see PrefixArgs
   int heads_per_kv = 0;   // query heads of a KV head
   int heads_of_tile = 0;  // of those, in a tile
   int most_rows = 0;      // that a tile has
@@ -90,7 +106,23 @@ struct AttentionArgs {
   SoftmaxState* states = nullptr;       // [rows][heads], or null
   float* part_out = nullptr;            // [items][KV heads][kTileRows][v_stride]: sums of a split
   SoftmaxState* part_states = nullptr;  // [items][KV heads][kTileRows], m for powers of two
+  // Sums over the prefixes that sequences share, like those of a split: [rows][heads][v_stride] and [rows][heads].
+  float* begun_out = nullptr;
+  SoftmaxState* begun_states = nullptr;
   int v_stride = 0;
+  bool turns = false;  // outputs are turned by hadamard() at last
+};
+
+// Prefixes that sequences of a batch share. `parts` thread blocks go through the splits of each group and KV head in
+// turn, and give each other sums of splits: each folds some dimensions of all of them.
+struct PrefixArgs {
+  const PrefixGroup* groups = nullptr;  // on the device
+  int group_count = 0;
+  const int* rows = nullptr;  // on the device: of the batch
+  int parts = 1;              // a power of two
+  float4* sums = nullptr;  // [groups][KV heads][kRoundsOfPrefix][parts][kRowsOfPrefix * v_dim / 4], each thread's own
+  SoftmaxState* states = nullptr;  // [groups][KV heads][kRoundsOfPrefix][parts][kRowsOfPrefix]
+  int* arrived = nullptr;          // [groups][KV heads], 0: splits whose sums are there
 };
 
 }  // namespace kvasir::cuda

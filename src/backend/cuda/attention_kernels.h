@@ -43,7 +43,12 @@ bool packed_attention(const AttentionArgs& args, cudaStream_t stream);
 // Groups of tiles, on devices with a copy engine, straight into out and states; and whether there can be any.
 void prompt_attention(const AttentionArgs& args, cudaStream_t stream);
 bool takes_prompts(const KvView& view);
-// Splits, in their order, into out and states.
+// Groups of sequences with a common prefix, on devices with a copy engine, into begun_out and begun_states; whether
+// there can be any, and how many thread blocks go through the context of a group and KV head.
+void prefix_attention(const AttentionArgs& args, const PrefixArgs& prefixes, cudaStream_t stream);
+bool takes_prefixes(const KvView& view, int heads_per_kv);
+int parts_of_prefix(const KvView& view, int group_count, int processors);
+// Splits, in their order, into out and states, and turned where values are.
 void merge_splits(const AttentionArgs& args, cudaStream_t stream);
 
 // Everything in float32, where K or V is: a warp for each row and head.

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backend/cuda/attention_kernels.h"
+#include "backend/shared_prefixes.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "layout/codec.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr size_t kMostPartBytes = size_t{256} << 20;  // of split sums at once
+constexpr std::int64_t kWorthSharing = 32 << 20;      // bytes that need not be read, for another launch
 
 // Of the query heads of a KV head, as many as fill a tile evenly.
 int heads_of_tile(int heads_per_kv) {
@@ -68,7 +70,6 @@ CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTabl
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "looking at the device");
   check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "looking at the device");
   has_copy_engine_ = major == 9;  // what sm_90a is compiled for
-  check(cudaMemset(taken_.data(), 0, taken_.size()), "attention");
 }
 
 bool usual_blocks(const KvView& view, int alignment) {
@@ -82,10 +83,12 @@ const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
   const Retention& retention = batch.view.retention;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   const bool grouped = groups_prompts(batch.view);
+  const bool shares = shares_prefixes(batch.view, heads_per_kv);
   if (!tables_.in_batch()) plans_.clear();
   for (const Plan& plan : plans_) {
     if (plan.sequences == batch.sequences.data() && plan.count == batch.sequences.size() &&
-        plan.heads_per_kv == heads_per_kv && plan.retention == retention && plan.grouped == grouped) {
+        plan.heads_per_kv == heads_per_kv && plan.retention == retention && plan.grouped == grouped &&
+        plan.shares == shares) {
       return plan;
     }
   }
@@ -120,6 +123,39 @@ void CudaAttention::add_groups(Plan& plan, const SequenceView& sequence, const B
   }
 }
 
+bool CudaAttention::shares_prefixes(const KvView& view, int heads_per_kv) const {
+  return has_copy_engine_ && takes_prefixes(view, heads_per_kv);
+}
+
+std::vector<int> CudaAttention::add_prefixes(Plan& plan, const AttentionBatch& batch) const {
+  std::vector<int> out(batch.sequences.size());
+  if (!plan.shares || batch.sequences.size() < 2) return out;
+  const int tokens_of_tile = kTileRows / heads_of_tile(plan.heads_per_kv);
+  std::vector<int> few;
+  for (int i = 0; i < std::ssize(batch.sequences); ++i) {
+    if (batch.sequences[static_cast<size_t>(i)].rows < tokens_of_tile * kTilesOfPrompt) few.push_back(i);
+  }
+  constexpr int kBlocks = kSplitTokens / kBlockOfTile;
+  const auto least = static_cast<int>(kWorthSharing / (batch.view.layout.layer_bytes() * kBlocks)) + 1;
+  for (const SharedPrefix& prefix : find_shared_prefixes(batch.sequences, few, {kBlockOfTile, kBlocks, least})) {
+    PrefixGroup group;
+    group.blocks = tables_.find(batch.sequences, kBlockOfTile).tables[static_cast<size_t>(prefix.sequences[0])];
+    group.splits = prefix.pieces;
+    group.first = static_cast<int>(plan.prefix_rows.size());
+    for (const int i : prefix.sequences) {
+      const SequenceView& sequence = batch.sequences[static_cast<size_t>(i)];
+      out[static_cast<size_t>(i)] = prefix.pieces;
+      for (int row = 0; row < sequence.rows; ++row) plan.prefix_rows.push_back(sequence.first_row + row);
+    }
+    const int end = static_cast<int>(plan.prefix_rows.size());
+    for (; group.first < end; group.first += group.tokens) {
+      group.tokens = std::min(kRowsOfPrefix / plan.heads_per_kv, end - group.first);
+      plan.prefixes.push_back(group);
+    }
+  }
+  return out;
+}
+
 CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
   Plan plan;
   plan.sequences = batch.sequences.data();
@@ -127,6 +163,8 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
   plan.heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   plan.retention = batch.view.retention;
   plan.grouped = groups_prompts(batch.view);
+  plan.shares = shares_prefixes(batch.view, plan.heads_per_kv);
+  const std::vector<int> shared_splits = add_prefixes(plan, batch);
   const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const int heads = heads_of_tile(plan.heads_per_kv);
   const int tokens = kTileRows / heads;
@@ -140,6 +178,8 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
     for (int first = 0; first < sequence.rows; first += tokens) {
       AttentionTile tile = make_tile(sequence, plan.retention, first, std::min(tokens, sequence.rows - first));
       tile.sequence = static_cast<int>(i);
+      tile.begun = shared_splits[i] > 0;
+      if (tile.begun) tile.first_split = shared_splits[i];
       for (tile.first_head = 0; tile.first_head < plan.heads_per_kv; tile.first_head += heads) {
         tile.first_item = item;
         item += tile.splits();
@@ -154,6 +194,10 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
 
 void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
   if (!plan.groups.empty()) plan.device_groups = staging_.send(std::span<const AttentionGroup>(plan.groups));
+  if (!plan.prefixes.empty()) {
+    plan.device_prefixes = staging_.send(std::span<const PrefixGroup>(plan.prefixes));
+    plan.device_prefix_rows = staging_.send(std::span<const int>(plan.prefix_rows));
+  }
   if (plan.tiles.empty()) return;
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
   const DeviceSequences& sequences = tables_.find(batch.sequences, batch.view.layout.block_tokens);
@@ -185,10 +229,6 @@ void CudaAttention::attend(const AttentionBatch& batch, Matrix out) {
   } else {
     attend_to_tiles(batch, out);
   }
-  if (is_rotated(layout.v_format)) {
-    const DeviceSequences& sequences = tables_.find(batch.sequences, layout.block_tokens);
-    turn_rows(out, batch.heads, sequences.at, sequences.rows, stream_);
-  }
 }
 
 const float* CudaAttention::float_queries(const AttentionBatch& batch) {
@@ -207,6 +247,7 @@ void CudaAttention::attend_plainly(const AttentionBatch& batch, Matrix out) {
   const float* q = float_queries(batch);
   plain_attention({batch.view, sequences.at, sequences.rows, batch.heads, batch.scale, q, out, batch.states},
                   stream_);
+  if (is_rotated(layout.v_format)) turn_rows(out, batch.heads, sequences.at, sequences.rows, stream_);
 }
 
 void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
@@ -222,6 +263,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   args.scale = batch.scale * kLog2E;
   args.k_stride = padded_dim(layout.shape);
   args.v_stride = (layout.shape.v_dim + 7) / 8 * 8;
+  args.turns = is_rotated(layout.v_format);
   args.out = out;
   args.states = batch.states;
   args.queries = batch.q;
@@ -240,6 +282,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   args.q = queries.halves;
   args.q_scales = queries.scales;
 
+  attend_to_prefixes(cut, args);
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
   const size_t bytes_of_item = rows_of_item * static_cast<size_t>(args.v_stride) * sizeof(float);
   const auto most_items = static_cast<int>(std::max<size_t>(1, kMostPartBytes / bytes_of_item));
@@ -257,10 +300,35 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
     const auto part_rows = rows_of_item * static_cast<size_t>(args.item_count);
     args.part_out = room<float>(part_out_, part_rows * static_cast<size_t>(args.v_stride));
     args.part_states = room<SoftmaxState>(part_states_, part_rows);
-    args.taken = reinterpret_cast<int*>(taken_.data());
     attend_to_items(args);
     merge_splits(args, stream_);
   }
+}
+
+// Also makes room for the numbers that are 0 between two launches.
+void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
+  const KvShape& shape = args.view.layout.shape;
+  const auto units = plan.prefixes.size() * static_cast<size_t>(shape.heads);
+  if (taken_.size() < (units + 1) * sizeof(int)) {
+    taken_.grow_to((units + 1024) * sizeof(int));
+    check(cudaMemsetAsync(taken_.data(), 0, taken_.size(), stream_), "attention");
+  }
+  args.taken = reinterpret_cast<int*>(taken_.data());
+  if (plan.prefixes.empty()) return;
+  args.taken_count = static_cast<int>(units) + 1;
+  const auto rows = static_cast<size_t>(args.out.rows) * static_cast<size_t>(plan.heads_per_kv * shape.heads);
+  args.begun_out = room<float>(begun_out_, rows * static_cast<size_t>(args.v_stride));
+  args.begun_states = room<SoftmaxState>(begun_states_, rows);
+  PrefixArgs prefixes;
+  prefixes.groups = plan.device_prefixes;
+  prefixes.group_count = static_cast<int>(plan.prefixes.size());
+  prefixes.rows = plan.device_prefix_rows;
+  prefixes.parts = parts_of_prefix(args.view, prefixes.group_count, processors_);
+  const auto sums = units * kRoundsOfPrefix * static_cast<size_t>(prefixes.parts * kRowsOfPrefix);
+  prefixes.sums = room<float4>(prefix_sums_, sums * static_cast<size_t>(shape.v_dim) / 4);
+  prefixes.states = room<SoftmaxState>(prefix_states_, sums);
+  prefixes.arrived = args.taken + 1;
+  prefix_attention(args, prefixes, stream_);
 }
 
 void CudaAttention::attend_to_items(const AttentionArgs& args) {

@@ -34,20 +34,29 @@ class CudaAttention {
     int heads_per_kv = 0;
     Retention retention;
     bool grouped = false;  // prompts are in groups
+    bool shares = false;   // and so are sequences that begin alike
     std::vector<AttentionTile> tiles;
     std::vector<AttentionGroup> groups;
+    std::vector<PrefixGroup> prefixes;
+    std::vector<int> prefix_rows;
     const AttentionTile* device_tiles = nullptr;
     const AttentionItem* device_items = nullptr;
     const AttentionGroup* device_groups = nullptr;
+    const PrefixGroup* device_prefixes = nullptr;
+    const int* device_prefix_rows = nullptr;
   };
 
   const Plan& plan(const AttentionBatch& batch);
   Plan make_plan(const AttentionBatch& batch);
   bool groups_prompts(const KvView& view) const;
+  bool shares_prefixes(const KvView& view, int heads_per_kv) const;
+  // How many splits at its beginning each sequence shares with others, which are in groups then.
+  std::vector<int> add_prefixes(Plan& plan, const AttentionBatch& batch) const;
   static void add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks);
   void send(Plan& plan, const AttentionBatch& batch);
   void attend_plainly(const AttentionBatch& batch, Matrix out);
   void attend_to_tiles(const AttentionBatch& batch, Matrix out);
+  void attend_to_prefixes(const Plan& plan, AttentionArgs& args);
   void attend_to_items(const AttentionArgs& args);
   // In device memory, prepared: halves or floats of all rows.
   const float* float_queries(const AttentionBatch& batch);
@@ -59,7 +68,8 @@ class CudaAttention {
   int processors_ = 0;
   std::vector<Plan> plans_;
   DeviceMemory halves_, floats_, scales_, part_out_, part_states_, shares_;
-  DeviceMemory taken_{sizeof(int)};  // 0 between two launches
+  DeviceMemory begun_out_, begun_states_, prefix_sums_, prefix_states_;
+  DeviceMemory taken_;  // 0 between two launches
 };
 
 }  // namespace kvasir::cuda

@@ -8,50 +8,89 @@ namespace {
 
 constexpr float kLn2 = 0.6931471805599453F;
 
-// A thread block for each row of each tile and KV head, a thread for each number. All that is read is on its way at
-// once, or as much as registers hold: this kernel waits for memory and does little else.
-__global__ void merge(const AttentionArgs args) {
+constexpr int kRowsAtOnce = 4;  // of a tile, by a thread block: a warp for each
+constexpr int kDimsAtOnce = 128;
+
+// What the splits of a row have at dimensions [dim, dim + 4), and their state: in order. All that is read is on its
+// way at once, or as much as registers hold: this kernel waits for memory and does little else.
+struct MergedRow {
+  float4 o = {0, 0, 0, 0};
+  SoftmaxState sum;
+
+  __device__ void add(const SoftmaxState& state, const float4& next) {
+    const Fold by = fold(sum, state);
+    sum = by.state;
+    o = {fold(by, o.x, next.x), fold(by, o.y, next.y), fold(by, o.z, next.z), fold(by, o.w, next.w)};
+  }
+  // `part` and those `step` behind each other.
+  __device__ void add_all(const AttentionArgs& args, std::int64_t part, std::int64_t step, int splits, int dim) {
+    constexpr int kAtOnce = 16;
+    const SoftmaxState* states = args.part_states + part;
+    const float* sums = args.part_out + part * args.v_stride + dim;
+    for (int split = 0; split < splits; split += kAtOnce) {
+      SoftmaxState state[kAtOnce];
+      float4 next[kAtOnce];
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (split + i < splits) {
+          state[i] = *states;
+          next[i] = *reinterpret_cast<const float4*>(sums);
+        }
+        states += step;
+        sums += step * args.v_stride;
+      }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (split + i < splits) add(state[i], next[i]);
+      }
+    }
+  }
+};
+
+__global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs args) {
+  extern __shared__ float turned[];  // [kRowsAtOnce][v_dim], where rows are
   const AttentionTile tile = args.tiles[blockIdx.x];
-  const int row = static_cast<int>(blockIdx.y);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int row = static_cast<int>(blockIdx.y) * kRowsAtOnce + static_cast<int>(threadIdx.x) / 32;
   const int kv_head = static_cast<int>(blockIdx.z);
-  if (blockIdx.x == 0 && row == 0 && kv_head == 0 && threadIdx.x == 0) *args.taken = 0;  // for the next launch
+  if (blockIdx.x == 0 && blockIdx.y == 0 && kv_head == 0) {  // for the next launch
+    for (int i = static_cast<int>(threadIdx.x); i < args.taken_count; i += kRowsAtOnce * 32) args.taken[i] = 0;
+  }
   if (row >= tile.tokens * args.heads_of_tile) return;
   const SequenceView& sequence = args.sequences[tile.sequence];
   const int batch_row = sequence.first_row + tile.first_token + row / args.heads_of_tile;
   const int head = kv_head * args.heads_per_kv + tile.first_head + row % args.heads_of_tile;
   const int v_dim = args.view.layout.shape.v_dim;
-  const int dim = min(static_cast<int>(threadIdx.x), v_dim - 1);
+  const std::int64_t state =
+      static_cast<std::int64_t>(batch_row) * args.heads_per_kv * args.view.layout.shape.heads + head;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.z) * kTileRows;  // to the next split's sums
-  std::int64_t part =
+  const std::int64_t part =
       (static_cast<std::int64_t>(tile.first_item - args.first_item) * gridDim.z + kv_head) * kTileRows + row;
-  constexpr int kAtOnce = 16;
-  float o = 0.0F;
-  SoftmaxState sum;
-  for (int split = 0; split < tile.splits(); split += kAtOnce) {
-    SoftmaxState states[kAtOnce];
-    float next[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i, part += step) {
-      if (split + i >= tile.splits()) continue;
-      states[i] = args.part_states[part];
-      next[i] = args.part_out[part * args.v_stride + dim];
+  float* out = args.out.data + batch_row * args.out.stride + head * v_dim;
+  float* to = args.turns ? turned + static_cast<int>(threadIdx.x) / 32 * v_dim : out;
+  for (int first = 0; first < v_dim; first += kDimsAtOnce) {
+    const int dim = first + lane * 4;
+    const int read = min(dim, args.v_stride - 4);
+    MergedRow merged;
+    if (tile.begun) {
+      merged.sum = args.begun_states[state];
+      merged.o = *reinterpret_cast<const float4*>(args.begun_out + state * args.v_stride + read);
     }
+    merged.add_all(args, part, step, tile.splits(), read);
+    const float inverse = merged.sum.d == 0.0F ? 0.0F : __frcp_rn(merged.sum.d);
+    const float four[4] = {merged.o.x, merged.o.y, merged.o.z, merged.o.w};
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (split + i >= tile.splits()) break;
-      const Fold by = fold(sum, states[i]);
-      sum = by.state;
-      o = fold(by, o, next[i]);
+    for (int i = 0; i < 4; ++i) {
+      if (dim + i < v_dim) to[dim + i] = __fmul_rn(four[i], inverse);
+    }
+    if (first == 0 && lane == 0 && args.states != nullptr) {
+      args.states[state] = {__fmul_rn(merged.sum.m, kLn2), merged.sum.d};
     }
   }
-  const float inverse = sum.d == 0.0F ? 0.0F : __frcp_rn(sum.d);
-  if (static_cast<int>(threadIdx.x) < v_dim) {
-    args.out.data[batch_row * args.out.stride + head * v_dim + dim] = __fmul_rn(o, inverse);
-  }
-  if (threadIdx.x == 0 && args.states != nullptr) {
-    const int heads = args.heads_per_kv * args.view.layout.shape.heads;
-    args.states[static_cast<std::int64_t>(batch_row) * heads + head] = {__fmul_rn(sum.m, kLn2), sum.d};
-  }
+  if (!args.turns) return;
+  __syncwarp();
+  turn_row(to, v_dim);
+  for (int i = lane; i < v_dim; i += 32) out[i] = to[i];
 }
 
 // The same sums as merge_part_rows(), a warp for each row and head.
@@ -77,10 +116,12 @@ __global__ void merge_two(const MergeRows rows) {
 }  // namespace
 
 void merge_splits(const AttentionArgs& args, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(args.tile_count), static_cast<unsigned>(args.most_rows),
+  const dim3 grid(static_cast<unsigned>(args.tile_count),
+                  static_cast<unsigned>((args.most_rows + kRowsAtOnce - 1) / kRowsAtOnce),
                   static_cast<unsigned>(args.view.layout.shape.heads));
-  const auto threads = static_cast<unsigned>((args.view.layout.shape.v_dim + 31) / 32 * 32);
-  merge<<<grid, threads, 0, stream>>>(args);
+  const size_t shared =
+      args.turns ? kRowsAtOnce * sizeof(float) * static_cast<size_t>(args.view.layout.shape.v_dim) : 0;
+  merge<<<grid, kRowsAtOnce * 32, shared, stream>>>(args);
   check_launch("merging splits");
 }
 
