@@ -210,8 +210,6 @@ struct PromptCleaner {
         const unsigned stage = ring.stage();
         hopper::wait(hopper::shared_address(&room.landed[stage]), used >> stage & 1U);
         used ^= 1U << stage;
-        if (threadIdx.x % 32 == 0) room.infinities[stage].count = 0;
-        __syncwarp();
         clean(walk, tile, room.v[stage], room.infinities[stage]);
         hopper::fence_shared();
         __syncwarp();
@@ -224,29 +222,45 @@ struct PromptCleaner {
   // Chunks of 8 numbers, a lane for each.
   __device__ void clean(const GroupWalk& walk, int tile, std::byte* v, Infinities& found) const {
     constexpr int kChunks = kDim / 8;
+    static_assert(kTileTokens * kChunks % 32 == 0);
     const Position first = walk.first_key(tile);
     const Sight of_first(args.view, walk.group->query, first);
     const Sight of_last(args.view, walk.last_query(), first);
-    for (int i = static_cast<int>(threadIdx.x) % 32; i < kTileTokens * kChunks; i += 32) {
-      const int token = i / kChunks;
-      if (of_first.of(token) && of_last.of(token)) continue;  // and so see those between
-      auto* chunk = reinterpret_cast<uint4*>(v + Room::v_chunk(token, i % kChunks));
-      const Position block = first + token / kBlockOfTile * kBlockOfTile;
-      if (first + token >= walk.group->query + walk.group->after || walk.block(block) == kNoBlock) {
-        *chunk = {0, 0, 0, 0};
-        continue;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    int count = 0;
+    for (int begin = 0; begin < kTileTokens * kChunks; begin += 32) {
+      const int token = (begin + lane) / kChunks;
+      auto* chunk = reinterpret_cast<uint4*>(v + Room::v_chunk(token, (begin + lane) % kChunks));
+      uint4 held{0, 0, 0, 0};
+      if (!of_first.of(token) || !of_last.of(token)) {  // else those between see it too
+        const Position block = first + token / kBlockOfTile * kBlockOfTile;
+        const bool there = first + token < walk.group->query + walk.group->after && walk.block(block) != kNoBlock;
+        if (there) held = *chunk;
+        if (!there) *chunk = held;
       }
-      auto* eight = reinterpret_cast<std::uint16_t*>(chunk);
-      const uint4 held = *chunk;
-      if (!infinite(held.x) && !infinite(held.y) && !infinite(held.z) && !infinite(held.w)) continue;
-      for (int j = 0; j < 8; ++j) {
-        if ((eight[j] & Half::kExponent) != Half::kExponent) continue;
-        const int place = atomicAdd(&found.count, 1);
-        if (place >= kMostInfinities) continue;
-        found.list[place] = {static_cast<std::int16_t>(token), static_cast<std::int16_t>(i % kChunks * 8 + j),
-                             Half::decode(eight[j])};
-        eight[j] = 0;
+      const bool has = infinite(held.x) || infinite(held.y) || infinite(held.z) || infinite(held.w);
+      for (unsigned lanes = __ballot_sync(0xffffffff, has); lanes != 0; lanes &= lanes - 1) {
+        const int owner = __ffs(static_cast<int>(lanes)) - 1;
+        note(held, begin + owner, reinterpret_cast<std::uint16_t*>(chunk), found, count);
       }
+    }
+    if (lane == 0) found.count = count;
+  }
+  // Of chunk `at`, which lane at % 32 holds, by all lanes, each with its own chunk. The first one, which will say
+  // that the tile is full, writes the list.
+  static __device__ void note(const uint4& held, int at, std::uint16_t* own, Infinities& found, int& count) {
+    constexpr int kChunks = kDim / 8;
+    const std::uint32_t words[4] = {held.x, held.y, held.z, held.w};
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const unsigned number = __shfl_sync(0xffffffff, words[j / 2], at % 32) >> j % 2 * 16 & 0xffffU;
+      if ((number & Half::kExponent) != Half::kExponent || count == kMostInfinities) continue;
+      if (threadIdx.x % 32 == 0) {
+        found.list[count] = {static_cast<std::int16_t>(at / kChunks), static_cast<std::int16_t>(at % kChunks * 8 + j),
+                             Half::decode(number)};
+      }
+      if (static_cast<int>(threadIdx.x) % 32 == at % 32) own[j] = 0;
+      ++count;
     }
   }
   // Either of two.
