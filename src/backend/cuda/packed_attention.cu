@@ -1,8 +1,10 @@
-// Attention over integers of 8, 4 or 2 bits in blocks of 16 tokens on Hopper: codes are multiplied as they come from
-// the cache, keys on the integer units of the tensor cores.
+// Attention over integers of 8, 4 or 2 bits in blocks of 16 tokens on Hopper:
+// codes are multiplied as they come from the cache, keys on the integer units
+// of the tensor cores.
 //
-// A thread's keys and values lie in 32-bit words of the cache: four dimensions of a key, and four tokens of a value.
-// Tokens and dimensions are given to the rows of the tensor cores in such an order that words are fragments; sums of
+// A thread's keys and values lie in 32-bit words of the cache: four dimensions
+// of a key, and four tokens of a value. Tokens and dimensions are given to the
+// rows of the tensor cores in such an order that words are fragments; sums of
 // integers are exact, and sums over 16 tokens have no order.
 #include <algorithm>
 
@@ -15,7 +17,8 @@
 namespace kvasir::cuda {
 namespace {
 
-// As they lie in the cache: of a block and head first K, then V, then the scales of both.
+// As they lie in the cache: of a block and head first K, then V, then the
+// scales of both.
 template <class Codec, int kDim>
 struct Keys {
   std::uint32_t words[kDim / (kCodeQuad * Codec::kPerByte)][kBlockOfTile];  // four dimensions of a token
@@ -27,19 +30,21 @@ struct Values {
   std::uint16_t v_scales[kBlockOfTile];
 };
 
+// Of one tile: the next one's keys are on their way as soon as these were
+// multiplied, and so are its values.
 template <class Codec, int kDim>
 struct WarpRoom {
-  Keys<Codec, kDim> keys[2][kBlocksOfTile];  // of the tile at hand, and the next
-  Values<Codec, kDim> values[2][kBlocksOfTile];
+  Keys<Codec, kDim> keys[kBlocksOfTile];
+  Values<Codec, kDim> values[kBlocksOfTile];
 };
 
-template <class Codec, int kDim>
-inline constexpr int kWarps = Codec::kBits == 8 && kDim == 128 ? 6 : 12;
+inline constexpr int kWarps = 12;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 struct Barriers {
-  std::uint64_t full[2];
+  std::uint64_t k;
+  std::uint64_t v;
 };
 
 template <class Codec, int kDim>
@@ -49,36 +54,38 @@ struct Copies {
   Barriers& barriers;
   ItemWalk walk;
   int tile = 0;
-  int slot = 0;
   WalkItem begun{};  // the last item of which a tile was copied
   int begun_head = 0;
 
-  // A lane for K of each block, and one for V; blocks that are not there leave what lay in their place.
-  __device__ void next() {
+  static constexpr auto kKeyBytes = static_cast<std::uint32_t>(sizeof(Keys<Codec, kDim>));
+
+  // A lane for each block; blocks that are not there leave what lay in their
+  // place.
+  template <class Part>
+  __device__ void copy_blocks(Part* to, std::uint64_t& barrier, std::int64_t offset) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const BlockId id = walk.at().block(tile * kBlocksOfTile + lane % kBlocksOfTile);
+    const bool copies = lane < kBlocksOfTile && id != kNoBlock;
+    const auto count = static_cast<std::uint32_t>(__popc(__ballot_sync(0xffffffff, copies)));
+    const std::uint32_t at = hopper::shared_address(&barrier);
+    if (lane == 0) hopper::arrive_and_expect(at, count * static_cast<std::uint32_t>(sizeof(Part)));
+    __syncwarp();
+    if (!copies) return;
+    hopper::copy_bytes(hopper::shared_address(to + lane), args.view.k_head(id, begun_head) + offset, sizeof(Part),
+                       at);
+  }
+
+  __device__ void next_keys() {
     if (!walk.at().valid()) return;
     if (tile == 0) {
       begun = walk.at();
       begun_head = walk.kv_head();
     }
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const BlockId id = walk.at().block(tile * kBlocksOfTile + lane % kBlocksOfTile);
-    const bool copies = lane < 2 * kBlocksOfTile && id != kNoBlock;
-    const auto count = static_cast<std::uint32_t>(__popc(__ballot_sync(0xffffffff, copies))) / 2;
-    const std::uint32_t barrier = hopper::shared_address(&barriers.full[slot]);
-    constexpr auto kKeyBytes = static_cast<std::uint32_t>(sizeof(Keys<Codec, kDim>));
-    constexpr auto kValueBytes = static_cast<std::uint32_t>(sizeof(Values<Codec, kDim>));
-    if (lane == 0) hopper::arrive_and_expect(barrier, count * (kKeyBytes + kValueBytes));
-    __syncwarp();
-    if (copies) {
-      const std::byte* from = args.view.k_head(id, begun_head);
-      if (lane < kBlocksOfTile) {
-        hopper::copy_bytes(hopper::shared_address(&room.keys[slot][lane]), from, kKeyBytes, barrier);
-      } else {
-        hopper::copy_bytes(hopper::shared_address(&room.values[slot][lane - kBlocksOfTile]), from + kKeyBytes,
-                           kValueBytes, barrier);
-      }
-    }
-    slot ^= 1;
+    copy_blocks(room.keys, barriers.k, 0);
+  }
+  __device__ void next_values() {
+    if (!walk.at().valid()) return;
+    copy_blocks(room.values, barriers.v, kKeyBytes);
     if (++tile == walk.at().tiles()) {
       tile = 0;
       walk.advance();
@@ -86,15 +93,16 @@ struct Copies {
   }
 };
 
-// The thread's row of queries, g, as bytes in the order in which words hold keys' dimensions; the sums of rows 2t and
-// 2t + 1.
+// The thread's row of queries, g, as bytes in the order in which words hold
+// keys' dimensions; the sums of rows 2t and 2t + 1.
 template <class Codec, int kDim>
 struct QueryCodes {
   static constexpr int kSteps = kDim / 32;
   std::uint32_t b[kSteps][2];
   int sums[2];  // of all dimensions
 
-  // The first dimension of fragment `part` of a step: a word has them in parts of a byte.
+  // The first dimension of fragment `part` of a step: a word has them in parts
+  // of a byte.
   static __device__ int dim(int step, int part) {
     const int t = lane_pair();
     if constexpr (Codec::kPerByte == 1) return step * 32 + part * 16 + t * 4;
@@ -119,7 +127,8 @@ struct QueryCodes {
     }
     sum += __shfl_xor_sync(0xffffffff, sum, 1);
     sum += __shfl_xor_sync(0xffffffff, sum, 2);
-    sums[0] = __shfl_sync(0xffffffff, sum, lane_pair() * 8);  // the first lane of row 2t
+    sums[0] = __shfl_sync(0xffffffff, sum,
+                          lane_pair() * 8);  // the first lane of row 2t
     sums[1] = __shfl_sync(0xffffffff, sum, lane_pair() * 8 + 4);
   }
 
@@ -133,8 +142,8 @@ struct QueryCodes {
   }
 };
 
-// Of 16: rows g and g + 8 of the tensor cores have such tokens that a thread's weights, turned over, are of four
-// neighbours, as words of values are.
+// Of 16: rows g and g + 8 of the tensor cores have such tokens that a thread's
+// weights, turned over, are of four neighbours, as words of values are.
 __device__ int token_of(int half) { return lane_group() / 2 * 4 + half * 2 + lane_group() % 2; }
 
 __device__ float scale_of(const std::uint16_t* scales, int token) {
@@ -142,20 +151,22 @@ __device__ float scale_of(const std::uint16_t* scales, int token) {
 }
 
 __device__ void multiply_bytes(int (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, "
+      "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Scores of one block, with their keys' scales.
+// Scores of one block, without their keys' scales.
 template <class Codec, int kDim>
-__device__ void multiply_block(const QueryCodes<Codec, kDim>& q, const Keys<Codec, kDim>& keys,
-                               const std::uint16_t* k_scales, float (&s)[4]) {
+__device__ void multiply_block(const QueryCodes<Codec, kDim>& q, const Keys<Codec, kDim>& keys, float (&s)[4]) {
   const int t = lane_pair();
   int sums[4] = {};
 #pragma unroll
   for (int step = 0; step < QueryCodes<Codec, kDim>::kSteps; ++step) {
-    std::uint32_t a[4];  // of tokens 0 and 1 of the thread, then of the next dimensions of both
+    std::uint32_t a[4];  // of tokens 0 and 1 of the thread, then of the next
+                         // dimensions of both
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int token = token_of(half);
@@ -177,11 +188,17 @@ __device__ void multiply_block(const QueryCodes<Codec, kDim>& q, const Keys<Code
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int sum = sums[i] * Codec::kFactor - Codec::kZero * q.sums[i % 2];
-    s[i] = __fmul_rn(static_cast<float>(sum), scale_of(k_scales, token_of(i / 2)));
+    s[i] = static_cast<float>(sum);
   }
 }
 
-// Two tokens' codes, 16 bits apart, as bf16: exactly what they stand for, without the scale.
+__device__ void scale_scores(const std::uint16_t* k_scales, float (&s)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) s[i] = __fmul_rn(s[i], scale_of(k_scales, token_of(i / 2)));
+}
+
+// Two tokens' codes, 16 bits apart, as bf16: exactly what they stand for,
+// without the scale.
 template <class Codec>
 __device__ std::uint32_t values_of(std::uint32_t codes, int part) {
   if constexpr (Codec::kPerByte == 1) {
@@ -205,7 +222,8 @@ __device__ std::uint32_t values_of(std::uint32_t codes, int part) {
   }
 }
 
-// Which columns of values a thread has: neighbours, half of them for rows g of the tiles and half for rows g + 8.
+// Which columns of values a thread has: neighbours, half of them for rows g of
+// the tiles and half for rows g + 8.
 template <class Codec, int kDim>
 struct Columns {
   static constexpr int kAll = kDim / Codec::kPerByte;
@@ -236,7 +254,8 @@ __device__ void add_block(const WeightTile& weights, const Values<Codec, kDim>& 
 #pragma unroll
     for (int i = 0; i < Own::kTiles; ++i) {
       const std::uint32_t codes[4] = {__byte_perm(words[i], 0, 0x4140),
-                                      __byte_perm(words[i + Own::kTiles], 0, 0x4140),  // of the first two tokens
+                                      __byte_perm(words[i + Own::kTiles], 0,
+                                                  0x4140),  // of the first two tokens
                                       __byte_perm(words[i], 0, 0x4342),
                                       __byte_perm(words[i + Own::kTiles], 0, 0x4342)};
 #pragma unroll
@@ -250,7 +269,8 @@ __device__ void add_block(const WeightTile& weights, const Values<Codec, kDim>& 
   }
 }
 
-// Weights become those of values with scales: of a token that nobody sees 0, whatever lies in the place of its scale.
+// Weights become those of values with scales: of a token that nobody sees 0,
+// whatever lies in the place of its scale.
 __device__ void scale_weights(const std::uint16_t* v_scales, float (&weights)[4]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -261,8 +281,9 @@ __device__ void scale_weights(const std::uint16_t* v_scales, float (&weights)[4]
 template <class Codec, int kDim>
 __device__ void attend_to_items(const AttentionArgs& args, WarpRoom<Codec, kDim>& room, Barriers& barriers) {
   Copies<Codec, kDim> copies{args, room, barriers, ItemWalk(args, args.taken)};
-  copies.next();
-  unsigned count = 0;
+  copies.next_keys();
+  copies.next_values();
+  unsigned parity = 0;
   for (WalkItem now = copies.begun; now.valid();) {
     const TileRows tile_rows{args, now.item, copies.begun_head};
     const RowsOfWarp rows = tile_rows.seen();
@@ -270,26 +291,27 @@ __device__ void attend_to_items(const AttentionArgs& args, WarpRoom<Codec, kDim>
     q.load(tile_rows);
     Sums<kDim> sums;
     sums.clear();
-    for (int tile = 0; tile < now.tiles(); ++tile, ++count) {
-      copies.next();
-      hopper::wait(hopper::shared_address(&barriers.full[count & 1U]), count >> 1 & 1U);
-      const auto& keys = room.keys[count & 1U];
-      const auto& values = room.values[count & 1U];
+    for (int tile = 0; tile < now.tiles(); ++tile, parity ^= 1U) {
       Scores s;
+      hopper::wait(hopper::shared_address(&barriers.k), parity);
 #pragma unroll
-      for (int block = 0; block < kBlocksOfTile; ++block) {
-        multiply_block(q, keys[block], values[block].k_scales, s[block]);
-      }
+      for (int block = 0; block < kBlocksOfTile; ++block) multiply_block(q, room.keys[block], s[block]);
+      __syncwarp();
+      copies.next_keys();
+      hopper::wait(hopper::shared_address(&barriers.v), parity);
+#pragma unroll
+      for (int block = 0; block < kBlocksOfTile; ++block) scale_scores(room.values[block].k_scales, s[block]);
       mask(
           args.view, rows, now.first_key() + tile * kTileTokens, [](int half) { return token_of(half); }, s);
       soften(rows.factor, s, sums);
 #pragma unroll
       for (int block = 0; block < kBlocksOfTile; ++block) {
         add_weights<HalfBF16>(turned_over<HalfBF16>(s[block]), sums);
-        scale_weights(values[block].v_scales, s[block]);
-        add_block(turned_over<HalfBF16>(s[block]), values[block], sums);
+        scale_weights(room.values[block].v_scales, s[block]);
+        add_block(turned_over<HalfBF16>(s[block]), room.values[block], sums);
       }
       __syncwarp();
+      copies.next_values();
     }
     write_part(
         tile_rows, now.index, [](int tile, int half) { return Columns<Codec, kDim>::dim(tile, half); }, sums);
@@ -300,14 +322,14 @@ __device__ void attend_to_items(const AttentionArgs& args, WarpRoom<Codec, kDim>
 #endif
 
 template <class Codec, int kDim>
-__global__ void __launch_bounds__(kWarps<Codec, kDim> * 32, 1) attend_to_codes(const AttentionArgs args) {
+__global__ void __launch_bounds__(kWarps * 32, 1) attend_to_codes(const AttentionArgs args) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
-  __shared__ Barriers barriers[kWarps<Codec, kDim>];
+  __shared__ Barriers barriers[kWarps];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (threadIdx.x % 32 == 0) {
-    hopper::barrier_init(hopper::shared_address(&barriers[warp].full[0]), 1);
-    hopper::barrier_init(hopper::shared_address(&barriers[warp].full[1]), 1);
+    hopper::barrier_init(hopper::shared_address(&barriers[warp].k), 1);
+    hopper::barrier_init(hopper::shared_address(&barriers[warp].v), 1);
     hopper::fence_barrier_init();
   }
   __syncwarp();
@@ -318,11 +340,11 @@ __global__ void __launch_bounds__(kWarps<Codec, kDim> * 32, 1) attend_to_codes(c
 template <class Codec, int kDim>
 void launch(const AttentionArgs& args, cudaStream_t stream) {
   const auto kernel = attend_to_codes<Codec, kDim>;
-  constexpr size_t kRoom = kWarps<Codec, kDim> * sizeof(WarpRoom<Codec, kDim>);
+  constexpr size_t kRoom = kWarps * sizeof(WarpRoom<Codec, kDim>);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const int items = args.item_count * args.view.layout.shape.heads;
-  kernel<<<static_cast<unsigned>(std::min(args.processors, items)), kWarps<Codec, kDim> * 32, kRoom, stream>>>(args);
+  kernel<<<static_cast<unsigned>(std::min(args.processors, items)), kWarps * 32, kRoom, stream>>>(args);
   check_launch("attention over codes");
 }
 
