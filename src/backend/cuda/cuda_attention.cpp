@@ -202,7 +202,12 @@ void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
   const DeviceSequences& sequences = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const auto count = static_cast<size_t>(plan.tiles.back().first_item + plan.tiles.back().splits());
-  const Staging::Room room = staging_.take(count * sizeof(AttentionItem));
+  if (staging_.held() && plan.retention.full()) {  // the batch may come again; a window's first key may be gone
+    const size_t step = std::max<size_t>(4, plan.tiles.size() / 2);
+    plan.spare = static_cast<int>((count + step - 1) / step * step - count);
+  }
+  const size_t bytes = (count + static_cast<size_t>(plan.spare)) * sizeof(AttentionItem);
+  const Staging::Room room = staging_.take(bytes);
   auto* to = reinterpret_cast<AttentionItem*>(room.host);
   for (const AttentionTile& tile : plan.tiles) {
     const SequenceView& sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
@@ -218,7 +223,14 @@ void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
       *to++ = item;
     }
   }
-  staging_.send(room, count * sizeof(AttentionItem));
+  for (int i = 0; i < plan.spare; ++i) {  // the first key of the first item, once more
+    AttentionItem item = *reinterpret_cast<const AttentionItem*>(room.host);
+    item.query = static_cast<Position>(item.first_key) * kSplitTokens;
+    item.tokens = 1;
+    item.after = 1;
+    *to++ = item;
+  }
+  staging_.send(room, bytes);
   plan.device_items = reinterpret_cast<const AttentionItem*>(room.device);
 }
 
@@ -294,6 +306,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
       args.most_rows = std::max(args.most_rows, cut.tiles[end].tokens * args.heads_of_tile);
       args.item_count += cut.tiles[end++].splits();
     } while (end < cut.tiles.size() && args.item_count + cut.tiles[end].splits() <= most_items);
+    if (end == cut.tiles.size()) args.item_count += cut.spare;
     args.tiles = cut.device_tiles + first;
     args.items = cut.device_items + args.first_item;
     args.tile_count = static_cast<int>(end - first);
@@ -329,6 +342,30 @@ void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
   prefixes.states = room<SoftmaxState>(prefix_states_, sums);
   prefixes.arrived = args.taken + 1;
   prefix_attention(args, prefixes, stream_);
+}
+
+std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) {
+  const KvLayout& layout = batch.view.layout;
+  AttentionShape out;
+  const auto room_for = [](const DeviceMemory& memory) -> const void* { return memory.data(); };
+  out.at = {tables_.find(batch.sequences, layout.block_tokens).at,
+            room_for(halves_),
+            room_for(floats_),
+            room_for(scales_),
+            room_for(part_out_),
+            room_for(part_states_),
+            room_for(taken_)};
+  if (layout.k_format == KvFormat::kF32 || layout.v_format == KvFormat::kF32) return out;
+  const Plan& cut = plan(batch);
+  if (!cut.groups.empty() || !cut.prefixes.empty() || cut.tiles.empty()) return std::nullopt;
+  out.at[7] = cut.device_tiles;
+  out.at[8] = cut.device_items;
+  out.tiles = static_cast<int>(cut.tiles.size());
+  out.items = cut.tiles.back().first_item + cut.tiles.back().splits() + cut.spare;
+  const size_t bytes_of_item = static_cast<size_t>(layout.shape.heads * kTileRows) *
+                               static_cast<size_t>(layout.shape.v_dim + 8) * sizeof(float);
+  if (static_cast<size_t>(out.items) * bytes_of_item > kMostPartBytes) return std::nullopt;  // more than one launch
+  return out;
 }
 
 void CudaAttention::attend_to_items(const AttentionArgs& args) {

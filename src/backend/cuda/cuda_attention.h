@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <optional>
 #include <vector>
 
 #include "backend/backend.h"
@@ -16,6 +18,16 @@ namespace kvasir::cuda {
 inline constexpr int kMostHeadDim = 256;
 inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
 
+// What the kernels of an attention call are given beyond the call itself: what is there and how much of it. Two calls
+// of one shape launch the same kernels with the same parameters.
+struct AttentionShape {
+  std::array<const void*, 9> at{};
+  int tiles = 0;
+  int items = 0;
+
+  friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
+};
+
 class CudaAttention {
  public:
   // On the device in use.
@@ -23,6 +35,9 @@ class CudaAttention {
 
   void attend(const AttentionBatch& batch, Matrix out);
   void watch(const AttentionBatch& batch, const AttentionWatch& watch);
+  // What attend() would do, with the memory that there is now; what it needs is in staging memory then. None where it
+  // would do more than batches of single tokens need.
+  std::optional<AttentionShape> shape(const AttentionBatch& batch);
   // Plans of an earlier batch lead nowhere.
   void forget() { plans_.clear(); }
 
@@ -39,6 +54,7 @@ class CudaAttention {
     std::vector<AttentionGroup> groups;
     std::vector<PrefixGroup> prefixes;
     std::vector<int> prefix_rows;
+    int spare = 0;  // items behind those of the tiles, which nobody needs: so their number changes rarely
     const AttentionTile* device_tiles = nullptr;
     const AttentionItem* device_items = nullptr;
     const AttentionGroup* device_groups = nullptr;

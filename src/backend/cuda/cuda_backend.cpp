@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/batch_graphs.h"
 #include "backend/cuda/cache_rows.h"
 #include "backend/cuda/cuda_attention.h"
 #include "backend/cuda/cuda_check.h"
@@ -22,7 +23,7 @@ namespace kvasir {
 namespace cuda {
 namespace {
 
-// Everything of a backend goes along one stream, in order; only download() waits for it.
+// Everything of a backend goes along one stream, in order; only download() and draw() wait for it.
 class Stream {
  public:
   Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
@@ -61,29 +62,28 @@ class CudaBackend final : public Backend {
       leave_batch_alone();
       const Staging::Room room = staging_.take(from.size());
       std::ranges::copy(from, room.host);
+      if (recording_) return perform(CopyOp{to, room.device, from.size()});
       check(cudaMemcpyAsync(to, room.host, from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
       return;
     }
+    stop_recording();
     check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
     check(cudaStreamSynchronize(stream_), "uploading");
   }
   void download(std::span<std::byte> to, const std::byte* from) override {
+    stop_recording();
     check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_), "downloading");
     check(cudaStreamSynchronize(stream_), "downloading");
   }
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copying");
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override { perform(CopyOp{to, from, bytes}); }
+  void finish() override {
+    stop_recording();
+    check(cudaStreamSynchronize(stream_), "waiting for the device");
   }
 
-  void finish() override { check(cudaStreamSynchronize(stream_), "waiting for the device"); }
-
-  void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {
-    attention_.forget();
-    tables_.end();
-    staging_.reset();
-    tables_.begin(groups, block_tokens);
-  }
+  void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override;
   void end_batch() override {
+    if (recording_) run_batch();
     attention_.forget();
     tables_.end();
   }
@@ -92,59 +92,100 @@ class CudaBackend final : public Backend {
 
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     leave_batch_alone();
-    matmul_.embed(table, staging_.send(tokens), static_cast<int>(tokens.size()), out);
+    perform(EmbedOp{&table, staging_.send(tokens), static_cast<int>(tokens.size()), out});
   }
   void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
-    cuda::rms_norm({x, weight, nullptr, eps, out}, stream_);
+    perform(NormOp{x, {weight, eps}, out});
   }
   void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
+    stop_recording();
     cuda::layer_norm({x, weight, bias, eps, out}, stream_);
   }
   void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
-    matmul_.multiply(weight, x, bias, out);
+    perform(MatmulOp{&weight, x, bias, out});
   }
-  void rope(Matrix x, int heads, const RopeTable& table) override { cuda::rope(x, heads, table, stream_); }
+  void rope(Matrix x, int heads, const RopeTable& table) override { perform(RopeOp{x, heads, table}); }
   void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
                Matrix out) override {
+    stop_recording();
     leave_batch_alone();
     const DeviceSequences& on_device = tables_.find(sequences, 0);
     cuda::project({x, heads, by, on_device.at, on_device.rows, out}, stream_);
   }
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
     leave_batch_alone();
-    const DeviceSequences& on_device = tables_.find(sequences, view.layout.block_tokens);
-    write_rows({k, v, view, on_device.at, on_device.rows}, stream_);
+    perform(WriteOp{k, v, view, sequences});
   }
   void attention(const AttentionBatch& batch, Matrix out) override {
     leave_batch_alone();
-    attention_.attend(batch, out);
+    perform(AttentionOp{batch, out});
   }
   void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
+    stop_recording();
     leave_batch_alone();
     const DeviceSequences& on_device = tables_.find(sequences, 0);
     merge_rows({into.out, from.out, into.states, from.states, into.heads, on_device.at}, on_device.rows, stream_);
   }
   void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
+    stop_recording();
     leave_batch_alone();
     attention_.watch(batch, watch);
   }
   void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override;
-  void swiglu(Matrix gate, Matrix up, Matrix out) override { cuda::swiglu(gate, up, out, stream_); }
-  void add(Matrix x, Matrix y) override { cuda::add(x, y, stream_); }
+  void swiglu(Matrix gate, Matrix up, Matrix out) override { perform(SwigluOp{gate, up, out}); }
+  void add(Matrix x, Matrix y) override { perform(AddOp{x, y}); }
   void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
-    if (!cuda::add_rms_norm(y, {x, norm.weight, nullptr, norm.eps, out}, stream_)) {
-      Backend::add_rms_norm(x, y, norm, out);
-    }
+    perform(AddNormOp{x, y, norm, out});
   }
   bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override;
 
  private:
   static constexpr size_t kSmall = size_t{64} << 10;
+  static constexpr int kMostRecorded = 256;  // rows: beyond, launching is little beside computing
 
   // Between batches nothing that was sent is needed again once it was used.
   void leave_batch_alone() {
     if (!tables_.in_batch()) staging_.reset();
   }
+
+  // Now, or at the end of the batch.
+  template <class Op>
+  void perform(const Op& op) {
+    recording_ ? static_cast<void>(key_.ops.emplace_back(op)) : run(op);
+  }
+  void run(const EmbedOp& op) { matmul_.embed(*op.table, op.tokens, op.count, op.out); }
+  void run(const CopyOp& op) {
+    check(cudaMemcpyAsync(op.to, op.from, op.bytes, cudaMemcpyDeviceToDevice, stream_), "copying");
+  }
+  void run(const NormOp& op) { cuda::rms_norm({op.x, op.rule.weight, nullptr, op.rule.eps, op.out}, stream_); }
+  void run(const AddNormOp& op) {
+    const NormRows rows{op.x, op.rule.weight, nullptr, op.rule.eps, op.out};
+    if (cuda::add_rms_norm(op.y, rows, stream_)) return;
+    cuda::add(op.x, op.y, stream_);
+    cuda::rms_norm(rows, stream_);
+  }
+  void run(const MatmulOp& op) { matmul_.multiply(*op.weight, op.x, op.bias, op.out); }
+  void run(const RopeOp& op) { cuda::rope(op.x, op.heads, op.table, stream_); }
+  void run(const WriteOp& op) {
+    const DeviceSequences& on_device = tables_.find(op.sequences, op.view.layout.block_tokens);
+    write_rows({op.k, op.v, op.view, on_device.at, on_device.rows}, stream_);
+  }
+  void run(const AttentionOp& op) { attention_.attend(op.batch, op.out); }
+  void run(const SwigluOp& op) { cuda::swiglu(op.gate, op.up, op.out, stream_); }
+  void run(const AddOp& op) { cuda::add(op.x, op.y, stream_); }
+
+  void run_recorded() {
+    for (const BatchOp& op : key_.ops) std::visit([this](const auto& one) { run(one); }, op);
+  }
+  // An op came that is not recorded, or somebody waits: what was recorded runs now, and the rest as it comes.
+  void stop_recording() {
+    if (!recording_) return;
+    recording_ = false;
+    staging_.release();
+    run_recorded();
+  }
+  bool complete_key();
+  void run_batch();
 
   int device_;
   Activations activations_;
@@ -154,11 +195,71 @@ class CudaBackend final : public Backend {
   SequenceTables tables_{staging_};
   CudaAttention attention_{stream_, staging_, tables_};
   CudaMatmul matmul_{stream_, activations_};
+  BatchGraphs graphs_{stream_};
+  bool recording_ = false;
+  BatchKey key_;  // of the batch that is recorded
 };
+
+// Batches of single tokens come again, step after step: they are recorded, to run at their end.
+void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) {
+  attention_.forget();
+  tables_.end();
+  staging_.reset();
+  int rows = 0;
+  bool single = true;
+  for (const std::vector<SequenceView>& group : groups) {
+    for (const SequenceView& sequence : group) {
+      single = single && sequence.rows == 1;
+      rows = std::max(rows, sequence.first_row + sequence.rows);
+    }
+  }
+  recording_ = single && rows > 0 && rows <= kMostRecorded;
+  key_.ops.clear();
+  if (recording_) staging_.hold();
+  tables_.begin(groups, block_tokens);
+}
+
+// What the ops do not say of the kernels' parameters. False: one graph will not do.
+bool CudaBackend::complete_key() {
+  key_.shapes.clear();
+  for (const BatchOp& op : key_.ops) {
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention == nullptr) continue;
+    const std::optional<AttentionShape> shape = attention_.shape(attention->batch);
+    if (!shape) return false;
+    key_.shapes.push_back(*shape);
+  }
+  key_.rows = matmul_.rows_at();
+  return true;
+}
+
+void CudaBackend::run_batch() {
+  recording_ = false;
+  const bool complete = complete_key();
+  staging_.release();
+  if (!complete) return run_recorded();
+  if (graphs_.launch(key_)) return;
+  switch (graphs_.seen(key_)) {
+    case BatchGraphs::Seen::kNever:
+      run_recorded();
+      complete_key();  // there may be more memory now
+      return graphs_.remember(key_);
+    case BatchGraphs::Seen::kOnce:
+      if (graphs_.capture(key_, [this] { run_recorded(); })) {
+        CHECK(graphs_.launch(key_));
+        return;
+      }
+      break;
+    case BatchGraphs::Seen::kHopeless:
+      break;
+  }
+  run_recorded();
+}
 
 // Only the tokens come back.
 bool CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) {
   CHECK(rules.size() == tokens.size() && logits.rows == std::ssize(rules));
+  stop_recording();
   const DrawRule* sent = staging_.send(rules);
   const Staging::Room room = staging_.take(tokens.size_bytes());
   draw_rows({logits, sent, reinterpret_cast<TokenId*>(room.device)}, stream_);
@@ -171,6 +272,7 @@ bool CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules, std::span
 
 void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {
   if (moves.empty()) return;
+  stop_recording();
   leave_batch_alone();
   std::int32_t last = 0;
   for (const RowMove& move : moves) last = std::max({last, move.from, move.to});

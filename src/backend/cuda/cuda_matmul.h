@@ -36,6 +36,9 @@ class CudaMatmul {
   // out: [tokens][inputs of the table].
   void embed(const Weight& table, const TokenId* tokens_on_device, int rows, Matrix out);
 
+  // Where rows lie while they are multiplied: it changes when there are more than ever before.
+  const void* rows_at() const { return rows_.data(); }
+
   // Whether cuBLASLt was found: for descriptions. Without it many rows go slower, with the same bits.
   bool has_cublas_lt() const { return tuner_.lt().available(); }
 

@@ -1,6 +1,7 @@
 #include "backend/cuda/staging.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "backend/cuda/cuda_check.h"
 
@@ -20,18 +21,17 @@ Staging::~Staging() {
 }
 
 void Staging::reset() {
-  if (current_ == 0 && used_ == 0) return;
+  held_ = false;
+  if (current_ == 0 && (chunks_.empty() || chunks_[0].used == 0)) return;
   check(cudaStreamSynchronize(stream_), "waiting for the device");
   current_ = 0;
-  used_ = 0;
+  for (Chunk& chunk : chunks_) chunk.used = 0;
 }
 
 Staging::Room Staging::take(size_t bytes) {
   bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  while (current_ < chunks_.size() && used_ + bytes > chunks_[current_].bytes) {
-    ++current_;
-    used_ = 0;
-  }
+  if (held_) bytes = std::bit_ceil(bytes);
+  while (current_ < chunks_.size() && chunks_[current_].used + bytes > chunks_[current_].bytes) ++current_;
   if (current_ == chunks_.size()) {
     Chunk chunk;
     chunk.bytes = std::max(bytes, chunks_.empty() ? kFirstChunk : chunks_.back().bytes * 2);
@@ -39,15 +39,20 @@ Staging::Room Staging::take(size_t bytes) {
     chunks_.push_back(chunk);
     check(cudaMalloc(&chunks_.back().device, chunk.bytes), "device memory for tables");
   }
-  const Chunk& chunk = chunks_[current_];
-  const Room room{chunk.host + used_, chunk.device + used_};
-  used_ += bytes;
+  Chunk& chunk = chunks_[current_];
+  const Room room{chunk.host + chunk.used, chunk.device + chunk.used};
+  chunk.used += bytes;
   return room;
 }
 
 void Staging::send(const Room& room, size_t bytes) {
-  if (bytes == 0) return;
+  if (bytes == 0 || held_) return;
   check(cudaMemcpyAsync(room.device, room.host, bytes, cudaMemcpyHostToDevice, stream_), "sending tables");
+}
+
+void Staging::release() {
+  held_ = false;
+  for (const Chunk& chunk : chunks_) send({chunk.host, chunk.device}, chunk.used);
 }
 
 }  // namespace kvasir::cuda

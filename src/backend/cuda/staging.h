@@ -21,6 +21,12 @@ class Staging {
   // Waits until what was sent before has arrived, and takes its room again.
   void reset();
 
+  // From now on nothing leaves before release(), which sends everything in one message. Rooms are as large as a power
+  // of two meanwhile: what comes behind a table that grows stays where it is, most of the time.
+  void hold() { held_ = true; }
+  bool held() const { return held_; }
+  void release();
+
   // Where it will lie on the device.
   template <class T>
   T* send(std::span<const T> values) {
@@ -43,12 +49,13 @@ class Staging {
     std::byte* host = nullptr;
     std::byte* device = nullptr;
     size_t bytes = 0;
+    size_t used = 0;
   };
 
   cudaStream_t stream_;
   std::vector<Chunk> chunks_;
   size_t current_ = 0;  // chunk
-  size_t used_ = 0;     // of it
+  bool held_ = false;
 };
 
 }  // namespace kvasir::cuda

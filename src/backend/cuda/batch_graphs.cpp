@@ -1,0 +1,82 @@
+#include "backend/cuda/batch_graphs.h"
+
+#include <algorithm>
+
+#include "backend/cuda/cuda_check.h"
+#include "base/check.h"
+
+namespace kvasir::cuda {
+namespace {
+
+constexpr size_t kMostEntries = 64;
+
+}  // namespace
+
+BatchGraphs::~BatchGraphs() {
+  for (const Entry& entry : entries_) {
+    if (entry.graph != nullptr) cudaGraphExecDestroy(entry.graph);
+  }
+}
+
+BatchGraphs::Entry* BatchGraphs::find(const BatchKey& key) {
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (entry->key.rows != key.rows || entry->key.shapes != key.shapes || !same(entry->key.ops, key.ops)) continue;
+    entries_.splice(entries_.begin(), entries_, entry);
+    return &entries_.front();
+  }
+  return nullptr;
+}
+
+BatchGraphs::Seen BatchGraphs::seen(const BatchKey& key) {
+  const Entry* entry = find(key);
+  if (entry == nullptr) return Seen::kNever;
+  return entry->hopeless ? Seen::kHopeless : Seen::kOnce;
+}
+
+void BatchGraphs::remember(const BatchKey& key) {
+  entries_.push_front({key});
+  if (entries_.size() <= kMostEntries) return;
+  if (entries_.back().graph != nullptr) {
+    check(cudaStreamSynchronize(stream_), "waiting for the device");  // it may still run
+    cudaGraphExecDestroy(entries_.back().graph);
+  }
+  entries_.pop_back();
+}
+
+bool BatchGraphs::capture(const BatchKey& key, const std::function<void()>& work) {
+  Entry* entry = find(key);
+  CHECK(entry != nullptr && entry->graph == nullptr);
+  entry->hopeless = true;  // unless all goes well
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "capturing a batch");
+  try {
+    work();
+  } catch (...) {
+    cudaStreamEndCapture(stream_, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    throw;
+  }
+  if (cudaStreamEndCapture(stream_, &graph) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  const cudaError_t made = cudaGraphInstantiate(&entry->graph, graph, 0);
+  cudaGraphDestroy(graph);
+  if (made != cudaSuccess) {
+    cudaGetLastError();
+    entry->graph = nullptr;
+    return false;
+  }
+  entry->hopeless = false;
+  return true;
+}
+
+bool BatchGraphs::launch(const BatchKey& key) {
+  const Entry* entry = find(key);
+  if (entry == nullptr || entry->graph == nullptr) return false;
+  check(cudaGraphLaunch(entry->graph, stream_), "launching a batch");
+  return true;
+}
+
+}  // namespace kvasir::cuda

@@ -1,0 +1,43 @@
+#include "backend/cuda/batch_ops.h"
+
+#include <algorithm>
+
+namespace kvasir::cuda {
+namespace {
+
+auto key(const Matrix& m) { return std::tuple(m.data, m.rows, m.cols, m.stride); }
+auto key(const NormRule& rule) { return std::tuple(rule.weight, rule.eps); }
+auto key(const KvView& view) {
+  const KvLayout& layout = view.layout;
+  return std::tuple(view.arena, layout.block_tokens, layout.layers, layout.shape, layout.k_format, layout.v_format,
+                    view.retention, view.layer, view.per_page, view.page_bytes, view.finer, view.sink_position);
+}
+auto key(std::span<const SequenceView> sequences) { return std::tuple(sequences.data(), sequences.size()); }
+
+auto key(const EmbedOp& op) { return std::tuple(op.table, op.tokens, op.count, key(op.out)); }
+auto key(const CopyOp& op) { return std::tuple(op.to, op.from, op.bytes); }
+auto key(const NormOp& op) { return std::tuple(key(op.x), key(op.rule), key(op.out)); }
+auto key(const AddNormOp& op) { return std::tuple(key(op.x), key(op.y), key(op.rule), key(op.out)); }
+auto key(const MatmulOp& op) { return std::tuple(op.weight, key(op.x), op.bias, key(op.out)); }
+auto key(const RopeOp& op) { return std::tuple(key(op.x), op.heads, op.table.cos, op.table.sin, op.table.pairs); }
+auto key(const WriteOp& op) { return std::tuple(key(op.k), key(op.v), key(op.view), key(op.sequences)); }
+auto key(const AttentionOp& op) {
+  const AttentionBatch& batch = op.batch;
+  return std::tuple(key(batch.q), key(batch.view), key(batch.sequences), batch.heads, batch.scale, batch.states,
+                    key(op.out));
+}
+auto key(const SwigluOp& op) { return std::tuple(key(op.gate), key(op.up), key(op.out)); }
+auto key(const AddOp& op) { return std::tuple(key(op.x), key(op.y)); }
+
+}  // namespace
+
+bool same(const BatchOp& a, const BatchOp& b) {
+  if (a.index() != b.index()) return false;
+  return std::visit([&b](const auto& op) { return key(op) == key(std::get<std::decay_t<decltype(op)>>(b)); }, a);
+}
+
+bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b) {
+  return std::ranges::equal(a, b, [](const BatchOp& x, const BatchOp& y) { return same(x, y); });
+}
+
+}  // namespace kvasir::cuda

@@ -1,0 +1,74 @@
+// The ops of a batch as values: to be run later, and to be compared with those of a batch before. Two lists that are
+// equal launch the same kernels with the same parameters, but for what attention's plan decides (AttentionShape).
+#pragma once
+
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "backend/backend.h"
+
+namespace kvasir::cuda {
+
+struct EmbedOp {
+  const Weight* table = nullptr;
+  const TokenId* tokens = nullptr;  // on the device
+  int count = 0;
+  Matrix out;
+};
+struct CopyOp {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;  // both on the device
+  size_t bytes = 0;
+};
+struct NormOp {
+  Matrix x;
+  NormRule rule;
+  Matrix out;
+};
+struct AddNormOp {
+  Matrix x;
+  Matrix y;
+  NormRule rule;
+  Matrix out;
+};
+struct MatmulOp {
+  const Weight* weight = nullptr;
+  Matrix x;
+  const float* bias = nullptr;
+  Matrix out;
+};
+struct RopeOp {
+  Matrix x;
+  int heads = 0;
+  RopeTable table;
+};
+struct WriteOp {
+  Matrix k;
+  Matrix v;
+  KvView view;
+  std::span<const SequenceView> sequences;
+};
+struct AttentionOp {
+  AttentionBatch batch;
+  Matrix out;
+};
+struct SwigluOp {
+  Matrix gate;
+  Matrix up;
+  Matrix out;
+};
+struct AddOp {
+  Matrix x;
+  Matrix y;
+};
+
+using BatchOp =
+    std::variant<EmbedOp, CopyOp, NormOp, AddNormOp, MatmulOp, RopeOp, WriteOp, AttentionOp, SwigluOp, AddOp>;
+
+bool same(const BatchOp& a, const BatchOp& b);
+bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b);
+
+}  // namespace kvasir::cuda
