@@ -94,6 +94,15 @@ struct NormRule {
   float eps = 0;
 };
 
+struct UnturnedRows {
+  Matrix q;  // [rows][heads * k_dim]
+  Matrix k;  // [rows][kv_heads * k_dim]
+  Matrix v;  // [rows][kv_heads * v_dim]
+  int heads = 0;
+  int kv_heads = 0;
+  RopeTable table;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -143,6 +152,18 @@ class Backend {
   virtual void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) {  // x += y; out = norm(x)
     add(x, y);
     rms_norm(x, norm.weight, norm.eps, out);
+  }
+
+  // out = weight * (silu(gate) * up); gate holds anything afterwards.
+  virtual void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) {
+    swiglu(gate, up, gate);
+    matmul(weight, gate, bias, out);
+  }
+  // q and k are turned in place, and k and v written. REQUIRES: every row is one of the sequences'.
+  virtual void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) {
+    rope(rows.q, rows.heads, rows.table);
+    rope(rows.k, rows.kv_heads, rows.table);
+    kv_write(rows.k, rows.v, view, sequences);
   }
 
   // A token of each row of logits, as sample/sampler.h draws it with these parameters; -1 where the logits are no

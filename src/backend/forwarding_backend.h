@@ -1,4 +1,6 @@
 // A backend that hands everything on to another: to derive from, where one or two ops are to be more than that.
+// Whoever changes an op changes those that are made of it as well: rope_kv_write() of the other one does not come
+// back here.
 #pragma once
 
 #include <memory>
@@ -58,6 +60,12 @@ class ForwardingBackend : public Backend {
   void add(Matrix x, Matrix y) override { plain_->add(x, y); }
   void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
     plain_->add_rms_norm(x, y, norm, out);
+  }
+  void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
+    plain_->gated_matmul(weight, gate, up, bias, out);
+  }
+  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
+    plain_->rope_kv_write(rows, view, sequences);
   }
   bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
     return plain_->draw(logits, rules, tokens);

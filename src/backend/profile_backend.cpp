@@ -104,6 +104,17 @@ void ProfileBackend::add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matr
   timed("add and rms_norm", bytes_of(x) + bytes_of(y), [&] { inner_.add_rms_norm(x, y, norm, out); });
 }
 
+void ProfileBackend::gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) {
+  timed(fmt::format("gated matmul {} x {}", weight.outputs(), weight.inputs()),
+        static_cast<double>(weight.memory().size()), [&] { inner_.gated_matmul(weight, gate, up, bias, out); });
+}
+
+void ProfileBackend::rope_kv_write(const UnturnedRows& rows, const KvView& view,
+                                   std::span<const SequenceView> sequences) {
+  timed("rope and kv_write", bytes_of(rows.q) + bytes_of(rows.k) + bytes_of(rows.v),
+        [&] { inner_.rope_kv_write(rows, view, sequences); });
+}
+
 bool ProfileBackend::draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) {
   bool done = false;
   timed("draw", bytes_of(logits), [&] { done = inner_.draw(logits, rules, tokens); });

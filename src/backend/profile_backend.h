@@ -52,6 +52,8 @@ class ProfileBackend final : public Backend {
   void swiglu(Matrix gate, Matrix up, Matrix out) override;
   void add(Matrix x, Matrix y) override;
   void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override;
+  void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override;
+  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override;
   bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override;
 
  private:

@@ -32,20 +32,23 @@ std::vector<OpProfile> rows_of(const StepProfile& profile) {
 StepProfile profile_decode(ProfileBackend& backend, Model& model, const EngineConfig& config, std::int64_t depth,
                            std::int64_t tokens) {
   EngineConfig fitting = config;
-  fitting.context = depth + tokens + 3;
+  constexpr std::int64_t kWarmUp = 2;  // steps in which a GPU looks for its fastest kernels
+  fitting.context = depth + tokens + kWarmUp + 3;
   Engine engine(backend, model, fitting);
   Request request;
   request.sampling.temperature = 0;
-  request.max_tokens = tokens + 1;
+  request.max_tokens = tokens + kWarmUp + 1;
   const auto vocab = static_cast<std::uint64_t>(model.config().vocab);
   for (std::int64_t i = 0; i < std::max<std::int64_t>(depth, 1); ++i) {
     request.prompt.push_back(static_cast<TokenId>(mix(11, static_cast<std::uint64_t>(i), 7) % vocab));
   }
   StepProfile profile;
   Clock::time_point first{};
+  std::int64_t before = 0;
   engine.submit(std::move(request), [&](const Update& update) {
     if (update.token < 0) return;
-    if (first == Clock::time_point{}) {  // the prompt is behind us: what follows is decode
+    if (before <= kWarmUp) {  // the prompt is behind us: what follows is decode
+      ++before;
       backend.forget();
       first = Clock::now();
       return;

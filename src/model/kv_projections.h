@@ -14,6 +14,7 @@ namespace kvasir {
 struct AttentionRows {
   Matrix q, k, v;
   Matrix sink_q;  // the queries as they look at sinks that their window has left behind; none where nobody does
+  const RopeTable* unturned = nullptr;  // by which q and k are still to be turned, all of them
 };
 
 // Everything is of the rows of some sequences: others share the batch, and their rows stay as they are.

@@ -153,10 +153,24 @@ class Llama final : public Model {
 
     matmul(layer.qkv, normed, layer.qkv_bias.as<float>(), qkv);
     if (angles.at_sinks.pairs > 0) turn_to_sinks(q, angles.at_sinks);
-    backend_.rope(qkv.columns(0, q_width() + kv_width()), config_.heads + config_.kv_heads, angles.own);
+    const bool apart = !in_one_group(index, batch, storage);
+    if (apart) backend_.rope(qkv.columns(0, q_width() + kv_width()), config_.heads + config_.kv_heads, angles.own);
     const Matrix sink_q = matrix(space_.sink_q, rows, q_width());
-    write_and_read({q, k, v, sink_q}, index, batch, storage, mixed);
+    write_and_read({q, k, v, sink_q, apart ? nullptr : &angles.own}, index, batch, storage, mixed);
     backend_.matmul(*layer.out, mixed, layer.out_bias.as<float>(), branch);
+  }
+
+  // Whether all rows are cached alike, and as they are.
+  bool in_one_group(int layer, const Batch& batch, const KvStorage& storage) const {
+    int groups = 0;
+    bool plain = true;
+    for (size_t group = 0; group < batch.sequences.size(); ++group) {
+      if (batch.sequences[group].empty() || !storage.caches(group, layer)) continue;
+      const KvShape& shape = storage.view(group, layer).layout.shape;
+      plain = plain && shape.whole() && shape.heads == config_.kv_heads;
+      ++groups;
+    }
+    return plain && groups == 1;
   }
 
   // The queries a second time, before they are turned: as they stand beside the sinks inside the cache.
@@ -210,7 +224,12 @@ class Llama final : public Model {
     }
     AttentionBatch batch = like;
     batch.q = rows.q;
-    backend_.kv_write(rows.k, rows.v, like.view, like.sequences);
+    if (rows.unturned != nullptr) {
+      const UnturnedRows all{rows.q, rows.k, rows.v, config_.heads, config_.kv_heads, *rows.unturned};
+      backend_.rope_kv_write(all, like.view, like.sequences);
+    } else {
+      backend_.kv_write(rows.k, rows.v, like.view, like.sequences);
+    }
     read(batch, rows.sink_q, to);
     if (shape.v_space != KvSpace::kWhole) projections_->widen(to.out, layer, like.view, like.sequences, part.out);
     return batch;
@@ -224,7 +243,7 @@ class Llama final : public Model {
     const int heads = view.layout.shape.heads;
     return {rows.q.columns(view.first_head * queries, heads * queries),
             rows.k.columns(view.first_head * dim, heads * dim), rows.v.columns(view.first_head * dim, heads * dim),
-            rows.sink_q.columns(view.first_head * queries, heads * queries)};
+            rows.sink_q.columns(view.first_head * queries, heads * queries), rows.unturned};
   }
   AttentionPart heads_of(const AttentionPart& part, const KvView& view) const {
     if (view.layout.shape.heads == config_.kv_heads) return part;
@@ -268,8 +287,8 @@ class Llama final : public Model {
     const Matrix branch = matrix(space_.branch, rows, config_.hidden);
 
     matmul(layer.gate_up, normed, layer.gate_up_bias.as<float>(), gate_up);
-    backend_.swiglu(gate, gate_up.columns(config_.ffn, config_.ffn), gate);
-    backend_.matmul(*layer.down, gate, layer.down_bias.as<float>(), branch);
+    const Matrix up = gate_up.columns(config_.ffn, config_.ffn);
+    backend_.gated_matmul(*layer.down, gate, up, layer.down_bias.as<float>(), branch);
   }
 
   void matmul(const Stack& stack, Matrix x, const float* bias, Matrix out) {

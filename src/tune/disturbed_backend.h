@@ -30,6 +30,9 @@ class DisturbedBackend final : public ForwardingBackend {
   void disturb(std::optional<HeadDisturbance> what) { what_ = what; }
 
   void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override;
+  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
+    Backend::rope_kv_write(rows, view, sequences);
+  }
 
  private:
   std::optional<HeadDisturbance> what_;

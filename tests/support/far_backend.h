@@ -130,6 +130,14 @@ class FarBackend final : public ForwardingBackend {
   void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
     ForwardingBackend::add_rms_norm(near(x), near(y), {near(norm.weight), norm.eps}, near(out));
   }
+  void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
+    ForwardingBackend::gated_matmul(weight, near(gate), near(up), near(bias), near(out));
+  }
+  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
+    const RopeTable table{near(rows.table.cos), near(rows.table.sin), rows.table.pairs};
+    ForwardingBackend::rope_kv_write({near(rows.q), near(rows.k), near(rows.v), rows.heads, rows.kv_heads, table},
+                                     near(view), sequences);
+  }
   bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
     return ForwardingBackend::draw(near(logits), rules, tokens);
   }

@@ -82,6 +82,19 @@ class StagedBackend final : public ForwardingBackend {
     const NormRule brought{stage.bring(norm.weight, x.cols), norm.eps};
     ForwardingBackend::add_rms_norm(stage.bring(x), stage.bring(y), brought, stage.bring(out));
   }
+  void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
+    Stage stage(*this);
+    ForwardingBackend::gated_matmul(weight, stage.bring(gate), stage.bring(up), stage.bring(bias, out.cols),
+                                    stage.bring(out));
+  }
+  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
+    Stage stage(*this);
+    const std::int64_t angles = static_cast<std::int64_t>(rows.q.rows) * rows.table.pairs;
+    const RopeTable table{stage.bring(rows.table.cos, angles), stage.bring(rows.table.sin, angles), rows.table.pairs};
+    ForwardingBackend::rope_kv_write(
+        {stage.bring(rows.q), stage.bring(rows.k), stage.bring(rows.v), rows.heads, rows.kv_heads, table}, view,
+        sequences);
+  }
   bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
     Stage stage(*this);
     return ForwardingBackend::draw(stage.bring(logits), rules, tokens);

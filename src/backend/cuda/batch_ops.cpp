@@ -20,6 +20,12 @@ auto key(const NormOp& op) { return std::tuple(key(op.x), key(op.rule), key(op.o
 auto key(const AddNormOp& op) { return std::tuple(key(op.x), key(op.y), key(op.rule), key(op.out)); }
 auto key(const MatmulOp& op) { return std::tuple(op.weight, key(op.x), op.bias, key(op.out)); }
 auto key(const RopeOp& op) { return std::tuple(key(op.x), op.heads, op.table.cos, op.table.sin, op.table.pairs); }
+auto key(const RopeTable& table) { return std::tuple(table.cos, table.sin, table.pairs); }
+auto key(const TurnWriteOp& op) {
+  return std::tuple(key(op.rows.q), key(op.rows.k), key(op.rows.v), op.rows.heads, op.rows.kv_heads,
+                    key(op.rows.table), key(op.view), key(op.sequences));
+}
+auto key(const GatedOp& op) { return std::tuple(op.weight, key(op.gate), key(op.up), op.bias, key(op.out)); }
 auto key(const WriteOp& op) { return std::tuple(key(op.k), key(op.v), key(op.view), key(op.sequences)); }
 auto key(const AttentionOp& op) {
   const AttentionBatch& batch = op.batch;

@@ -51,6 +51,11 @@ struct WriteOp {
   KvView view;
   std::span<const SequenceView> sequences;
 };
+struct TurnWriteOp {
+  UnturnedRows rows;
+  KvView view;
+  std::span<const SequenceView> sequences;
+};
 struct AttentionOp {
   AttentionBatch batch;
   Matrix out;
@@ -60,13 +65,20 @@ struct SwigluOp {
   Matrix up;
   Matrix out;
 };
+struct GatedOp {
+  const Weight* weight = nullptr;
+  Matrix gate;
+  Matrix up;
+  const float* bias = nullptr;
+  Matrix out;
+};
 struct AddOp {
   Matrix x;
   Matrix y;
 };
 
-using BatchOp =
-    std::variant<EmbedOp, CopyOp, NormOp, AddNormOp, MatmulOp, RopeOp, WriteOp, AttentionOp, SwigluOp, AddOp>;
+using BatchOp = std::variant<EmbedOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedOp, RopeOp, WriteOp, TurnWriteOp,
+                             AttentionOp, SwigluOp, AddOp>;
 
 bool same(const BatchOp& a, const BatchOp& b);
 bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b);

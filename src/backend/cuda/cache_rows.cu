@@ -1,8 +1,9 @@
 #include "backend/cuda/cache_rows.h"
 
+#include <algorithm>
 #include <type_traits>
 
-#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/kv_tile.cuh"
 #include "backend/cuda/row_walk.cuh"
 #include "layout/row_numbers.h"
@@ -202,21 +203,46 @@ __device__ Place place_of(const KvView& view, BlockId block, int head, int slot)
   return {view, view.v_head(block, head), view.v_scales(block, head), view.layout.shape.v_dim, slot};
 }
 
-// A warp for each row and head.
+struct Turn {
+  const float* cos = nullptr;  // of the row; null: it stays as it is
+  const float* sin = nullptr;
+  int pairs = 0;
+};
+
+// As rope() does it: from one place to another, which may be the same.
+__device__ void turn_pairs(const float* from, const Turn& by, int dim, float* to) {
+  for (int i = threadIdx.x; i < by.pairs; i += 32) {
+    const float a = from[i];
+    const float b = from[i + by.pairs];
+    to[i] = __fsub_rn(__fmul_rn(a, by.cos[i]), __fmul_rn(b, by.sin[i]));
+    to[i + by.pairs] = __fadd_rn(__fmul_rn(b, by.cos[i]), __fmul_rn(a, by.sin[i]));
+  }
+  for (int i = 2 * by.pairs + static_cast<int>(threadIdx.x); i < dim; i += 32) to[i] = from[i];
+}
+
+struct RowPlace {
+  SequenceView sequence;
+  int row;  // of the sequence
+  __device__ int of_batch() const { return sequence.first_row + row; }
+};
+
+// By one warp.
 template <Side kSide>
-__global__ void write(const NewRows rows) {
-  extern __shared__ float shared[];
+__device__ void write_row(const NewRows& rows, const RowPlace& at, int head, const Turn& turn, float* shared) {
   const KvLayout& layout = rows.view.layout;
-  const RowOfBatch at = row_of_batch(rows.sequences, blockIdx.x);
-  const SequenceView sequence = rows.sequences[at.sequence];
-  const Position position = sequence.start + at.row;
-  const int head = blockIdx.y;
-  const Place place = place_of<kSide>(rows.view, sequence.block_of(position, layout.block_tokens), head,
+  const Position position = at.sequence.start + at.row;
+  const Place place = place_of<kSide>(rows.view, at.sequence.block_of(position, layout.block_tokens), head,
                                       static_cast<int>(position % layout.block_tokens));
   const Matrix& from = kSide == Side::kKeys ? rows.k : rows.v;
   const RowRoom room{shared, reinterpret_cast<std::uint8_t*>(shared + place.dim)};
-  const float* row = from.data + (sequence.first_row + at.row) * from.stride + head * place.dim;
-  for (int i = threadIdx.x; i < place.dim; i += 32) room.row[i] = row[i];
+  float* row = from.data + at.of_batch() * from.stride + head * place.dim;
+  if (turn.cos != nullptr) {
+    turn_pairs(row, turn, place.dim, room.row);
+    __syncwarp();
+    for (int i = threadIdx.x; i < place.dim; i += 32) row[i] = room.row[i];
+  } else {
+    for (int i = threadIdx.x; i < place.dim; i += 32) room.row[i] = row[i];
+  }
   __syncwarp();
   visit_on_device(kSide == Side::kKeys ? layout.k_format : layout.v_format, [&](auto codec) {
     using Codec = decltype(codec);
@@ -228,6 +254,48 @@ __global__ void write(const NewRows rows) {
       write_numbers<Codec, kSide>(place, room);
     }
   });
+}
+
+__device__ RowPlace row_place(const NewRows& rows, int row) {
+  const RowOfBatch at = row_of_batch_by_warp(rows.sequences, rows.count, row);
+  return {rows.sequences[at.sequence], at.row};
+}
+
+// A warp for each row and head, of K and then of V.
+__global__ void write(const NewRows rows) {
+  extern __shared__ float shared[];
+  let_followers_start();
+  wait_for_forerunners();
+  const RowPlace at = row_place(rows, static_cast<int>(blockIdx.x));
+  const int head = static_cast<int>(blockIdx.y);
+  const int heads = rows.view.layout.shape.heads;
+  if (head < heads) {
+    write_row<Side::kKeys>(rows, at, head, {}, shared);
+  } else {
+    write_row<Side::kValues>(rows, at, head - heads, {}, shared);
+  }
+}
+
+// A warp for each row and head, of Q, of K and then of V.
+__global__ void turn_and_write(const UnturnedRows unturned, const NewRows rows) {
+  extern __shared__ float shared[];
+  let_followers_start();
+  wait_for_forerunners();
+  const RowPlace at = row_place(rows, static_cast<int>(blockIdx.x));
+  const int row = at.of_batch();
+  const RopeTable& table = unturned.table;
+  const std::int64_t angles = static_cast<std::int64_t>(row) * table.pairs;
+  const Turn turn{table.cos + angles, table.sin + angles, table.pairs};
+  const int head = static_cast<int>(blockIdx.y);
+  if (head < unturned.heads) {
+    const int dim = unturned.q.cols / unturned.heads;
+    float* q = unturned.q.data + row * unturned.q.stride + head * dim;
+    turn_pairs(q, turn, dim, q);
+  } else if (head < unturned.heads + unturned.kv_heads) {
+    write_row<Side::kKeys>(rows, at, head - unturned.heads, turn, shared);
+  } else {
+    write_row<Side::kValues>(rows, at, head - unturned.heads - unturned.kv_heads, {}, shared);
+  }
 }
 
 template <Side kSide>
@@ -288,10 +356,16 @@ size_t room_for(int dim) { return sizeof(float) * static_cast<size_t>(dim) + sta
 
 void write_rows(const NewRows& rows, cudaStream_t stream) {
   const KvShape& shape = rows.view.layout.shape;
-  const dim3 grid(static_cast<unsigned>(rows.rows), static_cast<unsigned>(shape.heads));
-  write<Side::kKeys><<<grid, 32, room_for(shape.k_dim), stream>>>(rows);
-  write<Side::kValues><<<grid, 32, room_for(shape.v_dim), stream>>>(rows);
-  check_launch("writing rows into the cache");
+  const dim3 grid(static_cast<unsigned>(rows.rows), static_cast<unsigned>(2 * shape.heads));
+  launch_early("writing rows into the cache", write, {grid, dim3(32), room_for(std::max(shape.k_dim, shape.v_dim))},
+               stream, rows);
+}
+
+void turn_and_write_rows(const UnturnedRows& unturned, const NewRows& rows, cudaStream_t stream) {
+  const KvShape& shape = rows.view.layout.shape;
+  const dim3 grid(static_cast<unsigned>(rows.rows), static_cast<unsigned>(unturned.heads + 2 * unturned.kv_heads));
+  launch_early("turning rows and writing them into the cache", turn_and_write,
+               {grid, dim3(32), room_for(std::max(shape.k_dim, shape.v_dim))}, stream, unturned, rows);
 }
 
 void move_rows(const MovedRows& rows, cudaStream_t stream) {

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "backend/backend.h"
 #include "backend/tensor.h"
 #include "layout/kv_view.h"
 #include "layout/token_eviction.h"
@@ -13,10 +14,13 @@ struct NewRows {
   Matrix k, v;
   KvView view;
   const SequenceView* sequences = nullptr;  // on the device
+  int count = 0;                            // of sequences
   int rows = 0;                             // of all sequences
 };
 // The bytes that encode_k() and encode_v() write.
 void write_rows(const NewRows& rows, cudaStream_t stream);
+// The same behind rope() of q and rows.k, in place.
+void turn_and_write_rows(const UnturnedRows& unturned, const NewRows& rows, cudaStream_t stream);
 
 struct MovedRows {
   KvView view;

@@ -1,22 +1,12 @@
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include "backend/cuda/convert_rows.h"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/numbers.cuh"
 
 namespace kvasir::cuda {
 namespace {
 
 constexpr int kThreads = 128;
 constexpr int kPerThread = 8;
-constexpr float kLargestF16 = 65504.0F;
-
-__device__ __nv_bfloat16 to_number(float value, __nv_bfloat16) { return __float2bfloat16_rn(value); }
-// Not fminf and fmaxf, which would make numbers of NaNs.
-__device__ __half to_number(float value, __half) {
-  return __float2half_rn(value > kLargestF16 ? kLargestF16 : value < -kLargestF16 ? -kLargestF16 : value);
-}
-__device__ float to_number(float value, float) { return value; }
 
 __device__ float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
 __device__ float to_float(__half value) { return __half2float(value); }

@@ -12,6 +12,13 @@ namespace kvasir::cuda {
 // numbers beyond its range become its largest. f32: copied.
 void convert_rows(Matrix x, Number number, void* to, std::int64_t ld, cudaStream_t stream);
 
+// Where a kernel leaves what it makes as convert_rows() would, for the product behind it.
+struct RowsRoom {
+  void* to = nullptr;  // null: nowhere
+  std::int64_t ld = 0;
+  Number number = Number::kBF16;  // of 16 bits
+};
+
 // Rows `tokens` of a table of `number`s, as float32: out has as many columns as the table's rows have numbers.
 struct Table {
   const void* data = nullptr;

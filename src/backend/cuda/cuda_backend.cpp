@@ -84,6 +84,7 @@ class CudaBackend final : public Backend {
   void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override;
   void end_batch() override {
     if (recording_) run_batch();
+    matmul_.forget_rows();  // what a graph leaves there is not what its capture did
     attention_.forget();
     tables_.end();
   }
@@ -137,6 +138,13 @@ class CudaBackend final : public Backend {
   void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
     perform(AddNormOp{x, y, norm, out});
   }
+  void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
+    perform(GatedOp{&weight, gate, up, bias, out});
+  }
+  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
+    leave_batch_alone();
+    perform(TurnWriteOp{rows, view, sequences});
+  }
   bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override;
 
  private:
@@ -153,36 +161,58 @@ class CudaBackend final : public Backend {
   void perform(const Op& op) {
     recording_ ? static_cast<void>(key_.ops.emplace_back(op)) : run(op);
   }
-  void run(const EmbedOp& op) { matmul_.embed(*op.table, op.tokens, op.count, op.out); }
+  void run(const EmbedOp& op) {
+    matmul_.forget_rows();
+    matmul_.embed(*op.table, op.tokens, op.count, op.out);
+  }
   void run(const CopyOp& op) {
+    matmul_.forget_rows();
     check(cudaMemcpyAsync(op.to, op.from, op.bytes, cudaMemcpyDeviceToDevice, stream_), "copying");
   }
-  void run(const NormOp& op) { cuda::rms_norm({op.x, op.rule.weight, nullptr, op.rule.eps, op.out}, stream_); }
-  void run(const AddNormOp& op) {
-    const NormRows rows{op.x, op.rule.weight, nullptr, op.rule.eps, op.out};
-    if (cuda::add_rms_norm(op.y, rows, stream_)) return;
-    cuda::add(op.x, op.y, stream_);
-    cuda::rms_norm(rows, stream_);
+  void run(const NormOp& op) {
+    matmul_.forget_rows();
+    cuda::rms_norm({op.x, op.rule.weight, nullptr, op.rule.eps, op.out}, stream_);
   }
+  void run(const AddNormOp& op);
   void run(const MatmulOp& op) { matmul_.multiply(*op.weight, op.x, op.bias, op.out); }
-  void run(const RopeOp& op) { cuda::rope(op.x, op.heads, op.table, stream_); }
-  void run(const WriteOp& op) {
-    const DeviceSequences& on_device = tables_.find(op.sequences, op.view.layout.block_tokens);
-    write_rows({op.k, op.v, op.view, on_device.at, on_device.rows}, stream_);
+  void run(const GatedOp& op);
+  void run(const RopeOp& op) {
+    matmul_.forget_rows();
+    cuda::rope(op.x, op.heads, op.table, stream_);
   }
-  void run(const AttentionOp& op) { attention_.attend(op.batch, op.out); }
-  void run(const SwigluOp& op) { cuda::swiglu(op.gate, op.up, op.out, stream_); }
-  void run(const AddOp& op) { cuda::add(op.x, op.y, stream_); }
+  void run(const WriteOp& op) { write_rows(new_rows(op.k, op.v, op.view, op.sequences), stream_); }
+  void run(const TurnWriteOp& op) {
+    matmul_.forget_rows();
+    turn_and_write_rows(op.rows, new_rows(op.rows.k, op.rows.v, op.view, op.sequences), stream_);
+  }
+  void run(const AttentionOp& op) {
+    matmul_.forget_rows();
+    attention_.attend(op.batch, op.out);
+  }
+  void run(const SwigluOp& op) {
+    matmul_.forget_rows();
+    cuda::swiglu(op.gate, op.up, op.out, stream_);
+  }
+  void run(const AddOp& op) {
+    matmul_.forget_rows();
+    cuda::add(op.x, op.y, stream_);
+  }
+  NewRows new_rows(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
+    const DeviceSequences& on_device = tables_.find(sequences, view.layout.block_tokens);
+    return {k, v, view, on_device.at, static_cast<int>(sequences.size()), on_device.rows};
+  }
 
   void run_recorded() {
     for (const BatchOp& op : key_.ops) std::visit([this](const auto& one) { run(one); }, op);
   }
   // An op came that is not recorded, or somebody waits: what was recorded runs now, and the rest as it comes.
   void stop_recording() {
-    if (!recording_) return;
-    recording_ = false;
-    staging_.release();
-    run_recorded();
+    if (recording_) {
+      recording_ = false;
+      staging_.release();
+      run_recorded();
+    }
+    matmul_.forget_rows();
   }
   bool complete_key();
   void run_batch();
@@ -200,11 +230,32 @@ class CudaBackend final : public Backend {
   BatchKey key_;  // of the batch that is recorded
 };
 
+// The norm as floats and, where a product of such rows is known, as that one takes them.
+void CudaBackend::run(const AddNormOp& op) {
+  matmul_.forget_rows();
+  const NormRows rows{op.x, op.rule.weight, nullptr, op.rule.eps, op.out};
+  if (fits_add_rms_norm(op.x.cols)) return cuda::add_rms_norm(op.y, rows, matmul_.room_for(op.out), stream_);
+  cuda::add(op.x, op.y, stream_);
+  cuda::rms_norm(rows, stream_);
+}
+
+void CudaBackend::run(const GatedOp& op) {
+  matmul_.forget_rows();
+  if (const RowsRoom room = matmul_.room_for(op.gate, *op.weight); room.to != nullptr) {
+    cuda::swiglu(op.gate, op.up, room, stream_);
+  } else {
+    cuda::swiglu(op.gate, op.up, op.gate, stream_);
+  }
+  matmul_.multiply(*op.weight, op.gate, op.bias, op.out);
+  matmul_.forget_rows();  // gate holds something else
+}
+
 // Batches of single tokens come again, step after step: they are recorded, to run at their end.
 void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) {
   attention_.forget();
   tables_.end();
   staging_.reset();
+  matmul_.forget_rows();
   int rows = 0;
   bool single = true;
   for (const std::vector<SequenceView>& group : groups) {

@@ -57,13 +57,39 @@ void CudaMatmul::multiply(const Weight& weight, Matrix x, const float* bias, Mat
   }
 }
 
+RowsRoom CudaMatmul::make_room(Matrix x, Number number) {
+  if (x.rows == 0 || x.rows > ProductTuner::kMostRows || number == Number::kF32) return {};
+  const std::int64_t ld = padded(x.cols);
+  rows_.grow_to(static_cast<size_t>(ProductTuner::bucket_of(x.rows) * ld * bytes_of(number)));
+  ready_ = {x, number};
+  return {rows_.data(), ld, number};
+}
+
+RowsRoom CudaMatmul::room_for(Matrix x) {
+  const auto last = last_numbers_.find(x.cols);
+  return last == last_numbers_.end() ? RowsRoom{} : make_room(x, last->second);
+}
+
+RowsRoom CudaMatmul::room_for(Matrix x, const Weight& weight) {
+  if (x.rows == 0 || x.rows > ProductTuner::kMostRows || mine(weight).number() == Number::kF32) return {};
+  if (!tuner_.knows(product_of(mine(weight), x.rows))) return {};
+  return make_room(x, mine(weight).number());
+}
+
 void CudaMatmul::multiply_some(const CudaWeight& weight, Matrix x, const float* bias, Matrix out) {
   Product product = product_of(weight, x.rows);
+  const Matrix& there = ready_.x;
+  const bool ready = there.data == x.data && there.rows == x.rows && there.cols == x.cols &&
+                     there.stride == x.stride && ready_.number == product.number && tuner_.knows(product);
   const Choice choice = tuner_.choose(product);  // may overwrite product.x
+  last_numbers_[x.cols] = product.number;
   product.bias = bias;
   product.out = out.data;
   product.ld_out = out.stride;
-  convert_rows(x, product.number, rows_.data(), product.ld_x, stream_);
+  if (!ready) {
+    convert_rows(x, product.number, rows_.data(), product.ld_x, stream_);
+    forget_rows();
+  }
   tuner_.run(product, choice);
 }
 
@@ -75,6 +101,7 @@ void CudaMatmul::multiply_f32_rows(const CudaWeight& weight, Matrix x, const flo
     product.ld_x = x.stride;
   } else {
     product = product_of(weight, x.rows);
+    forget_rows();
     convert_rows(x, Number::kF32, rows_.data(), product.ld_x, stream_);
   }
   product.number = Number::kF32;

@@ -7,12 +7,14 @@
 
 #include <cuda_runtime_api.h>
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 
 #include "backend/activations.h"
 #include "backend/backend.h"
+#include "backend/cuda/convert_rows.h"
 #include "backend/cuda/cuda_weight.h"
 #include "backend/cuda/product_tuner.h"
 #include "base/ids.h"
@@ -36,6 +38,14 @@ class CudaMatmul {
   // out: [tokens][inputs of the table].
   void embed(const Weight& table, const TokenId* tokens_on_device, int rows, Matrix out);
 
+  // Room for a kernel to leave x as a product wants it, as well as or instead of where x is: the next multiply() of x
+  // takes it from there. None where no product with rows of that length is known. Whoever writes to x afterwards, or
+  // to anything else, calls forget_rows().
+  RowsRoom room_for(Matrix x);
+  RowsRoom room_for(Matrix x,
+                    const Weight& weight);  // for a product with this weight, which will need x nowhere else
+  void forget_rows() { ready_ = {}; }
+
   // Where rows lie while they are multiplied: it changes when there are more than ever before.
   const void* rows_at() const { return rows_.data(); }
 
@@ -49,12 +59,19 @@ class CudaMatmul {
  private:
   Product product_of(const CudaWeight& weight, int rows);
   void multiply_some(const CudaWeight& weight, Matrix x, const float* bias, Matrix out);  // kMostRows at most
+  RowsRoom make_room(Matrix x, Number number);
   void multiply_f32_rows(const CudaWeight& weight, Matrix x, const float* bias, Matrix out);
 
   cudaStream_t stream_;
   WeightLoader loader_;
   ProductTuner tuner_;
   DeviceMemory rows_;  // of the call at hand, as they meet its weights
+  struct Ready {
+    Matrix x;  // without data: none
+    Number number = Number::kBF16;
+  };
+  Ready ready_;                         // what lies in rows_ already
+  std::map<int, Number> last_numbers_;  // by the length of rows: what the last product made of them
 };
 
 }  // namespace kvasir::cuda

@@ -213,9 +213,22 @@ std::optional<Choice> ProductTuner::measure(const Product& product) {
   return best;
 }
 
+namespace {
+
+bool is_small(const Product& product) {
+  return product.outputs * product.ld_w * bytes_of(product.number) < kSmallBytes;
+}
+
+}  // namespace
+
+bool ProductTuner::knows(const Product& product) const {
+  const Key key{product.outputs, product.inputs, bucket_of(product.rows), product.number};
+  return is_small(product) || choices_.contains(key);
+}
+
 Choice ProductTuner::choose(const Product& product) {
   CHECK(product.rows <= kMostRows);
-  if (product.outputs * product.ld_w * bytes_of(product.number) < kSmallBytes) return own_choice(product.rows);
+  if (is_small(product)) return own_choice(product.rows);
   const Key key{product.outputs, product.inputs, bucket_of(product.rows), product.number};
   if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;

@@ -33,6 +33,9 @@ class ProductTuner {
   // The most rows that are treated like `rows`.
   static int bucket_of(int rows);
 
+  // Whether choose() will leave product.x alone.
+  bool knows(const Product& product) const;
+
   // Before product.x is written: it holds bucket_of(rows) rows and is overwritten where something must be measured.
   Choice choose(const Product& product);
 

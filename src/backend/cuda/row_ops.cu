@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/launch.h"
+#include "backend/cuda/numbers.cuh"
 #include "backend/cuda/row_walk.cuh"
 
 namespace kvasir::cuda {
@@ -48,7 +49,8 @@ __global__ void normalize(const NormRows rows) {
 }
 
 // The same in one, for rows that a thread block can hold in registers.
-__global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, const NormRows rows) {
+template <class T>
+__global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, const NormRows rows, RowsRoom also) {
   __shared__ float shared[kNormThreads / 32];
   let_followers_start();
   wait_for_forerunners();
@@ -72,9 +74,13 @@ __global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, cons
   for (int i = 0; i < kHeld; ++i) {
     const int c = static_cast<int>(threadIdx.x) + i * kNormThreads;
     if (c >= cols) break;
+    const float value = __fmul_rn(__fmul_rn(held[i], scale), weights[i]);
     x[c] = held[i];
-    out[c] = __fmul_rn(__fmul_rn(held[i], scale), weights[i]);
+    out[c] = value;
+    if (also.to != nullptr) static_cast<T*>(also.to)[blockIdx.x * also.ld + c] = to_number(value, T());
   }
+  const int padding = cols + static_cast<int>(threadIdx.x);
+  if (also.to != nullptr && padding < also.ld) static_cast<T*>(also.to)[blockIdx.x * also.ld + padding] = T(0.0F);
 }
 
 // A thread for each pair of each head.
@@ -96,14 +102,41 @@ __global__ void rotate(Matrix x, int head_dim, RopeTable table) {
   *second = __fadd_rn(__fmul_rn(b, cos), __fmul_rn(a, sin));
 }
 
+__device__ float gated(float gate, float up) { return __fmul_rn(__fdiv_rn(gate, 1.0F + expf(-gate)), up); }
+
 __global__ void gate(Matrix gates, Matrix up, Matrix out) {
   let_followers_start();
   wait_for_forerunners();
   const int c = blockIdx.y * blockDim.x + threadIdx.x;
   if (c >= out.cols) return;
-  const float g = gates.data[blockIdx.x * gates.stride + c];
-  const float silu = __fdiv_rn(g, 1.0F + expf(-g));
-  out.data[blockIdx.x * out.stride + c] = __fmul_rn(silu, up.data[blockIdx.x * up.stride + c]);
+  out.data[blockIdx.x * out.stride + c] =
+      gated(gates.data[blockIdx.x * gates.stride + c], up.data[blockIdx.x * up.stride + c]);
+}
+
+constexpr int kGated = 4;  // numbers of a thread
+
+template <class T>
+__global__ void gate_to(Matrix gates, Matrix up, RowsRoom to) {
+  let_followers_start();
+  wait_for_forerunners();
+  const int at = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * kGated;
+  if (at >= to.ld) return;
+  const float* a = gates.data + blockIdx.x * gates.stride + at;
+  const float* b = up.data + blockIdx.x * up.stride + at;
+  alignas(8) T out[kGated];
+  const auto places = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b);
+  if (at + kGated <= gates.cols && places % sizeof(float4) == 0) {
+    const float4 x = *reinterpret_cast<const float4*>(a);
+    const float4 y = *reinterpret_cast<const float4*>(b);
+    out[0] = to_number(gated(x.x, y.x), T());
+    out[1] = to_number(gated(x.y, y.y), T());
+    out[2] = to_number(gated(x.z, y.z), T());
+    out[3] = to_number(gated(x.w, y.w), T());
+  } else {
+#pragma unroll
+    for (int i = 0; i < kGated; ++i) out[i] = to_number(at + i < gates.cols ? gated(a[i], b[i]) : 0.0F, T());
+  }
+  *reinterpret_cast<uint2*>(static_cast<T*>(to.to) + blockIdx.x * to.ld + at) = *reinterpret_cast<const uint2*>(out);
 }
 
 __global__ void sum(Matrix x, Matrix y) {
@@ -146,11 +179,12 @@ void layer_norm(const NormRows& rows, cudaStream_t stream) {
                rows);
 }
 
-bool add_rms_norm(Matrix y, const NormRows& rows, cudaStream_t stream) {
-  if (rows.x.cols > kHeld * kNormThreads) return false;
-  launch_early("add_rms_norm", add_and_normalize, {dim3(static_cast<unsigned>(rows.x.rows)), dim3(kNormThreads)},
-               stream, y, rows);
-  return true;
+bool fits_add_rms_norm(int cols) { return cols <= kHeld * kNormThreads; }
+
+void add_rms_norm(Matrix y, const NormRows& rows, RowsRoom also, cudaStream_t stream) {
+  const auto kernel = also.number == Number::kF16 ? add_and_normalize<__half> : add_and_normalize<__nv_bfloat16>;
+  launch_early("add_rms_norm", kernel, {dim3(static_cast<unsigned>(rows.x.rows)), dim3(kNormThreads)}, stream, y, rows,
+               also);
 }
 
 void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream) {
@@ -159,6 +193,12 @@ void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream) {
 
 void swiglu(Matrix gates, Matrix up, Matrix out, cudaStream_t stream) {
   launch_early("swiglu", gate, {over(out.rows, out.cols), dim3(kThreads)}, stream, gates, up, out);
+}
+
+void swiglu(Matrix gates, Matrix up, RowsRoom to, cudaStream_t stream) {
+  const auto kernel = to.number == Number::kF16 ? gate_to<__half> : gate_to<__nv_bfloat16>;
+  const auto columns = static_cast<int>((to.ld + kGated - 1) / kGated);
+  launch_early("swiglu", kernel, {over(gates.rows, columns), dim3(kThreads)}, stream, gates, up, to);
 }
 
 void add(Matrix x, Matrix y, cudaStream_t stream) {

@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "backend/backend.h"
+#include "backend/cuda/convert_rows.h"
 
 namespace kvasir::cuda {
 
@@ -16,10 +17,13 @@ struct NormRows {
 };
 void rms_norm(const NormRows& rows, cudaStream_t stream);
 void layer_norm(const NormRows& rows, cudaStream_t stream);
-// rows.x += y, then its norm; the bits of add() and rms_norm(). False, and nothing done, where rows are too long.
-bool add_rms_norm(Matrix y, const NormRows& rows, cudaStream_t stream);
+// rows.x += y, then its norm, which goes to `also` as well; the bits of add() and rms_norm().
+// REQUIRES: fits_add_rms_norm().
+bool fits_add_rms_norm(int cols);
+void add_rms_norm(Matrix y, const NormRows& rows, RowsRoom also, cudaStream_t stream);
 void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream);
 void swiglu(Matrix gate, Matrix up, Matrix out, cudaStream_t stream);
+void swiglu(Matrix gate, Matrix up, RowsRoom to, cudaStream_t stream);  // as swiglu() and convert_rows()
 void add(Matrix x, Matrix y, cudaStream_t stream);
 
 struct ProjectedRows {

@@ -6,6 +6,8 @@
 
 namespace kvasir::cuda {
 
+inline constexpr unsigned kAllLanes = 0xffffffff;
+
 // The sequence that has row `row` of all sequences' rows, counted one sequence after the other; the row inside it.
 struct RowOfBatch {
   int sequence = 0;
@@ -18,7 +20,25 @@ __device__ inline RowOfBatch row_of_batch(const SequenceView* sequences, int row
   return out;
 }
 
-inline constexpr unsigned kAllLanes = 0xffffffff;
+// The same by all lanes of a warp together, of `count` sequences.
+__device__ inline RowOfBatch row_of_batch_by_warp(const SequenceView* sequences, int count, int row) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int first = 0; first < count; first += 32) {
+    const int rows = first + lane < count ? sequences[first + lane].rows : 0;
+    int end = rows;  // of the rows of the sequences up to this lane's
+    for (int step = 1; step < 32; step *= 2) {
+      const int other = __shfl_up_sync(kAllLanes, end, step);
+      if (lane >= step) end += other;
+    }
+    const unsigned behind = __ballot_sync(kAllLanes, row < end);
+    if (behind != 0) {
+      const int at = __ffs(static_cast<int>(behind)) - 1;
+      return {first + at, row - __shfl_sync(kAllLanes, end - rows, at)};
+    }
+    row -= __shfl_sync(kAllLanes, end, 31);
+  }
+  return {};
+}
 
 __device__ inline float warp_max(float value) {
   for (int step = 16; step > 0; step /= 2) value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, step));

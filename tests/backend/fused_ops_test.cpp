@@ -1,0 +1,172 @@
+// Ops that are two in one: the bits of the two, on memory of the backend's own.
+#include "backend/backends.h"
+#include "backend/kv_storage.h"
+#include "backend/rope.h"
+
+namespace kvasir::testing {
+namespace {
+
+// Rows in the backend's memory.
+class DeviceRows {
+ public:
+  DeviceRows(Backend& backend, const OwnedMatrix& from)
+      : backend_(backend), memory_(backend.allocate(from.values.size() * sizeof(float))), view_(from.view) {
+    view_.data = memory_.as<float>();
+    backend.upload(memory_.as<std::byte>(), std::as_bytes(std::span(from.values)));
+  }
+  Matrix view() const { return view_; }
+  std::vector<float> values() const {
+    std::vector<float> out(static_cast<size_t>(view_.rows * view_.stride));
+    backend_.download(std::as_writable_bytes(std::span(out)), memory_.as<std::byte>());
+    return out;
+  }
+
+ private:
+  Backend& backend_;
+  Buffer memory_;
+  Matrix view_;
+};
+
+class FusedTest : public ::testing::TestWithParam<Form> {
+ protected:
+  static std::unique_ptr<Backend> make() {
+    if (on_gpu(GetParam())) return make_cuda_backend(0, Activations::kAsWeights);
+    auto cpu = make_cpu_backend(GetParam().threads, GetParam().isa);
+    if (GetParam().device == Form::Device::kCpu) return cpu;
+    return std::make_unique<FarBackend>(std::move(cpu));
+  }
+  DeviceRows rows(int count, int width, std::uint64_t seed = 0) {
+    return {*backend_, OwnedMatrix(count, width, seed)};
+  }
+
+  std::unique_ptr<Backend> backend_ = make();
+};
+
+INSTANTIATE_TEST_SUITE_P(Forms, FusedTest, ::testing::ValuesIn(all_forms()), form_name);
+
+constexpr float kEps = 1e-5F;
+
+TEST_P(FusedTest, SumNormAndTheProductBehindIt) {
+  for (const DType type : {DType::kBF16, DType::kF16, DType::kF32, DType::kQ8_0}) {
+    for (const int width : type == DType::kBF16 ? std::vector{32, 4096, 8224} : std::vector{32, 320}) {
+      const OwnedWeight host(48, width, type, 4);
+      const auto weight = backend_->load({&host.view, 1});
+      const DeviceRows norm = rows(1, width, 3);
+      const NormRule rule{norm.view().data, kEps};
+      for (const int count : {1, 9}) {
+        const DeviceRows x = rows(count, width, 1);
+        const DeviceRows y = rows(count, width, 2);
+        const DeviceRows normed = rows(count, width);
+        const DeviceRows out = rows(count, 48);
+        backend_->add(x.view(), y.view());
+        backend_->rms_norm(x.view(), rule.weight, kEps, normed.view());
+        backend_->matmul(*weight, normed.view(), nullptr, out.view());
+        const std::vector<float> product = out.values();
+        for (int again = 0; again < 2; ++again) {  // behind a product that is known
+          const DeviceRows x2 = rows(count, width, 1);
+          const DeviceRows normed2 = rows(count, width);
+          const DeviceRows out2 = rows(count, 48);
+          backend_->add_rms_norm(x2.view(), y.view(), rule, normed2.view());
+          backend_->matmul(*weight, normed2.view(), nullptr, out2.view());
+          EXPECT_EQ(x2.values(), x.values()) << name_of(type) << width;
+          EXPECT_EQ(normed2.values(), normed.values()) << name_of(type) << width;
+          EXPECT_EQ(out2.values(), product) << name_of(type) << width;
+          // Whoever writes there in between is heard.
+          backend_->add_rms_norm(x2.view(), y.view(), rule, normed2.view());
+          backend_->add(normed2.view(), y.view());
+          backend_->matmul(*weight, normed2.view(), nullptr, out2.view());
+          EXPECT_NE(out2.values(), product) << name_of(type) << width;
+          const DeviceRows copy(*backend_, [&] {
+            OwnedMatrix now(count, width);
+            now.values = normed2.values();
+            now.view.data = now.values.data();
+            return now;
+          }());
+          const DeviceRows fresh = rows(count, 48);
+          backend_->matmul(*weight, copy.view(), nullptr, fresh.view());
+          EXPECT_EQ(out2.values(), fresh.values()) << name_of(type) << width;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(FusedTest, GateAndTheProductBehindIt) {
+  for (const DType type : {DType::kBF16, DType::kF16, DType::kF32, DType::kQ8_0}) {
+    for (const int width : {32, 544}) {
+      const OwnedWeight host(40, width, type, 4);
+      const auto weight = backend_->load({&host.view, 1});
+      const DeviceRows bias = rows(1, 40, 9);
+      for (const int count : {1, 9, 65}) {
+        const DeviceRows both = rows(count, 2 * width, 1);  // side by side, as a model has them
+        const DeviceRows again = rows(count, 2 * width, 1);
+        const auto gate = [&](const DeviceRows& of) { return of.view().columns(0, width); };
+        const auto up = [&](const DeviceRows& of) { return of.view().columns(width, width); };
+        const DeviceRows out = rows(count, 40);
+        const DeviceRows out2 = rows(count, 40);
+        backend_->swiglu(gate(both), up(both), gate(both));
+        backend_->matmul(*weight, gate(both), bias.view().data, out.view());
+        backend_->gated_matmul(*weight, gate(again), up(again), bias.view().data, out2.view());
+        EXPECT_EQ(out2.values(), out.values()) << name_of(type) << width << " " << count;
+      }
+    }
+  }
+}
+
+TEST_P(FusedTest, RotationsAndWhatIsCached) {
+  constexpr int kHeads = 6;
+  constexpr int kKvHeads = 2;
+  constexpr int kDim = 64;
+  constexpr int kSequences = 70;
+  for (const KvFormat format : kAllKvFormats) {
+    const KvGroup group{{0, 1}, {kKvHeads, kDim, kDim}, format, format, {}};
+    std::vector<std::vector<BlockId>> tables(kSequences);
+    std::vector<SequenceView> sequences;
+    std::vector<Position> positions;
+    BlockId blocks = 0;
+    for (int i = 0; i < kSequences; ++i) {
+      const Position start = i * 5 % 37;
+      const int count = i % 7 == 3 ? 4 : 1;
+      for (Position p = 0; p < start + count; p += 16) tables[static_cast<size_t>(i)].push_back(blocks++);
+      sequences.push_back({tables[static_cast<size_t>(i)].data(), start, static_cast<int>(positions.size()), count});
+      for (int r = 0; r < count; ++r) positions.push_back(start + r);
+    }
+    const auto count = static_cast<int>(positions.size());
+    OwnedMatrix cos(count, kDim / 2);
+    OwnedMatrix sin(count, kDim / 2);
+    std::vector<double> frequencies;
+    for (int i = 0; i < kDim / 2; ++i) frequencies.push_back(1.0 / (i + 1));
+    rope_angles(positions, frequencies, cos.values.data(), sin.values.data());
+    const DeviceRows device_cos(*backend_, cos);
+    const DeviceRows device_sin(*backend_, sin);
+    const RopeTable table{device_cos.view().data, device_sin.view().data, kDim / 2};
+    const std::int64_t bytes = make_layout(group, 16).block_bytes();
+    const auto run = [&](auto&& write) {
+      KvStorage storage(*backend_, KvStorage::Pages{blocks, bytes}, 16);
+      storage.set_group(0, group);
+      const DeviceRows all = rows(count, (kHeads + 2 * kKvHeads) * kDim, 5);
+      const Matrix q = all.view().columns(0, kHeads * kDim);
+      const Matrix k = all.view().columns(kHeads * kDim, kKvHeads * kDim);
+      const Matrix v = all.view().columns((kHeads + kKvHeads) * kDim, kKvHeads * kDim);
+      write(UnturnedRows{q, k, v, kHeads, kKvHeads, table}, storage.view(0, 1));
+      std::vector<std::byte> cached(static_cast<size_t>(blocks * bytes));
+      for (BlockId b = 0; b < blocks; ++b) {
+        storage.read_block(0, b,
+                           std::span(cached).subspan(static_cast<size_t>(b * bytes), static_cast<size_t>(bytes)));
+      }
+      return std::pair(all.values(), cached);
+    };
+    const auto apart = run([&](const UnturnedRows& r, const KvView& view) {
+      backend_->rope(r.q, kHeads, table);
+      backend_->rope(r.k, kKvHeads, table);
+      backend_->kv_write(r.k, r.v, view, sequences);
+    });
+    const auto together =
+        run([&](const UnturnedRows& r, const KvView& view) { backend_->rope_kv_write(r, view, sequences); });
+    EXPECT_EQ(together.first, apart.first) << static_cast<int>(format);
+    EXPECT_EQ(together.second, apart.second) << static_cast<int>(format);
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::testing

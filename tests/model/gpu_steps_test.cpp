@@ -1,0 +1,58 @@
+// Decode steps on a GPU are launched as graphs once they come again: with the bits of op after op.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/make_backend.h"
+#include "backend/profile_backend.h"
+#include "engine/engine.h"
+#include "model/random_model.h"
+#include "model/shapes.h"
+
+namespace kvasir::testing {
+namespace {
+
+using Logits = std::map<std::pair<RequestId, Position>, std::vector<float>>;
+
+// Requests of different length that come and go, over blocks and splits.
+Logits answers(Backend& backend, const std::string& kv) {
+  const auto model = make_random_model(
+      parse_shape("layers=3,hidden=256,ffn=520,heads=8,kv_heads=2,head_dim=64,vocab=300,context=1024"), backend,
+      {64, {}}, 3);
+  EngineConfig config;
+  config.kv = parse_kv_policy(kv, "kv");
+  Engine engine(backend, *model, config);
+  Logits out;
+  engine.observe([&out](RequestId id, Position position, std::span<const float> logits) {
+    out[{id, position}] = {logits.begin(), logits.end()};
+  });
+  for (size_t i = 0; i < 5; ++i) {
+    Request request;
+    for (size_t t = 0; t < 230 + 9 * i; ++t) request.prompt.push_back(static_cast<TokenId>((7 * t + i) % 300));
+    request.max_tokens = 40 + 8 * static_cast<std::int64_t>(i);
+    request.sampling.temperature = 0;
+    engine.submit(request, {});
+  }
+  engine.run();
+  return out;
+}
+
+class GpuStepsTest : public ::testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Policies, GpuStepsTest,
+                         ::testing::Values("f32", "bf16", "f16", "int8", "int4", "fp8_e4m3", "f16, window=100",
+                                           "f16, window=100, sinks=4"));
+
+TEST_P(GpuStepsTest, AreTheSameAsGraphs) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "no GPU";
+  const auto graphs = make_backend({"cuda", 1, "auto"});
+  const auto plain = make_backend({"cuda", 1, "auto"});
+  ProfileBackend op_by_op(*plain);  // waits for each op: nothing is left to be launched together
+  const Logits expected = answers(op_by_op, GetParam());
+  ASSERT_EQ(expected.size(), 5U * 56U);
+  EXPECT_EQ(answers(*graphs, GetParam()), expected);
+}
+
+}  // namespace
+}  // namespace kvasir::testing
