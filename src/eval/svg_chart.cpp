@@ -102,6 +102,16 @@ bool shown(const Chart& chart, const ChartPoint& point) {
   return x && y && std::isfinite(point.x) && std::isfinite(point.y);
 }
 
+// 1,000,000 and not 1e+06; what rounding makes of 0 is 0.
+std::string tick_text(double tick) {
+  std::string text = fmt::format("{:.6g}", std::abs(tick) < 1e-12 ? 0.0 : tick);
+  if (std::abs(tick) < 1000 || std::abs(tick) >= 1e15) return text;
+  text = fmt::format("{:.0f}", tick);
+  const size_t digits = text.find_first_of("0123456789");
+  for (size_t at = text.size(); at > digits + 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
 class Panel {
  public:
   Panel(const Chart& chart, double left)
@@ -141,12 +151,12 @@ class Panel {
     for (const double tick : y_.ticks()) {
       const double y = y_.at(tick);
       put(R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>)", left_ + kLeft, right, y, y);
-      put(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end">{:.6g}</text>)", left_ + kLeft - 8, y + 4, tick);
+      put(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="end">{}</text>)", left_ + kLeft - 8, y + 4, tick_text(tick));
     }
     for (const double tick : x_.ticks()) {
       const double x = x_.at(tick);
       put(R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>)", x, x, kTop, bottom);
-      put(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{:.6g}</text>)", x, bottom + 18, tick);
+      put(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>)", x, bottom + 18, tick_text(tick));
     }
     const double middle = (kTop + bottom) / 2;
     put(R"(<text x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>)", (left_ + kLeft + right) / 2, kHeight - 14,
@@ -176,10 +186,11 @@ class Panel {
     }
   }
 
-  // To the right of its point, moved down until it covers no other label.
+  // To the right of its point, but inside the panel, moved down until it covers no other label.
   void label(double x, double y, const std::string& text, const char* colour) {
     if (text.empty()) return;
-    Place place{x + 8, y + 4, 7.0 * static_cast<double>(text.size())};
+    const double width = 7.0 * static_cast<double>(text.size());
+    Place place{std::clamp(left_ + kWidth - width - 4, left_, x + 8), y + 4, width};
     const auto covers = [&place](const Place& other) {
       return std::abs(other.y - place.y) < kLabelHeight && other.x < place.x + place.width &&
              place.x < other.x + other.width;

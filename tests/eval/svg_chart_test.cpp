@@ -88,5 +88,24 @@ TEST(SvgChart, LabelsOfPointsInOnePlaceDoNotCoverEachOther) {
   for (size_t i = 1; i < places.size(); ++i) EXPECT_GE(places[i] - places[i - 1], 13.9);
 }
 
+TEST(SvgChart, WritesLargeTicksAndZeroAsPeopleDo) {
+  Chart chart{"t", "x", "y", Chart::Scale::kLinear, Chart::Scale::kLinear, {}};
+  chart.series.push_back({"line", {{10'000, -1e6, {}}, {1'000'000, 1, {}}}, ChartSeries::Style::kLine});
+  const std::string page = svg_page(std::vector<Chart>{chart});
+  EXPECT_EQ(count(page, ">1,000,000<"), 1U) << page;
+  EXPECT_EQ(count(page, ">200,000<"), 1U);
+  EXPECT_EQ(count(page, ">-200,000<"), 1U);
+  EXPECT_EQ(count(page, ">0<"), 2U);
+  EXPECT_EQ(page.find(">-0<"), std::string::npos);
+}
+
+TEST(SvgChart, ALongLabelStaysInsideThePage) {
+  Chart chart{"t", "x", "y", Chart::Scale::kLinear, Chart::Scale::kLinear, {}};
+  chart.series.push_back({std::string(40, 'w'), {{0, 0, {}}, {1, 1, {}}}, ChartSeries::Style::kLine});
+  const std::string page = svg_page(std::vector<Chart>{chart});
+  const size_t at = page.rfind("<text x=\"", page.find(">wwww"));
+  EXPECT_LE(std::stod(page.substr(at + 9)) + 40 * 7, 640);
+}
+
 }  // namespace
 }  // namespace kvasir::testing
