@@ -77,7 +77,7 @@ endfunction()
 
 # kvasir_test(NAME [UNITY] SOURCES a_test.cpp … DEPS kv …): a GoogleTest binary; each TEST is a CTest test of its own.
 function(kvasir_test name)
-  cmake_parse_arguments(ARG "UNITY" "TIMEOUT" "SOURCES;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "UNITY;GROUPED" "TIMEOUT" "SOURCES;DEPS;LINK" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 600)
   endif()
@@ -96,6 +96,15 @@ function(kvasir_test name)
   kvasir_link_names(link ${ARG_LINK})
   target_link_libraries(test_${name} PRIVATE kvasir_flags ${link} GTest::gtest GTest::gtest_main)
   target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # a test's own code is compiled more than it runs
-  gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
-    PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${name})
+  if(ARG_GROUPED)  # one process for all parameters of a test
+    set(groups ${CMAKE_CURRENT_BINARY_DIR}/test_${name}_groups.cmake)
+    add_custom_command(TARGET test_${name} POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:test_${name}> -DPREFIX=${name}. -DOUT=${groups}
+              "-DPROPERTIES=TIMEOUT ${ARG_TIMEOUT} LABELS ${name}" -P ${PROJECT_SOURCE_DIR}/cmake/GroupTests.cmake
+      VERBATIM)
+    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${groups})
+  else()
+    gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+      PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS ${name})
+  endif()
 endfunction()

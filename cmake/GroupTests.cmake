@@ -1,0 +1,22 @@
+# cmake -DPROGRAM=test_laws -DPREFIX=laws. -DPROPERTIES="TIMEOUT 600 LABELS laws" -DOUT=FILE -P GroupTests.cmake
+#
+# Writes a test for CTest for every TEST of a GoogleTest program, which runs it with all its parameters in one process.
+# With thousands of parameters a process for each would spend more time on being started than on its test.
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE " +#[^\n]*" "" listed "${listed}")  # parameters may hold anything, semicolons too
+string(REPLACE "\n" ";" lines "${listed}")
+set(groups "")
+foreach(line ${lines})
+  if(line MATCHES "^([^ ].*)\\.$")
+    set(suite ${CMAKE_MATCH_1})
+  elseif(line MATCHES "^  ([^/]+)")
+    list(APPEND groups "${suite}.${CMAKE_MATCH_1}")
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES groups)
+set(text "")
+foreach(group ${groups})
+  string(APPEND text "add_test([==[${PREFIX}${group}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${group}:${group}/*]==] --gtest_brief=1)\n")
+  string(APPEND text "set_tests_properties([==[${PREFIX}${group}]==] PROPERTIES ${PROPERTIES})\n")
+endforeach()
+file(WRITE ${OUT} "${text}")
