@@ -98,6 +98,9 @@ function(kvasir_test name)
   target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)  # a test's own code is compiled more than it runs
   if(ARG_GROUPED)  # one process for all parameters of a test
     set(groups ${CMAKE_CURRENT_BINARY_DIR}/test_${name}_groups.cmake)
+    if(NOT EXISTS ${groups})  # CTest may be asked before it is built
+      file(WRITE ${groups} "")
+    endif()
     add_custom_command(TARGET test_${name} POST_BUILD
       COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:test_${name}> -DPREFIX=${name}. -DOUT=${groups}
               "-DPROPERTIES=TIMEOUT ${ARG_TIMEOUT} LABELS ${name}" -P ${PROJECT_SOURCE_DIR}/cmake/GroupTests.cmake
