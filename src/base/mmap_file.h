@@ -8,6 +8,9 @@
 
 namespace kvasir {
 
+// What to do about a file that contradicts itself.
+inline constexpr const char* kDamagedFile = "the file is damaged or cut off: download it again";
+
 class MmapFile {
  public:
   // Throws Error when the file is missing, unreadable, not a regular file, or empty.

@@ -14,8 +14,6 @@
 namespace kvasir {
 namespace {
 
-using Reader = JsonReader;
-
 // What a family's configs may leave out. 0: must be given (kv_heads: as many as heads, head_dim: hidden /
 // heads).
 struct Family {
@@ -58,14 +56,14 @@ const Family& family_of(Architecture architecture) {
 
 // A multimodal config keeps the language model in text_config, and some of what concerns it outside.
 struct Source {
-  const Reader& text;
-  const Reader& root;
+  const JsonReader& text;
+  const JsonReader& root;
 
   // Whoever has the key, the inner one first.
-  const Reader& holder_of(std::string_view key) const { return text.find(key) ? text : root; }
+  const JsonReader& holder_of(std::string_view key) const { return text.find(key) ? text : root; }
 };
 
-void add_end_tokens(const Reader& reader, ModelConfig& config) {
+void add_end_tokens(const JsonReader& reader, ModelConfig& config) {
   const std::optional<Json> value = reader.find("eos_token_id");
   if (!value) return;
   const auto add = [&](Json id) {
@@ -77,7 +75,7 @@ void add_end_tokens(const Reader& reader, ModelConfig& config) {
   for (const Json id : value->items()) add(id);
 }
 
-int read_head_dim(const Reader& in, const Family& family, const ModelConfig& config) {
+int read_head_dim(const JsonReader& in, const Family& family, const ModelConfig& config) {
   if (family.architecture != Architecture::kGpt2 && in.find("head_dim")) {
     return in.size("head_dim", ShapeLimits::kHeadDim);
   }
@@ -89,7 +87,7 @@ int read_head_dim(const Reader& in, const Family& family, const ModelConfig& con
   return config.hidden / config.heads;
 }
 
-void read_sizes(const Reader& in, const Family& family, ModelConfig& config) {
+void read_sizes(const JsonReader& in, const Family& family, ModelConfig& config) {
   const bool gpt2 = family.architecture == Architecture::kGpt2;
   config.layers = in.size(gpt2 ? "n_layer" : "num_hidden_layers", ShapeLimits::kLayers);
   config.hidden = in.size(gpt2 ? "n_embd" : "hidden_size", ShapeLimits::kHidden);
@@ -118,7 +116,7 @@ struct WindowRule {
   bool windowed(int layer) const { return layer >= first && (every == 0 || (layer + 1) % every != 0); }
 };
 
-WindowRule read_window_rule(const Reader& in, Architecture architecture) {
+WindowRule read_window_rule(const JsonReader& in, Architecture architecture) {
   switch (architecture) {
     case Architecture::kQwen2:
     case Architecture::kQwen3:
@@ -133,7 +131,7 @@ WindowRule read_window_rule(const Reader& in, Architecture architecture) {
 }
 
 // Mistral says "no window" with a null, Qwen with use_sliding_window, the others by not having the key.
-std::int64_t read_window(const Reader& in, const Family& family) {
+std::int64_t read_window(const JsonReader& in, const Family& family) {
   if (family.architecture == Architecture::kLlama || family.architecture == Architecture::kGpt2) return 0;
   const bool qwen = family.architecture == Architecture::kQwen2 || family.architecture == Architecture::kQwen3;
   if (qwen && !in.flag("use_sliding_window").value_or(false)) return 0;
@@ -141,7 +139,7 @@ std::int64_t read_window(const Reader& in, const Family& family) {
   return in.integer("sliding_window", {1, ShapeLimits::kContext});
 }
 
-void read_windows(const Reader& in, const Family& family, ModelConfig& config) {
+void read_windows(const JsonReader& in, const Family& family, ModelConfig& config) {
   const std::int64_t window = read_window(in, family);
   if (window == 0) return;
   const std::optional<Json::Range<Json>> types = in.array("layer_types");
@@ -165,7 +163,7 @@ void read_windows(const Reader& in, const Family& family, ModelConfig& config) {
 }
 
 // `in` holds the scaling's own numbers: rope_scaling of old configs, rope_parameters of new ones.
-void read_rope_scaling(const Reader& in, RopeConfig& rope) {
+void read_rope_scaling(const JsonReader& in, RopeConfig& rope) {
   const std::string_view type = in.text("rope_type").value_or(in.text("type").value_or("default"));
   if (type == "default") return;
   if (type == "linear") {
@@ -186,16 +184,16 @@ void read_rope_scaling(const Reader& in, RopeConfig& rope) {
   }
 }
 
-void read_rope(const Reader& in, const Family& family, RopeConfig& rope) {
+void read_rope(const JsonReader& in, const Family& family, RopeConfig& rope) {
   rope.theta = in.positive("rope_theta", family.rope_theta);
   rope.rotated = in.positive("partial_rotary_factor", 1.0);
-  if (std::optional<Reader> parameters = in.object("rope_parameters")) {
+  if (std::optional<JsonReader> parameters = in.object("rope_parameters")) {
     // A hybrid model has one set for each kind of layer; the one of its global layers is the model's.
-    if (const std::optional<Reader> global = parameters->object("full_attention")) parameters.emplace(*global);
+    if (const std::optional<JsonReader> global = parameters->object("full_attention")) parameters.emplace(*global);
     rope.theta = parameters->positive("rope_theta", rope.theta);
     rope.rotated = parameters->positive("partial_rotary_factor", rope.rotated);
     read_rope_scaling(*parameters, rope);
-  } else if (const std::optional<Reader> scaling = in.object("rope_scaling")) {
+  } else if (const std::optional<JsonReader> scaling = in.object("rope_scaling")) {
     read_rope_scaling(*scaling, rope);
   }
   if (rope.rotated > 1) in.fail(fmt::format("partial_rotary_factor is {}, above 1", rope.rotated));
@@ -203,7 +201,7 @@ void read_rope(const Reader& in, const Family& family, RopeConfig& rope) {
 
 DType read_dtype(const Source& source) {
   const std::string_view key = source.holder_of("dtype").find("dtype") ? "dtype" : "torch_dtype";
-  const Reader& in = source.holder_of(key);
+  const JsonReader& in = source.holder_of(key);
   const std::string_view name = in.text(key).value_or("float32");  // what absence means to those who write configs
   if (name == "bfloat16") return DType::kBF16;
   if (name == "float16") return DType::kF16;
@@ -213,7 +211,7 @@ DType read_dtype(const Source& source) {
   return DType::kF32;
 }
 
-void read_biases(const Reader& in, ModelConfig& config) {
+void read_biases(const JsonReader& in, ModelConfig& config) {
   const bool gpt2 = config.architecture == Architecture::kGpt2;
   const bool by_flag = config.architecture != Architecture::kMistral && config.architecture != Architecture::kPhi3;
   config.attention_bias = gpt2 || config.architecture == Architecture::kQwen2;
@@ -223,7 +221,7 @@ void read_biases(const Reader& in, ModelConfig& config) {
   if (config.architecture == Architecture::kLlama) config.mlp_bias = in.flag("mlp_bias").value_or(false);
 }
 
-void check_activation(const Reader& in, Architecture architecture) {
+void check_activation(const JsonReader& in, Architecture architecture) {
   const bool gated_silu = architecture != Architecture::kGpt2 && architecture != Architecture::kGemma2 &&
                           architecture != Architecture::kGemma3;
   const std::string_view name = in.text("hidden_act").value_or("silu");
@@ -233,11 +231,11 @@ void check_activation(const Reader& in, Architecture architecture) {
   }
 }
 
-ModelConfig read_config(const Reader& root) {
-  const std::optional<Reader> nested = root.object("text_config");
+ModelConfig read_config(const JsonReader& root) {
+  const std::optional<JsonReader> nested = root.object("text_config");
   const Source source{nested ? *nested : root, root};
-  const Reader& in = source.text;
-  const Reader& typed = source.holder_of("model_type");
+  const JsonReader& in = source.text;
+  const JsonReader& typed = source.holder_of("model_type");
   const std::optional<std::string_view> model_type = typed.text("model_type");
   if (!model_type) typed.fail("model_type is missing");
 
@@ -254,7 +252,7 @@ ModelConfig read_config(const Reader& root) {
   if (const auto quantization = source.holder_of("quantization_config").object("quantization_config")) {
     config.quantization = std::string(quantization->text("quant_method").value_or("unknown").substr(0, 40));
   }
-  const Reader& begin = source.holder_of("bos_token_id");
+  const JsonReader& begin = source.holder_of("bos_token_id");
   if (const auto bos = begin.find("bos_token_id")) {
     config.bos = static_cast<TokenId>(begin.as_integer(*bos, "bos_token_id", {0, config.vocab - 1}));
   }

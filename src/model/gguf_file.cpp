@@ -12,7 +12,6 @@
 namespace kvasir {
 namespace {
 
-constexpr const char* kFix = "the file is damaged or cut off: download it again";
 constexpr int kDeepestArray = 4;
 constexpr std::uint32_t kMostDimensions = 4;
 constexpr std::uint64_t kLongestName = 1024;
@@ -80,7 +79,7 @@ class Cursor {
  public:
   Cursor(std::span<const std::byte> file, const std::string& where) : file_(file), where_(where) {}
 
-  [[noreturn]] void fail(std::string what) const { fail_input(std::move(what), where_, kFix); }
+  [[noreturn]] void fail(std::string what) const { fail_input(std::move(what), where_, kDamagedFile); }
 
   std::uint64_t left() const { return file_.size() - at_; }
   std::size_t position() const { return at_; }

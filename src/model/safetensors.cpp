@@ -13,7 +13,6 @@ namespace kvasir {
 namespace {
 
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // the format's own limit
-constexpr const char* kFix = "the file is damaged or cut off: download it again";
 
 // Bytes of one element, or 0 for a type whose size we do not know.
 std::uint64_t element_bytes(std::string_view dtype) {
@@ -49,7 +48,7 @@ class HeaderReader {
   }
 
   [[noreturn]] void fail(std::string_view name, const std::string& what) const {
-    fail_input(fmt::format("tensor '{}' {}", name, what), where_, kFix);
+    fail_input(fmt::format("tensor '{}' {}", name, what), where_, kDamagedFile);
   }
 
  private:
@@ -98,18 +97,19 @@ void check_no_overlap(const TensorMap& tensors, const HeaderReader& reader) {
 
 TensorMap parse_safetensors(std::span<const std::byte> file, const std::string& where) {
   std::uint64_t header_bytes = 0;
-  if (file.size() < sizeof header_bytes) fail_input("the file is shorter than a safetensors header", where, kFix);
+  if (file.size() < sizeof header_bytes)
+    fail_input("the file is shorter than a safetensors header", where, kDamagedFile);
   std::memcpy(&header_bytes, file.data(), sizeof header_bytes);
   if (header_bytes > kLargestHeader || header_bytes > file.size() - sizeof header_bytes) {
     fail_input(fmt::format("the header claims {} bytes, and the file has {}", header_bytes, file.size()), where,
-               kFix);
+               kDamagedFile);
   }
   const auto header = file.subspan(sizeof header_bytes, static_cast<size_t>(header_bytes));
   std::string problem = "it is something else";
   const std::optional<JsonTree> parsed =
       JsonTree::parse({reinterpret_cast<const char*>(header.data()), header.size()}, problem);
   if (!parsed || !parsed->root().is_object()) {
-    fail_input(fmt::format("the header is not a JSON object ({})", problem), where, kFix);
+    fail_input(fmt::format("the header is not a JSON object ({})", problem), where, kDamagedFile);
   }
   const HeaderReader reader(file.subspan(sizeof header_bytes + header.size()), where);
   TensorMap tensors;

@@ -16,7 +16,7 @@
 namespace kvasir {
 namespace {
 
-constexpr const char* kFix = "check that the config and the weights belong together";
+constexpr const char* kMismatch = "check that the config and the weights belong together";
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
@@ -97,13 +97,13 @@ const Weights::Tensor* Weights::find(std::string_view name) const {
 
 HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
   const Tensor* tensor = find(name);
-  if (tensor == nullptr) fail_input(fmt::format("tensor '{}' is missing", name), where_, kFix);
+  if (tensor == nullptr) fail_input(fmt::format("tensor '{}' is missing", name), where_, kMismatch);
   std::vector<std::int64_t> expected{rows, cols};
   if (tensor->shape.size() == 1 && rows == 1) expected = {cols};
   if (tensor->shape != expected) {
     fail_input(fmt::format("tensor '{}' is {}, and the config calls for {}", name, shape_text(tensor->shape),
                            shape_text(expected)),
-               where_, kFix);
+               where_, kMismatch);
   }
   if (!tensor->dtype) {
     fail_input(fmt::format("tensor '{}' has type {}", name, tensor->type), where_,
@@ -121,7 +121,7 @@ std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, std::stri
   if (rows % head_dim_ != 0 || (bias && is_quantized(*tensor.dtype))) {
     fail_input(fmt::format("tensor '{}' is {} of type {}, which has no whole heads", name, shape_text(tensor.shape),
                            tensor.type),
-               where_, kFix);
+               where_, kMismatch);
   }
   const size_t row = row_bytes(*tensor.dtype, bias ? 1 : tensor.shape[1]);
   std::vector<std::byte>& out = moved_.emplace_back(tensor.bytes.size());

@@ -40,6 +40,11 @@ bool JsonRef::flag() const {
   return *flag;
 }
 
+bool JsonRef::flag_or(std::string_view key, bool otherwise) const {
+  const std::optional<JsonRef> field = find(key);
+  return field ? field->flag() : otherwise;
+}
+
 Json::Range<Json> JsonRef::array() const {
   if (!value_.is_array()) fail("must be an array");
   return value_.items();

@@ -24,6 +24,7 @@ class JsonRef {
   std::string_view text() const;
   std::int64_t integer() const;
   bool flag() const;
+  bool flag_or(std::string_view key, bool otherwise) const;  // of a field that may be missing or null
   bool is_text() const { return value_.is_text(); }
   bool is_array() const { return value_.is_array(); }
   bool is_object() const { return value_.is_object(); }

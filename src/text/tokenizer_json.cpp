@@ -11,11 +11,6 @@
 namespace kvasir {
 namespace {
 
-bool flag_or(const JsonRef& object, std::string_view key, bool otherwise) {
-  const std::optional<JsonRef> field = object.find(key);
-  return field ? field->flag() : otherwise;
-}
-
 TokenId id_from(const JsonRef& value) {
   const std::int64_t id = value.integer();
   if (id < 0 || id >= kMaxVocab) value.fail(fmt::format("is {}: ids must be at least 0 and below {}", id, kMaxVocab));
@@ -65,8 +60,8 @@ void read_model(const JsonRef& model, TokenizerSpec& spec) {
   if (model.find("dropout")) model.fail("has dropout", "set it to null: tokens must not be random");
   refuse_text(model, "continuing_subword_prefix");
   refuse_text(model, "end_of_word_suffix");
-  spec.ignore_merges = flag_or(model, "ignore_merges", false);
-  spec.fuse_unknown = flag_or(model, "fuse_unk", false);
+  spec.ignore_merges = model.flag_or("ignore_merges", false);
+  spec.fuse_unknown = model.flag_or("fuse_unk", false);
   if (const auto unknown = model.find("unk_token"); unknown && !unknown->text().empty()) {
     spec.unknown_token = std::string(unknown->text());
   }
@@ -87,11 +82,11 @@ void read_added(const JsonRef& list, TokenizerSpec& spec) {
     const JsonRef content = entry.get("content");
     token.content = std::string(content.text());
     if (token.content.size() > kMaxAddedTokenBytes) content.fail("is too long");
-    token.special = flag_or(entry, "special", false);
-    token.single_word = flag_or(entry, "single_word", false);
-    token.lstrip = flag_or(entry, "lstrip", false);
-    token.rstrip = flag_or(entry, "rstrip", false);
-    token.normalized = flag_or(entry, "normalized", !token.special);
+    token.special = entry.flag_or("special", false);
+    token.single_word = entry.flag_or("single_word", false);
+    token.lstrip = entry.flag_or("lstrip", false);
+    token.rstrip = entry.flag_or("rstrip", false);
+    token.normalized = entry.flag_or("normalized", !token.special);
     spec.added.push_back(std::move(token));
     if (spec.added.size() > static_cast<size_t>(kMaxVocab)) list.fail("has too many entries");
   }
@@ -134,7 +129,7 @@ TokenizerSpec parse_tokenizer_json(std::string_view json, const std::string& whe
   TokenizerSpec spec;
   if (const auto added = root.find("added_tokens")) read_added(*added, spec);
   if (const auto normalizer = root.find("normalizer")) spec.normalizers = read_normalizer(*normalizer);
-  spec.spelling = flag_or(model, "byte_fallback", false) ? Spelling::kPieces : Spelling::kByteLevel;
+  spec.spelling = model.flag_or("byte_fallback", false) ? Spelling::kPieces : Spelling::kByteLevel;
   const bool pieces = spec.spelling == Spelling::kPieces;
   const std::optional<JsonRef> pretokenizer = root.find("pre_tokenizer");
   if (pretokenizer) {

@@ -39,11 +39,6 @@ void for_each_part(const JsonRef& part, std::string_view key, Visit visit, int n
   }
 }
 
-bool flag_or(const JsonRef& part, std::string_view key, bool otherwise) {
-  const std::optional<JsonRef> field = part.find(key);
-  return field ? field->flag() : otherwise;
-}
-
 SplitBehavior behavior_from(const JsonRef& value) {
   struct Named {
     std::string_view name;
@@ -74,13 +69,13 @@ SplitStep read_split(const JsonRef& part) {
   const JsonRef pattern = part.get("pattern");
   const std::optional<JsonRef> regex = pattern.find("Regex");
   const std::string source = regex ? std::string(regex->text()) : quoted(pattern.get("String").text());
-  const auto matches = flag_or(part, "invert", false) ? SplitStep::Matches::kRest : SplitStep::Matches::kPattern;
+  const auto matches = part.flag_or("invert", false) ? SplitStep::Matches::kRest : SplitStep::Matches::kPattern;
   return {Regex(source, part.where()), behavior_from(part.get("behavior")), matches};
 }
 
 SplitStep read_digits(const JsonRef& part) {
   const auto behavior =
-      flag_or(part, "individual_digits", false) ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
+      part.flag_or("individual_digits", false) ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
   return {Regex(R"(\p{N})", part.where()), behavior, SplitStep::Matches::kPattern};
 }
 
@@ -98,12 +93,12 @@ MetaspaceStep read_metaspace(const JsonRef& part) {
     }
   }
   // What older files have instead.
-  if (!flag_or(part, "add_prefix_space", true)) {
+  if (!part.flag_or("add_prefix_space", true)) {
     if (step.prepend == MetaspaceStep::Prepend::kFirst)
       part.fail("contradicts itself: add_prefix_space, prepend_scheme");
     step.prepend = MetaspaceStep::Prepend::kNever;
   }
-  if (!flag_or(part, "split", true)) step.cut = MetaspaceStep::Cut::kNever;
+  if (!part.flag_or("split", true)) step.cut = MetaspaceStep::Cut::kNever;
   return step;
 }
 
@@ -249,8 +244,8 @@ std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer, S
       steps.emplace_back(read_metaspace(part));
     } else if (type == "ByteLevel" && spelling == Spelling::kByteLevel) {
       byte_level = true;
-      if (flag_or(part, "add_prefix_space", true)) steps.emplace_back(PrefixSpaceStep{});
-      if (flag_or(part, "use_regex", true)) steps.emplace_back(SplitStep{Regex(gpt2_pattern(), part.where())});
+      if (part.flag_or("add_prefix_space", true)) steps.emplace_back(PrefixSpaceStep{});
+      if (part.flag_or("use_regex", true)) steps.emplace_back(SplitStep{Regex(gpt2_pattern(), part.where())});
     } else {
       refuse_type(part, spelling == Spelling::kPieces
                             ? "Metaspace, Split, Digits and Sequence with byte_fallback"

@@ -10,7 +10,7 @@ namespace {
 
 using Text = std::vector<TokenId>;
 
-constexpr int kBlock = 2;
+constexpr int kBlockOfTwo = 2;
 
 class Shelf {
  public:
@@ -33,12 +33,12 @@ class Shelf {
   // Whole blocks of the text that are cached, found without touching them: a copy of the index's answer.
   std::int64_t cached(Text text) {
     text.push_back(0);
-    return cache.open(text, {}).report.reused_tokens / kBlock;
+    return cache.open(text, {}).report.reused_tokens / kBlockOfTwo;
   }
 
   static CacheConfig config(const std::string& policy, std::int64_t blocks, RecomputeCost cost) {
     CacheConfig out;
-    out.block_tokens = kBlock;
+    out.block_tokens = kBlockOfTwo;
     out.policy.groups.push_back({{}, 64});
     out.pages = {in_order(blocks), 64};
     out.eviction = policy;

@@ -13,7 +13,7 @@ namespace {
 
 using Text = World::Text;
 
-constexpr int kBlock = 4;
+constexpr int kBlockOfFour = 4;
 
 // first, first + 1, …: `count` tokens.
 Text run(TokenId first, int count) {
@@ -29,7 +29,7 @@ Text operator+(Text a, const Text& b) {
 
 World world_of(std::vector<WorldConfig::Group> groups) {
   WorldConfig config;
-  config.block_tokens = kBlock;
+  config.block_tokens = kBlockOfFour;
   config.groups = std::move(groups);
   return World(config);
 }
@@ -113,16 +113,16 @@ TEST(Explain, ABlockThatOneGroupEvictedIsEvicted) {
 }
 
 TEST(Explain, AWindowThatLostItsBlocksDroppedTheHit) {
-  World world = world_of({{{}, 5}, {{kBlock, 0}, 6}});
+  World world = world_of({{{}, 5}, {{kBlockOfFour, 0}, 6}});
   world.open(run(0, 33), 0);
-  for (TokenId i = 0; i < 8; ++i) ASSERT_TRUE(world.write(0, run(kBlock * i, kBlock)));
+  for (TokenId i = 0; i < 8; ++i) ASSERT_TRUE(world.write(0, run(kBlockOfFour * i, kBlockOfFour)));
   world.release(0);  // the first group needed eight of the eleven blocks: it got what the window had let go
   expect_stop(world, run(0, 33), ReuseStop::kWholePrompt, 32);
   expect_stop(world, run(0, 9) + run(200, 4), ReuseStop::kWindowDropped, 0);
 }
 
 TEST(Explain, WhatIsCachedUnderAnotherPolicyIsSaidToBe) {
-  WorldConfig config{kBlock, {{{}, 16}}, "lru", WorldConfig::Copies::kEager, 0};
+  WorldConfig config{kBlockOfFour, {{{}, 16}}, "lru", WorldConfig::Copies::kEager, 0};
   config.more_policies = {{{{}, 0, 512}}, {{{8, 0}, 0, 256}}};
   World world(config);
   cache_text(world, run(0, 12));
@@ -137,7 +137,7 @@ TEST(Explain, WhatIsCachedUnderAnotherPolicyIsSaidToBe) {
 }
 
 TEST(Explain, AWindowAloneDoesNotBlameItselfForWhatWasNeverSeen) {
-  World world = world_of({{{kBlock, 0}, 8}});
+  World world = world_of({{{kBlockOfFour, 0}, 8}});
   expect_stop(world, run(0, 17), ReuseStop::kNeverSeen, 0);
   cache_text(world, run(0, 8));
   expect_stop(world, run(0, 8) + run(100, 9), ReuseStop::kNeverSeen, 8);
@@ -145,7 +145,7 @@ TEST(Explain, AWindowAloneDoesNotBlameItselfForWhatWasNeverSeen) {
 }
 
 TEST(Explain, AWindowNeedsOnlyItsLastBlocksToHit) {
-  World world = world_of({{{kBlock, 0}, 3}});
+  World world = world_of({{{kBlockOfFour, 0}, 3}});
   cache_text(world, run(0, 24));
   expect_stop(world, run(0, 25), ReuseStop::kWholePrompt,
               24);  // the start is long gone, and nobody misses it
@@ -153,7 +153,7 @@ TEST(Explain, AWindowNeedsOnlyItsLastBlocksToHit) {
 
 TEST(Explain, ACacheSwitchedOffSaysSo) {
   CacheConfig config;
-  config.block_tokens = kBlock;
+  config.block_tokens = kBlockOfFour;
   config.policy.groups.push_back({{}, 1});
   config.pages = {in_order(8), 1};
   config.reuse = CacheConfig::Reuse::kOff;

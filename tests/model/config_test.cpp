@@ -38,7 +38,7 @@ ModelConfig parsed(const std::string& more, const char* sizes = kLlama) {
   return parse_config(fmt::format("{{{}{}{}}}", more, more.empty() ? "" : ",", sizes), "config.json");
 }
 
-std::string error_of(const std::string& json) {
+std::string error_of_config(const std::string& json) {
   try {
     parse_config(json, "config.json");
   } catch (const Error& error) {
@@ -428,7 +428,7 @@ TEST(Config, MalformedValuesAreNamed) {
            {R"("model_type":"mamba")", "model_type 'mamba' is not known; known are llama, mistral"},
            {R"("model_type":null)", "model_type is missing"},
            {R"("model_type":42)", "model_type is not a string"}}) {
-    const std::string message = error_of(fmt::format("{{{},{}}}", bad.more, kLlama));
+    const std::string message = error_of_config(fmt::format("{{{},{}}}", bad.more, kLlama));
     EXPECT_NE(message.find(bad.expected), std::string::npos) << bad.more << "\n  gave: " << message;
     EXPECT_EQ(message.rfind("config.json", 0), 0U) << message;
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
@@ -437,7 +437,7 @@ TEST(Config, MalformedValuesAreNamed) {
 
 TEST(Config, MalformedWindowsAreNamed) {
   const auto message = [](const std::string& more, const char* sizes) {
-    return error_of(fmt::format("{{{},{}}}", more, sizes));
+    return error_of_config(fmt::format("{{{},{}}}", more, sizes));
   };
   EXPECT_NE(message(R"("sliding_window":0)", kMistral).find("sliding_window is 0"), std::string::npos);
   EXPECT_NE(message(R"("layer_types":["full_attention"])", kGemma2).find("1 entries for 4 layers"),
@@ -450,14 +450,14 @@ TEST(Config, MalformedWindowsAreNamed) {
 TEST(Config, HostileJson) {
   for (const char* json : {"", " ", "{", "}", "[]", "null", "7", "\"x\"", "{\"model_type\":", "{]", "\xff\xfe",
                            "{\"model_type\":\"llama\"}", "{\"model_type\":\"\\u0000\\ud800\"}", "{}{}"}) {
-    EXPECT_NE(error_of(json), "no error") << json;
+    EXPECT_NE(error_of_config(json), "no error") << json;
   }
-  EXPECT_NE(error_of(std::string(100000, '[')).find("not valid JSON"), std::string::npos);
+  EXPECT_NE(error_of_config(std::string(100000, '[')).find("not valid JSON"), std::string::npos);
   std::string deep;
   for (int i = 0; i < 5000; ++i) deep += "{\"text_config\":";
-  EXPECT_NE(error_of(deep).find("not valid JSON"), std::string::npos);
-  EXPECT_NE(error_of(std::string((16 << 20) + 1, ' ')).find("too many"), std::string::npos);
-  EXPECT_EQ(error_of("{\"model_type\":\"a\\nb\"}").find('\n'), std::string::npos);
+  EXPECT_NE(error_of_config(deep).find("not valid JSON"), std::string::npos);
+  EXPECT_NE(error_of_config(std::string((16 << 20) + 1, ' ')).find("too many"), std::string::npos);
+  EXPECT_EQ(error_of_config("{\"model_type\":\"a\\nb\"}").find('\n'), std::string::npos);
 }
 
 TEST(Config, TheLargestSizesDoNotWrap) {

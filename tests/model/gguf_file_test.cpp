@@ -47,7 +47,7 @@ struct Bytes {
   }
 };
 
-std::string error_of(const std::vector<std::byte>& file) {
+std::string error_of_file(const std::vector<std::byte>& file) {
   try {
     parse_gguf(file, "m.gguf");
   } catch (const Error& error) {
@@ -57,7 +57,7 @@ std::string error_of(const std::vector<std::byte>& file) {
 }
 
 void expect_error(const Bytes& file, std::string_view part) {
-  const std::string error = error_of(file.data);
+  const std::string error = error_of_file(file.data);
   EXPECT_NE(error.find(part), std::string::npos) << error;
   EXPECT_TRUE(error.starts_with("m.gguf: ")) << error;
   EXPECT_EQ(error.find('\n'), std::string::npos);
@@ -183,9 +183,9 @@ TEST(Gguf, EveryCutIsAnError) {
   Bytes file;
   file.header(1, 1).text("k").u32(9).u32(8).u64(2).text("abc").text("d");
   file.tensor("t", {16}, 0, 0).pad(32).zeros(64);
-  ASSERT_EQ(error_of(file.data), "no error");
+  ASSERT_EQ(error_of_file(file.data), "no error");
   for (size_t size = 0; size < file.data.size(); ++size) {
-    EXPECT_NE(error_of({file.data.begin(), file.data.begin() + static_cast<std::ptrdiff_t>(size)}), "no error")
+    EXPECT_NE(error_of_file({file.data.begin(), file.data.begin() + static_cast<std::ptrdiff_t>(size)}), "no error")
         << size;
   }
 }

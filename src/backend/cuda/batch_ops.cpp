@@ -7,6 +7,7 @@ namespace {
 
 auto key(const Matrix& m) { return std::tuple(m.data, m.rows, m.cols, m.stride); }
 auto key(const NormRule& rule) { return std::tuple(rule.weight, rule.eps); }
+auto key(const RopeTable& table) { return std::tuple(table.cos, table.sin, table.pairs); }
 auto key(const KvView& view) {
   const KvLayout& layout = view.layout;
   return std::tuple(view.arena, layout.block_tokens, layout.layers, layout.shape, layout.k_format, layout.v_format,
@@ -19,8 +20,7 @@ auto key(const CopyOp& op) { return std::tuple(op.to, op.from, op.bytes); }
 auto key(const NormOp& op) { return std::tuple(key(op.x), key(op.rule), key(op.out)); }
 auto key(const AddNormOp& op) { return std::tuple(key(op.x), key(op.y), key(op.rule), key(op.out)); }
 auto key(const MatmulOp& op) { return std::tuple(op.weight, key(op.x), op.bias, key(op.out)); }
-auto key(const RopeOp& op) { return std::tuple(key(op.x), op.heads, op.table.cos, op.table.sin, op.table.pairs); }
-auto key(const RopeTable& table) { return std::tuple(table.cos, table.sin, table.pairs); }
+auto key(const RopeOp& op) { return std::tuple(key(op.x), op.heads, key(op.table)); }
 auto key(const TurnWriteOp& op) {
   return std::tuple(key(op.rows.q), key(op.rows.k), key(op.rows.v), op.rows.heads, op.rows.kv_heads,
                     key(op.rows.table), key(op.view), key(op.sequences));

@@ -347,14 +347,13 @@ void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
 std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) {
   const KvLayout& layout = batch.view.layout;
   AttentionShape out;
-  const auto room_for = [](const DeviceMemory& memory) -> const void* { return memory.data(); };
   out.at = {tables_.find(batch.sequences, layout.block_tokens).at,
-            room_for(halves_),
-            room_for(floats_),
-            room_for(scales_),
-            room_for(part_out_),
-            room_for(part_states_),
-            room_for(taken_)};
+            halves_.data(),
+            floats_.data(),
+            scales_.data(),
+            part_out_.data(),
+            part_states_.data(),
+            taken_.data()};
   if (layout.k_format == KvFormat::kF32 || layout.v_format == KvFormat::kF32) return out;
   const Plan& cut = plan(batch);
   if (!cut.groups.empty() || !cut.prefixes.empty() || cut.tiles.empty()) return std::nullopt;

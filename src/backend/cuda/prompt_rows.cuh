@@ -1,11 +1,9 @@
-// The rows of a prompt that a warpgroup has, and their sums, as wgmma leaves them in registers. Thread `lane` of a
-// warp, g = lane / 4 and t = lane % 4, has rows g and g + 8 of its 16; numbers 8i + 2t and the next one of row g are
-// in 4i and 4i + 1, of row g + 8 in the two behind them.
+// The rows of a prompt that a warpgroup has, and their sums, as wide_rows.cuh has them.
 #pragma once
 
 #include "backend/cuda/attention_math.cuh"
 #include "backend/cuda/prompt_walk.cuh"
-#include "backend/cuda/warpgroup.cuh"
+#include "backend/cuda/wide_rows.cuh"
 #include "layout/row_numbers.h"
 
 namespace kvasir::cuda {
@@ -60,38 +58,6 @@ struct RowSums {
     }
   }
 };
-
-template <int kDim>
-using RowQueries = std::uint32_t[kDim / 16][4];  // fragments of 16 numbers each
-using TileScores = float[kTileTokens / 2];
-using TileWeights = std::uint32_t[kBlocksOfTile][4];
-
-// As soften() of attention_math.cuh.
-__device__ __forceinline__ void soften(float factor, TileScores& s, float (&m)[2], float (&rescale)[2]) {
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    float top = -INFINITY;
-#pragma unroll
-    for (int j = i * 2; j < kTileTokens / 2; j += 4) top = fmaxf(top, fmaxf(s[j], s[j + 1]));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
-    top = fmaxf(m[i], __fmul_rn(top, factor));
-    const float shift = top == -INFINITY ? 0.0F : top;  // a row that saw nothing yet has weights of 0
-    rescale[i] = m[i] == -INFINITY ? 0.0F : exp2_fast(__fsub_rn(m[i], shift));
-    m[i] = top;
-#pragma unroll
-    for (int j = i * 2; j < kTileTokens / 2; j += 4) {
-      s[j] = exp2_fast(__fmaf_rn(s[j], factor, -shift));
-      s[j + 1] = exp2_fast(__fmaf_rn(s[j + 1], factor, -shift));
-    }
-  }
-}
-
-template <class Half>
-__device__ __forceinline__ void pack(const TileScores& s, TileWeights& p) {
-#pragma unroll
-  for (int i = 0; i < kTileTokens / 4; ++i) p[i / 4][i % 4] = Half::pack(s[i * 2], s[i * 2 + 1]);
-}
 
 // Which rows they are.
 struct ConsumerRows {

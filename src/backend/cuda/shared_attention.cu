@@ -14,6 +14,7 @@
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/prefix_fold.cuh"
 #include "backend/cuda/tensor_map.h"
+#include "backend/cuda/wide_rows.cuh"
 
 namespace kvasir::cuda {
 namespace prefix {
@@ -76,38 +77,10 @@ __device__ void feed(const Work& work, const Maps& maps, Room<kDim>& room) {
   }
 }
 
-// As soften() of attention_math.cuh, for rows g and g + 8: scores 8i + 2t and the next one of row g are in 4i and
-// 4i + 1, of row g + 8 in the next two.
-__device__ __forceinline__ void soften(float factor, float (&s)[kTileTokens / 2], float (&m)[2],
-                                       float (&rescale)[2]) {
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    float top = -INFINITY;
-#pragma unroll
-    for (int j = i * 2; j < kTileTokens / 2; j += 4) top = fmaxf(top, fmaxf(s[j], s[j + 1]));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
-    top = fmaxf(m[i], __fmul_rn(top, factor));
-    const float shift = top == -INFINITY ? 0.0F : top;
-    rescale[i] = m[i] == -INFINITY ? 0.0F : exp2_fast(__fsub_rn(m[i], shift));
-    m[i] = top;
-#pragma unroll
-    for (int j = i * 2; j < kTileTokens / 2; j += 4) {
-      s[j] = exp2_fast(__fmaf_rn(s[j], factor, -shift));
-      s[j + 1] = exp2_fast(__fmaf_rn(s[j + 1], factor, -shift));
-    }
-  }
-}
-
-// A tile's scores, then weights; those packed; and sums of a split, in the order of scores.
-using TileScores = float[kTileTokens / 2];
-using TileWeights = std::uint32_t[kBlocksOfTile][4];
 template <int kDim>
-using SplitSums = float[kDim / 2];
-template <int kDim>
-using QueryFragments = std::uint32_t[kDim / 16][4];
+using SplitSums = float[kDim / 2];  // in the order of scores
 
-// One warpgroup with 64 rows: thread `lane` of a warp has rows g and g + 8 of its 16.
+// One warpgroup with 64 rows.
 template <class Half, int kDim>
 struct Multiplier {
   const Work& work;
@@ -115,7 +88,7 @@ struct Multiplier {
   int number;
 
   __device__ __forceinline__ void run() const {
-    QueryFragments<kDim> q;
+    RowQueries<kDim> q;
     TileScores s;
     TileWeights p;
     SplitSums<kDim> o;
@@ -178,7 +151,7 @@ struct Multiplier {
   }
 
   // Rows that are not there are zeros.
-  __device__ __forceinline__ void load_queries(QueryFragments<kDim>& q) const {
+  __device__ __forceinline__ void load_queries(RowQueries<kDim>& q) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = number * kRowsOfMultiplier + row_of(i);
@@ -193,7 +166,7 @@ struct Multiplier {
   }
 
   // Both are on their way when they return.
-  __device__ __forceinline__ void multiply_keys(int tile, const QueryFragments<kDim>& q, TileScores& s) const {
+  __device__ __forceinline__ void multiply_keys(int tile, const RowQueries<kDim>& q, TileScores& s) const {
     const int stage = tile % kStages;
     wait_at(room.full_k[stage], tile / kStages);
     const std::uint64_t k = hopper::matrix_descriptor(
@@ -220,8 +193,7 @@ struct Multiplier {
   }
 
   static __device__ __forceinline__ void pack_weights(const TileScores& s, TileWeights& p, float (&d)[4]) {
-#pragma unroll
-    for (int i = 0; i < kTileTokens / 4; ++i) p[i / 4][i % 4] = Half::pack(s[i * 2], s[i * 2 + 1]);
+    pack<Half>(s, p);
 #pragma unroll
     for (int block = 0; block < kBlocksOfTile; ++block) Half::multiply(d, p[block], Half::kOnes, Half::kOnes);
   }

@@ -9,7 +9,6 @@
 
 namespace kvasir::jinja {
 
-using Kind = Expr::Kind;
 using TokenKind = Token::Kind;
 
 ExpressionParser::Level::Level(ExpressionParser& parser) : parser_(parser) {
@@ -54,7 +53,7 @@ std::string ExpressionParser::expect_identifier() {
   return take().text;
 }
 
-std::unique_ptr<Expr> ExpressionParser::node(Kind kind) const {
+std::unique_ptr<Expr> ExpressionParser::node(Expr::Kind kind) const {
   auto expr = std::make_unique<Expr>();
   expr->kind = kind;
   expr->line = current().line;
@@ -71,7 +70,7 @@ ExprPtr ExpressionParser::done(std::unique_ptr<Expr> expr) const {
   return expr;
 }
 
-ExprPtr ExpressionParser::pair(Kind kind, ExprPtr left, ExprPtr right) const {
+ExprPtr ExpressionParser::pair(Expr::Kind kind, ExprPtr left, ExprPtr right) const {
   auto expr = node(kind);
   expr->line = left->line;
   expr->kids.push_back(std::move(left));
@@ -80,7 +79,7 @@ ExprPtr ExpressionParser::pair(Kind kind, ExprPtr left, ExprPtr right) const {
 }
 
 ExprPtr ExpressionParser::binary(std::string op, ExprPtr left, ExprPtr right) const {
-  auto expr = node(Kind::kBinary);
+  auto expr = node(Expr::Kind::kBinary);
   expr->line = left->line;
   expr->name = std::move(op);
   expr->kids.push_back(std::move(left));
@@ -89,7 +88,7 @@ ExprPtr ExpressionParser::binary(std::string op, ExprPtr left, ExprPtr right) co
 }
 
 ExprPtr ExpressionParser::constant(Value value) const {
-  auto expr = node(Kind::kLiteral);
+  auto expr = node(Expr::Kind::kLiteral);
   expr->literal = std::move(value);
   return expr;
 }
@@ -98,7 +97,7 @@ ExprPtr ExpressionParser::expression() {
   const Level level(*this);
   ExprPtr then = condition();
   while (accept_name("if")) {
-    auto expr = node(Kind::kCondition);
+    auto expr = node(Expr::Kind::kCondition);
     expr->kids.push_back(condition());
     expr->kids.push_back(std::move(then));
     expr->kids.push_back(accept_name("else") ? expression() : nullptr);
@@ -121,7 +120,7 @@ ExprPtr ExpressionParser::tuple() {
   if (at_tuple_end()) fail("an expression is expected");
   ExprPtr first = expression();
   if (!current().is_operator(",")) return first;
-  auto expr = node(Kind::kTuple);
+  auto expr = node(Expr::Kind::kTuple);
   expr->kids.push_back(std::move(first));
   while (accept_operator(",")) {
     if (at_tuple_end()) break;
@@ -134,7 +133,7 @@ ExprPtr ExpressionParser::either() {
   ExprPtr left = both();
   while (accept_name("or")) {
     ExprPtr right = both();
-    left = pair(Kind::kOr, std::move(left), std::move(right));
+    left = pair(Expr::Kind::kOr, std::move(left), std::move(right));
   }
   return left;
 }
@@ -143,7 +142,7 @@ ExprPtr ExpressionParser::both() {
   ExprPtr left = negation();
   while (accept_name("and")) {
     ExprPtr right = negation();
-    left = pair(Kind::kAnd, std::move(left), std::move(right));
+    left = pair(Expr::Kind::kAnd, std::move(left), std::move(right));
   }
   return left;
 }
@@ -151,7 +150,7 @@ ExprPtr ExpressionParser::both() {
 ExprPtr ExpressionParser::negation() {
   if (!accept_name("not")) return comparison();
   const Level level(*this);
-  auto expr = node(Kind::kUnary);
+  auto expr = node(Expr::Kind::kUnary);
   expr->name = "not";
   expr->kids.push_back(negation());
   return done(std::move(expr));
@@ -175,7 +174,7 @@ ExprPtr ExpressionParser::comparison() {
       break;
     }
     if (!expr) {
-      expr = node(Kind::kCompare);
+      expr = node(Expr::Kind::kCompare);
       expr->kids.push_back(std::move(first));
     }
     expr->operators.push_back(std::move(op));
@@ -197,7 +196,7 @@ ExprPtr ExpressionParser::sum() {
 ExprPtr ExpressionParser::concat() {
   ExprPtr first = product();
   if (!current().is_operator("~")) return first;
-  auto expr = node(Kind::kConcat);
+  auto expr = node(Expr::Kind::kConcat);
   expr->kids.push_back(std::move(first));
   while (accept_operator("~")) expr->kids.push_back(product());
   return done(std::move(expr));
@@ -227,7 +226,7 @@ ExprPtr ExpressionParser::unary(Filters filters) {
   const Level level(*this);
   ExprPtr expr;
   if (current().is_operator("-") || current().is_operator("+")) {
-    auto made = node(Kind::kUnary);
+    auto made = node(Expr::Kind::kUnary);
     made->name = take().text;
     made->kids.push_back(unary(Filters::kNo));
     expr = done(std::move(made));

@@ -7,12 +7,10 @@
 namespace kvasir::jinja {
 namespace {
 
-using Kind = Expr::Kind;
-
 // How an expression reads in an error.
 std::string described(const Expr& expr) {
-  if (expr.kind == Kind::kName || expr.kind == Kind::kAttribute) return fmt::format("'{}'", expr.name);
-  if (expr.kind == Kind::kItem && expr.kids[1]->literal.as_string() != nullptr) {
+  if (expr.kind == Expr::Kind::kName || expr.kind == Expr::Kind::kAttribute) return fmt::format("'{}'", expr.name);
+  if (expr.kind == Expr::Kind::kItem && expr.kids[1]->literal.as_string() != nullptr) {
     return fmt::format("'{}'", expr.kids[1]->literal.as_string()->text());
   }
   return "a value";
@@ -32,23 +30,23 @@ Value Interpreter::eval(const Expr& expr) {
   const Level level(*this);
   runtime_.step();
   switch (expr.kind) {
-    case Kind::kLiteral:
+    case Expr::Kind::kLiteral:
       return expr.literal;
-    case Kind::kName:
+    case Expr::Kind::kName:
       return lookup(expr.name);
-    case Kind::kAnd:
-    case Kind::kOr: {
+    case Expr::Kind::kAnd:
+    case Expr::Kind::kOr: {
       Value left = eval(*expr.kids[0]);
-      return truthy(left) == (expr.kind == Kind::kAnd) ? eval(*expr.kids[1]) : left;
+      return truthy(left) == (expr.kind == Expr::Kind::kAnd) ? eval(*expr.kids[1]) : left;
     }
-    case Kind::kCondition:
+    case Expr::Kind::kCondition:
       if (truthy(eval(*expr.kids[0]))) return eval(*expr.kids[1]);
       return expr.kids[2] ? eval(*expr.kids[2]) : Value();
-    case Kind::kCompare:
+    case Expr::Kind::kCompare:
       return eval_compare(expr);
-    case Kind::kAttribute:
-    case Kind::kItem:
-    case Kind::kSlice:
+    case Expr::Kind::kAttribute:
+    case Expr::Kind::kItem:
+    case Expr::Kind::kSlice:
       return eval_object_access(expr);
     default:
       return eval_compound(expr);
@@ -57,22 +55,22 @@ Value Interpreter::eval(const Expr& expr) {
 
 Value Interpreter::eval_compound(const Expr& expr) {
   switch (expr.kind) {
-    case Kind::kList:
+    case Expr::Kind::kList:
       return runtime_.list(eval_all(expr.kids, 0));
-    case Kind::kTuple:
+    case Expr::Kind::kTuple:
       return runtime_.list(eval_all(expr.kids, 0), List::Kind::kTuple);
-    case Kind::kDict:
+    case Expr::Kind::kDict:
       return eval_dict(expr);
-    case Kind::kUnary:
+    case Expr::Kind::kUnary:
       return unary_operation(runtime_, expr.name, eval(*expr.kids[0]));
-    case Kind::kBinary: {
+    case Expr::Kind::kBinary: {
       const Value left = eval(*expr.kids[0]);
       const Value right = eval(*expr.kids[1]);
       if (left.is_undefined()) runtime_.fail(described(*expr.kids[0]) + " is undefined");
       if (right.is_undefined()) runtime_.fail(described(*expr.kids[1]) + " is undefined");
       return binary_operation(runtime_, expr.name, left, right);
     }
-    case Kind::kConcat: {
+    case Expr::Kind::kConcat: {
       MarkedString text;
       for (const ExprPtr& kid : expr.kids) {
         const MarkedString part = to_text(runtime_, eval(*kid));
@@ -81,11 +79,11 @@ Value Interpreter::eval_compound(const Expr& expr) {
       }
       return runtime_.string(std::move(text));
     }
-    case Kind::kFilter:
+    case Expr::Kind::kFilter:
       return apply_filters(expr, Value());
-    case Kind::kTest:
+    case Expr::Kind::kTest:
       return Value::boolean(apply_test(runtime_, expr.name, eval(*expr.kids[0]), eval_arguments(expr)));
-    case Kind::kCall:
+    case Expr::Kind::kCall:
       return eval_call(expr, nullptr);
     default:
       return {};
@@ -134,8 +132,8 @@ Value Interpreter::eval_object_access(const Expr& expr) {
     runtime_.at_line(expr.line);
     runtime_.fail(fmt::format("{} is undefined", described(*expr.kids[0])));
   }
-  if (expr.kind == Kind::kAttribute) return get_attribute(runtime_, object, expr.name);
-  if (expr.kind == Kind::kItem) return get_item(runtime_, object, eval(*expr.kids[1]));
+  if (expr.kind == Expr::Kind::kAttribute) return get_attribute(runtime_, object, expr.name);
+  if (expr.kind == Expr::Kind::kItem) return get_item(runtime_, object, eval(*expr.kids[1]));
   return eval_slice(expr, object);
 }
 
@@ -186,7 +184,7 @@ Value Interpreter::call(const Value& callee, const Arguments& arguments, const E
 Value Interpreter::apply_filters(const Expr& chain, Value input) {
   if (chain.kids[0]) {
     const Expr& inner = *chain.kids[0];
-    input = inner.kind == Kind::kFilter ? apply_filters(inner, std::move(input)) : eval(inner);
+    input = inner.kind == Expr::Kind::kFilter ? apply_filters(inner, std::move(input)) : eval(inner);
   }
   const Arguments arguments = eval_arguments(chain);
   runtime_.at_line(chain.line);

@@ -15,8 +15,6 @@
 namespace kvasir::jinja {
 namespace {
 
-using Kind = Token::Kind;
-
 constexpr size_t kNone = std::string_view::npos;
 
 // As Jinja reads a file: every kind of line end is "\n", and the last one is dropped.
@@ -44,7 +42,7 @@ class Lexer {
 
   std::vector<Token> run() {
     while (at_ < source_.size()) text_until_tag();
-    add(Kind::kEnd);
+    add(Token::Kind::kEnd);
     return std::move(tokens_);
   }
 
@@ -64,7 +62,7 @@ class Lexer {
 
   void skip_spaces() { advance(stripped(rest(), Side::kLeft).begin); }
 
-  Token& add(Kind kind, std::string_view text = {}) {
+  Token& add(Token::Kind kind, std::string_view text = {}) {
     Token& token = tokens_.emplace_back();
     token.kind = kind;
     token.text = std::string(text);
@@ -84,7 +82,7 @@ class Lexer {
   void text_until_tag() {
     const size_t open = distance_to_tag();
     if (open == kNone) {
-      add(Kind::kText, rest());
+      add(Token::Kind::kText, rest());
       at_ = source_.size();
       return;
     }
@@ -95,9 +93,9 @@ class Lexer {
     if (kind == '#') {
       comment();
     } else if (kind == '{') {
-      tag(Kind::kVariableBegin, Kind::kVariableEnd, "}}");
+      tag(Token::Kind::kVariableBegin, Token::Kind::kVariableEnd, "}}");
     } else if (!raw_block()) {
-      tag(Kind::kBlockBegin, Kind::kBlockEnd, "%}");
+      tag(Token::Kind::kBlockBegin, Token::Kind::kBlockEnd, "%}");
     }
   }
 
@@ -112,7 +110,7 @@ class Lexer {
       if (at_line_begin && stripped(text.substr(line_begin), Side::kBoth).size() == 0)
         text = text.substr(0, line_begin);
     }
-    if (!text.empty()) add(Kind::kText, text);
+    if (!text.empty()) add(Token::Kind::kText, text);
   }
 
   // Takes the end of a tag, and what trim_blocks or its sign takes from the text after it. False: this is no
@@ -193,7 +191,7 @@ class Lexer {
     return end_of_tag("%}");
   }
 
-  void tag(Kind begin, Kind end, std::string_view close) {
+  void tag(Token::Kind begin, Token::Kind end, std::string_view close) {
     add(begin);
     std::string open_brackets;
     while (true) {
@@ -217,7 +215,7 @@ class Lexer {
     } else if (is_name_byte(c)) {
       const auto* end = std::find_if_not(rest().begin(), rest().end(), is_name_byte);
       const auto size = static_cast<size_t>(end - rest().begin());
-      add(Kind::kName, rest().substr(0, size));
+      add(Token::Kind::kName, rest().substr(0, size));
       advance(size);
     } else if (c == '\'' || c == '"') {
       string_literal(c);
@@ -233,7 +231,7 @@ class Lexer {
     std::string value;
     if (!unescape(std::string_view(source_).substr(at_ + 1, end - at_ - 1), value))
       fail("a string has a malformed escape");
-    add(Kind::kString, value);
+    add(Token::Kind::kString, value);
     advance(end + 1 - at_);
   }
 
@@ -280,7 +278,7 @@ class Lexer {
 
   void integer(size_t begin, size_t end, int base) {
     const std::string digits = plain_digits(begin, end);
-    Token& token = add(Kind::kInteger);
+    Token& token = add(Token::Kind::kInteger);
     const auto [stop, status] = std::from_chars(digits.data(), digits.data() + digits.size(), token.integer, base);
     if (status != std::errc{} || stop != digits.data() + digits.size()) fail("a number is malformed or too large");
     advance(end - at_);
@@ -288,7 +286,7 @@ class Lexer {
 
   void real(size_t end) {
     const std::string digits = plain_digits(at_, end);
-    Token& token = add(Kind::kReal);
+    Token& token = add(Token::Kind::kReal);
     const auto [stop, status] = std::from_chars(digits.data(), digits.data() + digits.size(), token.real);
     if (status != std::errc{} || stop != digits.data() + digits.size()) fail("a number is malformed or too large");
     advance(end - at_);
@@ -308,7 +306,7 @@ class Lexer {
       if (open_brackets.empty() || open_brackets.back() != text[0]) fail(fmt::format("'{}' closes nothing", text));
       open_brackets.pop_back();
     }
-    add(Kind::kOperator, text);
+    add(Token::Kind::kOperator, text);
     advance(text.size());
   }
 

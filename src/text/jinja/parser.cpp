@@ -11,7 +11,6 @@
 namespace kvasir::jinja {
 namespace {
 
-using Kind = Stmt::Kind;
 using TokenKind = Token::Kind;
 
 class Parser {
@@ -35,11 +34,11 @@ class Parser {
     while (in_.current().kind != TokenKind::kEnd) {
       const Token token = in_.take();
       if (token.kind == TokenKind::kText) {
-        Stmt text = statement(Kind::kText);
+        Stmt text = statement(Stmt::Kind::kText);
         text.literal = Value::literal(token.text);
         body.push_back(std::move(text));
       } else if (token.kind == TokenKind::kVariableBegin) {
-        Stmt output = statement(Kind::kOutput);
+        Stmt output = statement(Stmt::Kind::kOutput);
         output.exprs.push_back(in_.tuple());
         if (in_.current().kind != TokenKind::kVariableEnd)
           in_.fail(fmt::format("'{}' is not expected here", in_.current().text));
@@ -56,7 +55,7 @@ class Parser {
     return body;
   }
 
-  Stmt statement(Kind kind) const {
+  Stmt statement(Stmt::Kind kind) const {
     Stmt made;
     made.kind = kind;
     made.line = in_.current().line;
@@ -95,13 +94,13 @@ class Parser {
       out.push_back(with_block());
     } else if (name == "generation") {
       // Marks what the assistant wrote, for training; its text is as any other.
-      Stmt group = statement(Kind::kGroup);
+      Stmt group = statement(Stmt::Kind::kGroup);
       block_end();
       group.bodies.push_back(body_until("endgeneration"));
       out.push_back(std::move(group));
     } else if (name == "break" || name == "continue") {
       if (loops_ == 0) in_.fail(fmt::format("'{}' is outside of a loop", name));
-      out.push_back(statement(name == "break" ? Kind::kBreak : Kind::kContinue));
+      out.push_back(statement(name == "break" ? Stmt::Kind::kBreak : Stmt::Kind::kContinue));
       block_end();
     } else {
       in_.fail(fmt::format("the tag '{}' is not supported", name));
@@ -109,7 +108,7 @@ class Parser {
   }
 
   Stmt if_block() {
-    Stmt made = statement(Kind::kIf);
+    Stmt made = statement(Stmt::Kind::kIf);
     made.exprs.push_back(in_.tuple());
     block_end();
     while (true) {
@@ -141,7 +140,7 @@ class Parser {
   }
 
   Stmt for_block() {
-    Stmt made = statement(Kind::kFor);
+    Stmt made = statement(Stmt::Kind::kFor);
     made.targets = targets();
     for (const Target& target : made.targets) {
       if (!target.attribute.empty()) in_.fail("a loop cannot assign to an attribute");
@@ -163,7 +162,7 @@ class Parser {
   }
 
   Stmt set_block() {
-    Stmt made = statement(Kind::kSet);
+    Stmt made = statement(Stmt::Kind::kSet);
     made.targets = targets();
     if (in_.accept_operator("=")) {
       made.exprs.push_back(in_.tuple());
@@ -171,7 +170,7 @@ class Parser {
       return made;
     }
     if (made.targets.size() != 1) in_.fail("'=' is expected");
-    made.kind = Kind::kSetBlock;
+    made.kind = Stmt::Kind::kSetBlock;
     if (in_.accept_operator("|")) made.exprs.push_back(in_.filters(nullptr));
     block_end();
     made.bodies.push_back(body_until("endset"));
@@ -204,7 +203,7 @@ class Parser {
   }
 
   Stmt macro_block() {
-    Stmt made = statement(Kind::kMacro);
+    Stmt made = statement(Stmt::Kind::kMacro);
     made.name = in_.expect_identifier();
     made.parameters = parameters();
     block_end();
@@ -213,7 +212,7 @@ class Parser {
   }
 
   Stmt call_block() {
-    Stmt made = statement(Kind::kCallBlock);
+    Stmt made = statement(Stmt::Kind::kCallBlock);
     if (in_.current().is_operator("(")) made.parameters = parameters();
     ExprPtr call = in_.primary_chain();
     if (call->kind != Expr::Kind::kCall) in_.fail("{% call %} needs a call of a macro");
@@ -224,7 +223,7 @@ class Parser {
   }
 
   Stmt filter_block() {
-    Stmt made = statement(Kind::kFilterBlock);
+    Stmt made = statement(Stmt::Kind::kFilterBlock);
     made.exprs.push_back(in_.filters(nullptr));
     block_end();
     made.bodies.push_back(body_until("endfilter"));
@@ -232,7 +231,7 @@ class Parser {
   }
 
   Stmt with_block() {
-    Stmt made = statement(Kind::kWith);
+    Stmt made = statement(Stmt::Kind::kWith);
     while (in_.current().kind != TokenKind::kBlockEnd) {
       made.targets.push_back({in_.expect_identifier(), {}});
       in_.expect_operator("=");

@@ -5,7 +5,6 @@
 
 namespace kvasir::jinja {
 
-using Kind = Expr::Kind;
 using TokenKind = Token::Kind;
 
 ExprPtr ExpressionParser::primary_chain() { return postfix(primary()); }
@@ -23,7 +22,7 @@ ExprPtr ExpressionParser::primary() {
       return constant(Value::literal(text));
     }
     case TokenKind::kName: {
-      auto expr = node(Kind::kName);
+      auto expr = node(Expr::Kind::kName);
       expr->name = take().text;
       if (expr->name == "true" || expr->name == "True") return constant(Value::boolean(true));
       if (expr->name == "false" || expr->name == "False") return constant(Value::boolean(false));
@@ -43,14 +42,14 @@ ExprPtr ExpressionParser::primary() {
 
 ExprPtr ExpressionParser::parenthesized() {
   expect_operator("(");
-  if (accept_operator(")")) return node(Kind::kTuple);
+  if (accept_operator(")")) return node(Expr::Kind::kTuple);
   ExprPtr inside = tuple();
   expect_operator(")");
   return inside;
 }
 
 ExprPtr ExpressionParser::list_literal() {
-  auto expr = node(Kind::kList);
+  auto expr = node(Expr::Kind::kList);
   expect_operator("[");
   while (!current().is_operator("]")) {
     expr->kids.push_back(expression());
@@ -61,7 +60,7 @@ ExprPtr ExpressionParser::list_literal() {
 }
 
 ExprPtr ExpressionParser::dict_literal() {
-  auto expr = node(Kind::kDict);
+  auto expr = node(Expr::Kind::kDict);
   expect_operator("{");
   while (!current().is_operator("}")) {
     expr->kids.push_back(expression());
@@ -91,20 +90,20 @@ ExprPtr ExpressionParser::attribute(ExprPtr object) {
   expect_operator(".");
   if (current().kind == TokenKind::kInteger) {
     ExprPtr key = constant(Value::integer(take().integer));
-    return pair(Kind::kItem, std::move(object), std::move(key));
+    return pair(Expr::Kind::kItem, std::move(object), std::move(key));
   }
-  auto expr = node(Kind::kAttribute);
+  auto expr = node(Expr::Kind::kAttribute);
   expr->name = expect_identifier();
   expr->kids.push_back(std::move(object));
   return done(std::move(expr));
 }
 
 ExprPtr ExpressionParser::subscript(ExprPtr object) {
-  auto slice = node(Kind::kSlice);
+  auto slice = node(Expr::Kind::kSlice);
   expect_operator("[");
   const auto at_part_end = [&] { return current().is_operator(":") || current().is_operator("]"); };
   ExprPtr start = at_part_end() ? nullptr : expression();
-  if (start && accept_operator("]")) return pair(Kind::kItem, std::move(object), std::move(start));
+  if (start && accept_operator("]")) return pair(Expr::Kind::kItem, std::move(object), std::move(start));
   expect_operator(":");
   ExprPtr stop = at_part_end() ? nullptr : expression();
   ExprPtr step;
@@ -136,7 +135,7 @@ void ExpressionParser::arguments(Expr& call) {
 }
 
 ExprPtr ExpressionParser::call(ExprPtr callee) {
-  auto expr = node(Kind::kCall);
+  auto expr = node(Expr::Kind::kCall);
   expr->kids.push_back(std::move(callee));
   arguments(*expr);
   return done(std::move(expr));
@@ -157,7 +156,7 @@ ExprPtr ExpressionParser::filters_and_tests(ExprPtr input) {
 }
 
 ExprPtr ExpressionParser::one_filter(ExprPtr input) {
-  auto expr = node(Kind::kFilter);
+  auto expr = node(Expr::Kind::kFilter);
   expr->name = expect_identifier();
   expr->kids.push_back(std::move(input));
   if (current().is_operator("(")) arguments(*expr);
@@ -173,7 +172,7 @@ ExprPtr ExpressionParser::filters(ExprPtr input) {
 
 ExprPtr ExpressionParser::test(ExprPtr input) {
   const bool negated = accept_name("not");
-  auto expr = node(Kind::kTest);
+  auto expr = node(Expr::Kind::kTest);
   expr->name = expect_identifier();
   expr->kids.push_back(std::move(input));
   const Token& next = current();
@@ -190,7 +189,7 @@ ExprPtr ExpressionParser::test(ExprPtr input) {
   }
   ExprPtr made = done(std::move(expr));
   if (!negated) return made;
-  auto inverse = node(Kind::kUnary);
+  auto inverse = node(Expr::Kind::kUnary);
   inverse->name = "not";
   inverse->kids.push_back(std::move(made));
   return done(std::move(inverse));
