@@ -4,14 +4,13 @@
     python3 bench/policies.py --basis tales.basis --speed-model llama-3.2-1b-q4_0.gguf --speed-basis 1b.basis
 
 Quality is `kvasir eval` on the shipped model and its held-out text, against a cache of f32. Speed is decode of the other model behind 2,048
-and 8,192 tokens, relative to f16's, which is measured anew before every fourth policy. Bases are what `kvasir tune --rank` wrote, for policies
-with rank= and channels=. What cannot be measured, for want of a basis or of layers, says so on stderr. `--policy`, several times, replaces the
-list; `--resume FILE` keeps what eval has done."""
+and 8,192 tokens, as many times as fast as over f16 (`kvasir bench --versus`, which fills all caches first and lets the policies take turns: the
+machine must be quiet for the turns only, but have room for all of them). Bases are what `kvasir tune --rank` wrote, for policies with rank= and
+channels=. `--policy`, several times, replaces the list; `--resume FILE` keeps what eval has done."""
 import argparse
 import json
 import pathlib
 import subprocess
-import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DEPTHS = [2048, 8192]
@@ -22,7 +21,6 @@ POLICIES = [
     "f16, evict=lru:256, sinks=4", "f16, evict=h2o:256, sinks=4", "f16, evict=tova:256, sinks=4", "f16, evict=snapkv:256, sinks=4",
     "f16, evict=snapkv:256, sinks=4, budgets=pyramid", "f16, evict=snapkv:256, sinks=4, heads=adaptive",
 ]
-SAME_BASE = 4  # policies that are compared with one measurement of f16
 
 
 def run(*arguments):
@@ -48,31 +46,17 @@ def quality(options, policies):
     return run(*command)["policies"][1:]  # the first is the reference
 
 
-def tokens_per_second(options, policy):
-    basis = with_basis(options.speed_basis if "rank=" in policy or "channels=" in policy else None)
-    results = run("bench", "-m", options.speed_model, "-n", 8, "-r", options.repeats, "-d", ",".join(map(str, DEPTHS)), "--kv", policy, *basis,
-                  "--json")
-    return [result["tokens_per_second"] for result in results["results"]]
-
-
-class Speeds:
-    """Decode of one model, relative to f16's."""
-
-    def __init__(self, options):
-        self.options, self.base, self.compared = options, None, 0
-
-    def of(self, policy):
-        if not self.options.speed_model:
-            return ["" for _ in DEPTHS]
-        try:
-            if self.compared % SAME_BASE == 0:
-                self.base = tokens_per_second(self.options, "f16")
-            self.compared += 1
-            own = tokens_per_second(self.options, policy)
-        except RuntimeError as error:
-            print(f"no speed for {policy}: {error}", file=sys.stderr)
-            return ["" for _ in DEPTHS]
-        return [f"{mine / theirs:.2f}" for mine, theirs in zip(own, self.base)]
+def speeds(options, policies):
+    """By policy: decode behind each of DEPTHS, as many times as fast as f16's."""
+    if not options.speed_model:
+        return [["" for _ in DEPTHS] for _ in policies]
+    command = ["bench", "-m", options.speed_model, "-n", 8, "-r", options.turns, "-d", ",".join(map(str, DEPTHS)), "--kv", "f16", "--json",
+               *with_basis(options.speed_basis)]
+    for policy in policies:
+        command += ["--versus", policy]
+    turns = run(*command)["turns"]
+    of_depth = [[turn for turn in turns if turn["depth"] == depth][1:] for depth in DEPTHS]  # the first is f16 itself
+    return [[f"{turn['times_first']:.2f}" for turn in both] for both in zip(*of_depth)]
 
 
 def main():
@@ -86,14 +70,12 @@ def main():
     parser.add_argument("--resume", type=pathlib.Path)
     parser.add_argument("--speed-model", help="a model with room for 8,192 tokens")
     parser.add_argument("--speed-basis", type=pathlib.Path)
-    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--turns", type=int, default=15)
     options = parser.parse_args()
     policies = options.policy or POLICIES
-    speeds = Speeds(options)
     print("| policy | bytes/token | of f16 | perplexity | change | KL | top-1 | decode at 2,048 | at 8,192 |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for policy, seen in zip(policies, quality(options, policies)):
-        near, far = speeds.of(policy)
+    for seen, (near, far) in zip(quality(options, policies), speeds(options, policies)):
         print(f"| `{seen['policy']}` | {seen['bytes_per_token']:,.0f} | 1/{seen['compression_against_f16']:.2f} "
               f"| {seen['perplexity']:.3f} | {100 * seen['perplexity_change']:+.2f}% | {seen['kl']['mean']:.1e} "
               f"| {100 * seen['same_top1']:.1f}% | {near} | {far} |", flush=True)

@@ -17,6 +17,7 @@
 #include "cli/bench_load.h"
 #include "cli/bench_profile.h"
 #include "cli/bench_runs.h"
+#include "cli/bench_turns.h"
 #include "cli/model_options.h"
 #include "cli/policy_file.h"
 #include "cli/progress.h"
@@ -38,6 +39,7 @@ struct BenchOptions {
   std::vector<std::int64_t> depths{0};
   std::vector<int> batches{1};
   bool shared = false;
+  std::vector<std::string> versus;  // policies
   int repeats = 3;
   bool json = false;
   bool profile = false;
@@ -51,12 +53,19 @@ struct BenchReport {
   std::vector<BenchResult> results;
   std::optional<LoadResult> load;
   std::optional<HitResult> hit;
+  std::vector<TurnsResult> turns;
 };
 
 std::vector<BenchTest> tests_of(const BenchOptions& options) {
   std::vector<std::int64_t> prefill = options.prefill;
   std::vector<std::int64_t> decode = options.decode;
-  if (prefill.empty() && decode.empty() && options.load.requests == 0 && options.hit == 0) {
+  if (!options.versus.empty()) {
+    if (!prefill.empty() || options.batches != std::vector{1} || options.shared || options.model.no_cache) {
+      fail_usage("policies are compared by how one sequence decodes over its cache", "--versus",
+                 "leave -p, -b, --shared-prefix and --no-cache out");
+    }
+    if (decode.empty()) decode = {8};
+  } else if (prefill.empty() && decode.empty() && options.load.requests == 0 && options.hit == 0) {
     prefill = {512};
     decode = {128};
   }
@@ -159,6 +168,25 @@ void profile(const BenchOptions& options) {
   }
 }
 
+std::vector<TurnsResult> take_turns(const BenchOptions& options, Backend& backend, Model& model) {
+  const std::vector<BenchTest> tests = tests_of(options);
+  std::vector<KvPolicy> policies{config_of(options.model).kv};
+  for (const std::string& text : options.versus) {
+    policies.push_back(parse_kv_policy(policy_argument(text, "--versus"), "--versus"));
+  }
+  Progress progress("filling caches");
+  const std::uint64_t all = policies.size() * tests.size();
+  std::uint64_t done = 0;
+  std::vector<TurnsResult> out;
+  TurnsBench bench(backend, model, config_of(options.model));
+  for (const BenchTest& test : tests) {
+    const auto results =
+        bench.run(policies, {test.tokens, test.depth, options.repeats}, [&] { progress.show(++done, all); });
+    out.insert(out.end(), results.begin(), results.end());
+  }
+  return out;
+}
+
 BenchReport measure(const BenchOptions& options) {
   const std::vector<BenchTest> tests = tests_of(options);
   const EngineConfig config = config_of(options.model);
@@ -171,6 +199,10 @@ BenchReport measure(const BenchOptions& options) {
   report.kv = to_text(config.kv);
   const std::unique_ptr<Limits> limits = limits_of(options.model, *model);
 
+  if (!options.versus.empty()) {
+    report.turns = take_turns(options, backend, *model);
+    return report;
+  }
   Progress progress("measuring");
   Bench bench(backend, *model, config, limits.get());
   const std::uint64_t all = tests.size() * static_cast<std::uint64_t>(options.repeats);
@@ -246,6 +278,7 @@ void print_table(const BenchReport& report) {
   if (!report.results.empty()) print_results(report);
   if (report.load) print_load(*report.load);
   if (report.hit) print_hit(*report.hit);
+  if (!report.turns.empty()) print_turns(report.turns);
 }
 
 nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) {
@@ -276,6 +309,7 @@ void print_json(const BenchReport& report) {
   for (const BenchResult& r : report.results) out["results"].push_back(to_json(report, r));
   if (report.load) out["load"] = load_json(*report.load);
   if (report.hit) out["hit"] = hit_json(*report.hit);
+  if (!report.turns.empty()) out["turns"] = turns_json(report.turns);
   fmt::print("{}\n", out.dump(2));
 }
 
@@ -296,6 +330,8 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--requests", options->load.requests, "So many requests at once, through the engine");
   command->add_option("--prompt", options->load.prompt, "Tokens of each of them")->capture_default_str();
   command->add_option("--generate", options->load.generate, "Tokens of each answer")->capture_default_str();
+  command->add_option("--versus", options->versus,
+                      "Another KV policy, to be compared with --kv's: decode of -n tokens each, in -r turns");
   command->add_option("--hit", options->hit, "First token behind so many cached tokens, beside a decode step");
   command->add_option("--shape", options->shape,
                       "Random weights instead of a model: a known name (llama-3.1-8b), or layers=16,hidden=2048,…");

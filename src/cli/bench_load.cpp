@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
-#include "base/mix.h"
 #include "cli/bench_runs.h"
 
 namespace kvasir {
@@ -48,15 +47,6 @@ double percentile(const std::vector<double>& ascending, double share) {
   return ascending[std::min(at, ascending.size() - 1)];
 }
 
-std::vector<TokenId> LoadBench::prompt(std::int64_t count, std::uint64_t seed) const {
-  std::vector<TokenId> out;
-  const auto vocab = static_cast<std::uint64_t>(model_.config().vocab);
-  for (std::int64_t i = 0; i < count; ++i) {
-    out.push_back(static_cast<TokenId>(mixed(seed, static_cast<std::uint64_t>(i), 13) % vocab));
-  }
-  return out;
-}
-
 // Room for all sequences at once, and for as many that an earlier repeat left.
 EngineConfig LoadBench::config_for(std::int64_t longest, std::int64_t sequences) const {
   EngineConfig config = config_;
@@ -78,12 +68,13 @@ LoadResult LoadBench::once(Engine& engine, const LoadTest& test, std::uint64_t s
   const LoadClock::time_point start = LoadClock::now();
   for (int i = 0; i < test.requests; ++i) {
     bool first = true;
-    engine.submit(greedy(prompt(test.prompt, mix(seed, static_cast<std::uint64_t>(i), 17)), test.generate),
-                  [&result, &told, start, first](const Update& update) mutable {
-                    if (update.token < 0) return;
-                    ++told;
-                    if (std::exchange(first, false)) result.first_tokens.push_back(seconds_since(start));
-                  });
+    engine.submit(
+        greedy(random_tokens(model_, test.prompt, mix(seed, static_cast<std::uint64_t>(i), 17)), test.generate),
+        [&result, &told, start, first](const Update& update) mutable {
+          if (update.token < 0) return;
+          ++told;
+          if (std::exchange(first, false)) result.first_tokens.push_back(seconds_since(start));
+        });
   }
   while (!engine.idle()) {
     told = 0;
@@ -119,7 +110,7 @@ HitResult LoadBench::hit(std::int64_t tokens, int repeats) {
   std::vector<double> firsts;
   std::vector<double> steps;
   for (int i = 0; i <= repeats; ++i) {  // the first is not counted
-    std::vector<TokenId> own = prompt(tokens + 1, static_cast<std::uint64_t>(i) + 100);
+    std::vector<TokenId> own = random_tokens(model_, tokens + 1, static_cast<std::uint64_t>(i) + 100);
     engine.submit(greedy({own.begin(), own.end() - 1}, 1), {});
     engine.run();
     std::vector<double> at;

@@ -62,7 +62,6 @@ class LoadBench {
 
  private:
   EngineConfig config_for(std::int64_t longest, std::int64_t sequences) const;
-  std::vector<TokenId> prompt(std::int64_t count, std::uint64_t seed) const;
   LoadResult once(Engine& engine, const LoadTest& test, std::uint64_t seed);
 
   WaitBackend& backend_;

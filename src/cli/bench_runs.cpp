@@ -24,9 +24,9 @@ Spread spread_of(std::vector<double> values) {
   return {values.front(), median, values.back()};
 }
 
-std::vector<TokenId> Bench::tokens(std::int64_t count, std::uint64_t seed) const {
+std::vector<TokenId> random_tokens(const Model& model, std::int64_t count, std::uint64_t seed) {
   std::vector<TokenId> out;
-  const auto vocab = static_cast<std::uint64_t>(model_.config().vocab);
+  const auto vocab = static_cast<std::uint64_t>(model.config().vocab);
   for (std::int64_t i = 0; i < count; ++i)
     out.push_back(static_cast<TokenId>(mix(seed, static_cast<std::uint64_t>(i), 7) % vocab));
   return out;
@@ -39,11 +39,11 @@ double Bench::once(Engine& engine, const BenchTest& test, std::uint64_t seed) co
   request.sampling.temperature = 0;
   request.max_tokens = 1;
   if (test.depth > 0) {
-    request.prompt = tokens(test.depth, seed);
+    request.prompt = random_tokens(model_, test.depth, seed);
     engine.submit(request, {});
     engine.run();
   }
-  request.prompt = tokens(test.depth + test.tokens, seed);
+  request.prompt = random_tokens(model_, test.depth + test.tokens, seed);
   Clock::time_point first{};
   const Clock::time_point start = Clock::now();
   engine.submit(std::move(request), [&](const Update&) {
@@ -59,8 +59,8 @@ double Bench::decode(Engine& engine, const BenchTest& test, std::uint64_t seed) 
   std::vector<Request> requests(static_cast<size_t>(test.batch));
   for (size_t i = 0; i < requests.size(); ++i) {
     const bool shared = test.of == BenchTest::Depth::kShared;
-    requests[i].prompt = tokens(test.depth, shared ? seed : mix(seed, i, 9));
-    requests[i].prompt.push_back(tokens(1, mix(seed, i, 10)).front());
+    requests[i].prompt = random_tokens(model_, test.depth, shared ? seed : mix(seed, i, 9));
+    requests[i].prompt.push_back(random_tokens(model_, 1, mix(seed, i, 10)).front());
     requests[i].sampling.temperature = 0;
     requests[i].max_tokens = 1;
     if (test.depth > 0) engine.submit(requests[i], {});

@@ -31,6 +31,9 @@ struct Spread {
 };
 Spread spread_of(std::vector<double> values);  // REQUIRES: not empty
 
+// A prompt that has nothing in common with that of another seed.
+std::vector<TokenId> random_tokens(const Model& model, std::int64_t count, std::uint64_t seed);
+
 struct BenchResult {
   BenchTest test;
   std::vector<double> seconds;   // one a repeat
@@ -58,7 +61,6 @@ class Bench {
   double once(Engine& engine, const BenchTest& test, std::uint64_t seed) const;
   double decode(Engine& engine, const BenchTest& test, std::uint64_t seed) const;
   EngineConfig config_for(const BenchTest& test) const;
-  std::vector<TokenId> tokens(std::int64_t count, std::uint64_t seed) const;
   double limit_of(BenchTest::Kind kind);  // 0: not known
   void count_work(BenchResult& result) const;
 

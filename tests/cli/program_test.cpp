@@ -108,6 +108,24 @@ TEST_F(ProgramTest, SynthWritesAModelThatRuns) {
   EXPECT_EQ(batched[1]["batch"], 3);
   EXPECT_LT(batched[1]["bytes_per_token"], batched[0]["bytes_per_token"]);  // three share weights and prefix
   expect_refused("bench -b 0 -m " + out, 2, "counts are positive");
+  const Ran versus =
+      run("bench -m " + out + " -n 4 -d 40,90 -r 3 --kv f16 --versus int8 --versus 'f16, window=32, sinks=4' --json");
+  ASSERT_EQ(versus.code, 0) << versus.err;
+  const auto turns = nlohmann::json::parse(versus.out).at("turns");
+  ASSERT_EQ(turns.size(), 6U);
+  EXPECT_EQ(turns[0].at("policy"), "f16");
+  EXPECT_EQ(turns[0].at("times_first"), 1.0);
+  EXPECT_EQ(turns[5].at("policy"), "f16, window=32, sinks=4");
+  EXPECT_EQ(turns[5].at("depth"), 90);
+  for (const auto& turn : turns) {
+    EXPECT_EQ(turn.at("seconds").size(), 3U);
+    EXPECT_GT(turn.at("tokens_per_second"), 0.0);
+  }
+  const std::string two = "bench -m " + out + " --versus int8 ";
+  EXPECT_NE(run(two + "-n 2 -r 1").out.find("times first"), std::string::npos);
+  expect_refused(two + "-b 1,4", 2, "one sequence");
+  expect_refused(two + "-n 0", 2, "positive");
+  expect_refused("bench --versus nonsense -m " + out, 2, "--versus");
   const Ran profile = run("bench --profile -m " + out + " -n 5 -d 20 --json");
   ASSERT_EQ(profile.code, 0) << profile.err;
   const auto step = nlohmann::json::parse(profile.out);
