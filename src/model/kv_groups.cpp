@@ -1,0 +1,105 @@
+// What a KV policy makes of a model's layers: kv_groups() of config.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/config.h"
+
+namespace kvasir {
+namespace {
+
+// The layer joins the group that is like this one, or founds it.
+void join(std::vector<KvGroup>& groups, const KvGroup& like, int layer) {
+  const auto same = [&](const KvGroup& group) {
+    return group.shape == like.shape && group.k_format == like.k_format && group.v_format == like.v_format &&
+           group.retention == like.retention && group.finer == like.finer &&
+           group.sink_position == like.sink_position;
+  };
+  auto group = std::ranges::find_if(groups, same);
+  if (group == groups.end()) group = groups.insert(groups.end(), like);
+  group->layers.push_back(layer);
+}
+
+// Rows can only be given back where all layers and heads of a group keep as many. So layers with budgets of their own
+// are groups of their own, and so are heads. Each group costs the cache some bookkeeping: with very many layers some
+// have to share one.
+void split_budgets(std::vector<KvGroup>& groups, const TokenEviction& evict) {
+  constexpr size_t kMostGroups = 64;
+  const bool by_head = evict.heads == TokenEviction::Heads::kAdaptive;
+  if (!by_head && evict.budgets == TokenEviction::Budgets::kUniform) return;
+  std::vector<KvGroup> out;
+  for (const KvGroup& group : groups) {
+    if (!group.retention.full()) {
+      out.push_back(group);
+      continue;
+    }
+    const int heads = by_head ? 1 : group.shape.heads;
+    const size_t parts = static_cast<size_t>(group.shape.heads / heads);
+    const size_t layers = group.layers.size();
+    const size_t bands = std::min(layers, std::max<size_t>(kMostGroups / parts, 1));
+    for (size_t band = 0; band < bands; ++band) {
+      KvGroup part = group;
+      part.layers.assign(group.layers.begin() + static_cast<std::ptrdiff_t>(band * layers / bands),
+                         group.layers.begin() + static_cast<std::ptrdiff_t>((band + 1) * layers / bands));
+      part.shape.heads = heads;
+      for (part.first_head = 0; part.first_head < group.shape.heads; part.first_head += heads) out.push_back(part);
+    }
+  }
+  groups = std::move(out);
+}
+
+// What a policy makes of whole rows.
+KvShape shortened(const KvShape& whole, const KvPolicy& policy) {
+  KvShape out = whole;
+  const auto cut = [](int& dim, int rank, const char* of) {
+    if (rank > dim) {
+      fail_usage(fmt::format("rank={}:{} is more than the {} numbers of a head", of, rank, dim), "kv",
+                 fmt::format("use at most {}", dim));
+    }
+    if (rank > 0) dim = rank;
+    return rank > 0 ? KvSpace::kRank : KvSpace::kWhole;
+  };
+  out.k_space = cut(out.k_dim, policy.k_rank, "k");
+  out.v_space = cut(out.v_dim, policy.v_rank, "v");
+  if (policy.channels > 0) {
+    out.k_space = KvSpace::kChannels;
+    out.k_dim = std::max(1, (whole.k_dim * policy.channels + 50) / 100);
+  }
+  return out;
+}
+
+}  // namespace
+
+// With recent tokens in a format of their own a layer is in two groups: what the one answers for, the other does not.
+// But not where all its tokens are in that format.
+std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy) {
+  if (!policy.layers.empty() && policy.layers.back().last >= config.layers) {
+    fail_usage(fmt::format("the KV policy \"{}\" names layer {}, and the model has {}", to_text(policy),
+                           policy.layers.back().last, config.layers),
+               "kv", fmt::format("layers count from 0: use 0 to {}", config.layers - 1));
+  }
+  const KvShape whole{config.kv_heads, config.head_dim, config.head_dim};
+  const KvShape shape = shortened(whole, policy);
+  const KvFormat fine = policy.recent_format;
+  std::vector<KvGroup> groups;
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const auto [k_format, v_format] = formats_of_layer(policy, layer);
+    const Retention own{config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)], 0};
+    const Retention kept = narrowed(own, policy.retention);
+    const std::int64_t place = kept.full() || kept.sinks == 0 ? 0 : kept.sinks + kept.window - 1;  // beside the sinks
+    if (policy.recent == 0 || (k_format == fine && v_format == fine && shape == whole)) {
+      join(groups, {{}, shape, k_format, v_format, kept, {}, place}, layer);
+    } else if (!kept.full() && kept.window <= policy.recent) {
+      join(groups, {{}, whole, fine, fine, kept, {}, place}, layer);
+    } else {
+      const Retention recent{policy.recent, own.full() ? policy.retention.sinks : 0};
+      join(groups, {{}, shape, k_format, v_format, {kept.window, 0}, recent, 0}, layer);
+      join(groups, {{}, whole, fine, fine, recent, {}, place}, layer);
+    }
+  }
+  if (policy.evict.on()) split_budgets(groups, policy.evict);
+  return groups;
+}
+
+}  // namespace kvasir
