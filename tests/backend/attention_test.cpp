@@ -209,6 +209,13 @@ std::vector<KvPolicy> all_formats() {
   return out;
 }
 
+// Those that have kernels of their own for blocks and heads of usual sizes.
+std::vector<KvFormat> formats_with_kernels(const Form& form) {
+  std::vector<KvFormat> out{KvFormat::kF16, KvFormat::kBF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kInt2};
+  if (on_gpu(form)) out.insert(out.end(), {KvFormat::kE4M3, KvFormat::kE5M2});
+  return out;
+}
+
 const std::vector<Span> kRagged{{0, 1}, {0, 19}, {40, 1}, {255, 3}, {300, 1}, {10, 50}};
 
 TEST_P(AttentionTest, EqualsRefOverFormatsGroupsAndHeads) {
@@ -300,12 +307,14 @@ TEST_P(AttentionTest, WhatWasNeverWrittenIsNeverSeen) {
     }
   }
   // Blocks and heads of usual sizes, and rows enough for a prompt.
-  for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16}) {
+  for (const KvFormat format : formats_with_kernels(GetParam())) {
     for (const Retention& retention : std::vector<Retention>{{}, {20, 3}}) {
-      const Case c{4, 2, 64, 64, both(format), 16, retention, 128};
-      const std::vector<Span> spans{{0, 3}, {300, 2}, {5, 77}};
-      const std::vector<float> clean = Scene(*tested_, c, spans).attend();
-      EXPECT_EQ(Scene(*tested_, c, spans, 0, {}, std::byte{0xff}).attend(), clean) << format_name(format);
+      for (const int dim : on_gpu(GetParam()) ? std::vector{64, 128} : std::vector{64}) {
+        const Case c{4, 2, dim, dim, both(format), 16, retention, 128};
+        const std::vector<Span> spans{{0, 3}, {300, 2}, {5, 77}};
+        const std::vector<float> clean = Scene(*tested_, c, spans).attend();
+        EXPECT_EQ(Scene(*tested_, c, spans, 0, {}, std::byte{0xff}).attend(), clean) << format_name(format);
+      }
     }
   }
 }
@@ -467,7 +476,7 @@ TEST(AttentionPlanTest, ASplitIsSharedOnlyByThoseWhollyBehindIt) {
 TEST_P(AttentionTest, EveryKernelHasTheSameBits) {
   const std::vector<Span> spans{{0, 150}, {700, 1}, {40, 9}, {250, 70}, {511, 3}, {600, 40}};
   const bool scalar = !on_gpu(GetParam()) && GetParam().isa == Isa::kScalar;  // the others' source, many times slower
-  for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kInt2}) {
+  for (const KvFormat format : formats_with_kernels(GetParam())) {
     for (const int dim : scalar ? std::vector{64} : std::vector{64, 128}) {
       for (const Retention& retention : std::vector<Retention>{{}, {70, 5}}) {
         Case c{8, 2, dim, dim, both(format), 16, retention, 128};

@@ -40,6 +40,9 @@ bool block_attention(const AttentionArgs& args, cudaStream_t stream);
 bool boxed_attention(const AttentionArgs& args, cudaStream_t stream);
 // On those too, for K and V in the same format of integers.
 bool packed_attention(const AttentionArgs& args, cudaStream_t stream);
+// And for both in the same format of fp8, from queries as they came. REQUIRES: takes_fp8().
+void fp8_attention(const AttentionArgs& args, cudaStream_t stream);
+bool takes_fp8(const KvView& view);
 // Groups of tiles, on devices with a copy engine, straight into out and states; and whether there can be any.
 void prompt_attention(const AttentionArgs& args, cudaStream_t stream);
 bool takes_prompts(const KvView& view);

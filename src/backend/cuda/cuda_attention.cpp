@@ -290,7 +290,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   queries.halves = room<std::uint16_t>(halves_, rows * static_cast<size_t>(args.k_stride));
   queries.stride = args.k_stride;
   if (is_packed(layout.k_format)) queries.scales = room<float>(scales_, rows);
-  prepare_queries(queries, stream_);
+  if (!reads_fp8(args.view)) prepare_queries(queries, stream_);
   args.q = queries.halves;
   args.q_scales = queries.scales;
 
@@ -368,6 +368,7 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
 }
 
 void CudaAttention::attend_to_items(const AttentionArgs& args) {
+  if (reads_fp8(args.view)) return fp8_attention(args, stream_);
   if (has_copy_engine_ && (boxed_attention(args, stream_) || packed_attention(args, stream_))) return;
   if (block_attention(args, stream_)) return;
   tile_attention(args, stream_);

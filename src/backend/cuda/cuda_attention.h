@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/attention_args.h"
+#include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/device_memory.h"
 #include "backend/cuda/device_sequences.h"
 
@@ -74,6 +75,7 @@ class CudaAttention {
   void attend_to_tiles(const AttentionBatch& batch, Matrix out);
   void attend_to_prefixes(const Plan& plan, AttentionArgs& args);
   void attend_to_items(const AttentionArgs& args);
+  bool reads_fp8(const KvView& view) const { return has_copy_engine_ && takes_fp8(view); }
   // In device memory, prepared: halves or floats of all rows.
   const float* float_queries(const AttentionBatch& batch);
 

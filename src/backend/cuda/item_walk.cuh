@@ -21,6 +21,12 @@ struct WalkItem {
     return keys >= kSplitTokens ? kSplitTokens / kTileTokens
                                 : static_cast<int>((keys + kTileTokens - 1) / kTileTokens);
   }
+  __device__ void read_ids() {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const Position first = first_key() + lane * kBlockOfTile;
+    const bool there = valid() && lane < kBlocksOfSplit && first < item.query + item.after;
+    ids = there ? item.blocks[first / kBlockOfTile] : kNoBlock;
+  }
   // The block of 16 tokens at `at` of the split, the same in all lanes.
   __device__ BlockId block(int at) const { return __shfl_sync(0xffffffff, ids, at); }
 };
@@ -38,8 +44,8 @@ class ItemWalk {
     now_ = read(own);
     next_ = read(own + warps);
     read_ = read(own + 2 * warps);
-    now_.ids = ids_of(now_);
-    next_.ids = ids_of(next_);
+    now_.read_ids();
+    next_.read_ids();
     ticket_ = take();
   }
 
@@ -49,7 +55,7 @@ class ItemWalk {
   __device__ void advance() {
     now_ = next_;
     next_ = read_;
-    next_.ids = ids_of(next_);
+    next_.read_ids();
     read_ = read(__shfl_sync(0xffffffff, ticket_, 0));
     ticket_ = take();
   }
@@ -66,12 +72,6 @@ class ItemWalk {
     out.item = args_.items[index / args_.view.layout.shape.heads];
     out.index = index;
     return out;
-  }
-  __device__ static BlockId ids_of(const WalkItem& of) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    if (!of.valid() || lane >= kBlocksOfSplit) return kNoBlock;
-    const Position first = of.first_key() + lane * kBlockOfTile;
-    return first < of.item.query + of.item.after ? of.item.blocks[first / kBlockOfTile] : kNoBlock;
   }
 
   const AttentionArgs& args_;

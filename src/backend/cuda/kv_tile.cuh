@@ -45,6 +45,14 @@ __device__ float kept_number(const std::byte* head, int dims, int slot, int dim)
 
 enum class Side : std::uint8_t { kKeys, kValues };
 
+// Values of fp8 are multiplied as bf16 with the same bits of exponent, smaller by this; their scales make up for it.
+template <class Codec>
+inline constexpr float kValueFactor = 1.0F;
+template <>
+inline constexpr float kValueFactor<CodecE4M3> = 0x1p120F;
+template <>
+inline constexpr float kValueFactor<CodecE5M2> = 0x1p112F;
+
 template <class Codec, Side kSide>
 __device__ float number_at(const KvView& view, BlockId block, int head, int slot, int dim) {
   const std::byte* codes = kSide == Side::kKeys ? view.k_head(block, head) : view.v_head(block, head);
@@ -106,6 +114,7 @@ __device__ void load_rows(const KvView& view, const KeyRange& keys, std::uint16_
   const int dims = kSide == Side::kKeys ? layout.shape.k_dim : layout.shape.v_dim;
   visit_on_device(kSide == Side::kKeys ? layout.k_format : layout.v_format, [&](auto codec) {
     using Codec = decltype(codec);
+    constexpr float kFactor = kSide == Side::kKeys ? 1.0F : kValueFactor<Codec>;
     for (int i = lane; i < kTileTokens * kDim; i += 32) {
       // Neighbouring lanes read neighbouring numbers: tokens of K, dimensions of V.
       const int token = kSide == Side::kKeys ? i % kTileTokens : i / kDim;
@@ -119,9 +128,10 @@ __device__ void load_rows(const KvView& view, const KeyRange& keys, std::uint16_
       const int at = token / kBlockOfTile * kDim * kBlockOfTile +
                      (kSide == Side::kKeys ? WovenPlaces<kDim>::k_chunk(dim, inside / 8) / 2 + inside % 8
                                            : WovenPlaces<kDim>::v_chunk(inside, dim / 8) / 2 + dim % 8);
-      to[at] = Half::encode(value);
+      to[at] = Half::encode(__fmul_rn(value, 1.0F / kFactor));
       if (kHasScale<Codec> && dim == 0) {
-        scales[token] = block == kNoBlock ? 0.0F : scale_at<kSide>(view, block, keys.head, slot);
+        scales[token] =
+            block == kNoBlock ? 0.0F : __fmul_rn(scale_at<kSide>(view, block, keys.head, slot), kFactor);
       }
     }
   });

@@ -10,6 +10,7 @@ constexpr float kLn2 = 0.6931471805599453F;
 
 constexpr int kRowsAtOnce = 4;  // of a tile, by a thread block: a warp for each
 constexpr int kDimsAtOnce = 128;
+static_assert(kTurnedAtOnce == kDimsAtOnce);
 
 // What the splits of a row have at dimensions [dim, dim + 4), and their state: in order. All that is read is on its
 // way at once, or as much as registers hold: this kernel waits for memory and does little else.
@@ -67,7 +68,9 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
   const std::int64_t part =
       (static_cast<std::int64_t>(tile.first_item - args.first_item) * gridDim.z + kv_head) * kTileRows + row;
   float* out = args.out.data + batch_row * args.out.stride + head * v_dim;
-  float* to = args.turns ? turned + static_cast<int>(threadIdx.x) / 32 * v_dim : out;
+  const bool turns_lanes = args.turns && v_dim == kTurnedAtOnce;
+  const bool turns_row = args.turns && !turns_lanes;
+  float* to = turns_row ? turned + static_cast<int>(threadIdx.x) / 32 * v_dim : out;
   for (int first = 0; first < v_dim; first += kDimsAtOnce) {
     const int dim = first + lane * 4;
     const int read = min(dim, args.v_stride - 4);
@@ -78,16 +81,19 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
     }
     merged.add_all(args, part, step, tile.splits(), read);
     const float inverse = merged.sum.d == 0.0F ? 0.0F : __frcp_rn(merged.sum.d);
-    const float four[4] = {merged.o.x, merged.o.y, merged.o.z, merged.o.w};
+    float four[4] = {merged.o.x, merged.o.y, merged.o.z, merged.o.w};
+#pragma unroll
+    for (float& one : four) one = __fmul_rn(one, inverse);
+    if (turns_lanes) turn_lanes(four);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (dim + i < v_dim) to[dim + i] = __fmul_rn(four[i], inverse);
+      if (dim + i < v_dim) to[dim + i] = four[i];
     }
     if (first == 0 && lane == 0 && args.states != nullptr) {
       args.states[state] = {__fmul_rn(merged.sum.m, kLn2), merged.sum.d};
     }
   }
-  if (!args.turns) return;
+  if (!turns_row) return;
   __syncwarp();
   turn_row(to, v_dim);
   for (int i = lane; i < v_dim; i += 32) out[i] = to[i];

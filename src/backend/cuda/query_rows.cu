@@ -1,5 +1,5 @@
 #include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/row_walk.cuh"
 #include "backend/cuda/tensor_core.cuh"
 #include "layout/codec.h"
@@ -24,6 +24,43 @@ __device__ float round_row(float* q, int dim) {
   }
   __syncwarp();
   return largest < kTiniestHeld ? 0.0F : __fdiv_rn(largest, kMost);
+}
+
+// The same of a row of kTurnedAtOnce, of which each lane has four neighbours.
+__device__ float round_lanes(float (&own)[4]) {
+  float largest = 0;
+#pragma unroll
+  for (float& one : own) {
+    one = held(one);
+    largest = fmaxf(largest, fabsf(one));
+  }
+  largest = warp_max(largest);
+  constexpr auto kMost = static_cast<float>(kQueryLevels);
+  const float inverse = __fdiv_rn(kMost, largest);
+#pragma unroll
+  for (float& one : own) {
+    one = largest < kTiniestHeld ? 0.0F : __fsub_rn(__fadd_rn(__fmul_rn(one, inverse), kRounder), kRounder);
+  }
+  return largest < kTiniestHeld ? 0.0F : __fdiv_rn(largest, kMost);
+}
+
+// prepare() of rows of kTurnedAtOnce for keys of integers.
+__global__ void prepare_codes(const QueryRows rows) {
+  let_followers_start();
+  const int lane = static_cast<int>(threadIdx.x);
+  const int head = static_cast<int>(blockIdx.y);
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * rows.heads + head;
+  const auto* from =
+      reinterpret_cast<const float2*>(rows.q.data + blockIdx.x * rows.q.stride + head * rows.k_dim + lane * 4);
+  wait_for_forerunners();
+  const float2 low = from[0];
+  const float2 high = from[1];
+  float own[4] = {low.x, low.y, high.x, high.y};
+  turn_lanes(own);
+  const float scale = round_lanes(own);
+  if (lane == 0) rows.scales[at] = scale;
+  const uint2 codes{HalfF16::pack(own[0], own[1]), HalfF16::pack(own[2], own[3])};
+  *reinterpret_cast<uint2*>(rows.halves + at * rows.stride + lane * 4) = codes;
 }
 
 // A warp for each row and head.
@@ -67,6 +104,9 @@ __global__ void turn(Matrix x, int dim, const SequenceView* sequences) {
 void prepare_queries(const QueryRows& rows, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(rows.q.rows), static_cast<unsigned>(rows.heads));
   const size_t shared = sizeof(float) * static_cast<size_t>(rows.k_dim);
+  if (is_packed(rows.k_format) && rows.k_dim == kTurnedAtOnce && rows.floats == nullptr) {
+    return launch_early("queries", prepare_codes, {grid, dim3(32)}, stream, rows);
+  }
   if (is_packed(rows.k_format)) {
     prepare<true, HalfF16><<<grid, 32, shared, stream>>>(rows);
   } else if (multiplies_bf16_keys(rows.k_format)) {

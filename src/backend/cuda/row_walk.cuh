@@ -78,4 +78,32 @@ __device__ inline void turn_row(float* row, int dim) {
   __syncwarp();
 }
 
+// The same for rows of kTurnedAtOnce, of which each lane has four neighbours.
+inline constexpr int kTurnedAtOnce = 128;
+__device__ inline void turn_lanes(float (&own)[4]) {
+#pragma unroll
+  for (int half = 1; half < 4; half *= 2) {
+#pragma unroll
+    for (int pair = 0; pair < 2; ++pair) {
+      float& a = own[half == 1 ? pair * 2 : pair];
+      float& b = own[half == 1 ? pair * 2 + 1 : pair + 2];
+      const float sum = __fadd_rn(a, b);
+      b = __fsub_rn(a, b);
+      a = sum;
+    }
+  }
+#pragma unroll
+  for (int apart = 1; apart < 32; apart *= 2) {
+    const bool second = (threadIdx.x & static_cast<unsigned>(apart)) != 0;
+#pragma unroll
+    for (float& one : own) {
+      const float other = __shfl_xor_sync(kAllLanes, one, apart);
+      one = second ? __fsub_rn(other, one) : __fadd_rn(one, other);
+    }
+  }
+  constexpr float kRoot = 0.125F * 0.70710678F;
+#pragma unroll
+  for (float& one : own) one = __fmul_rn(one, kRoot);
+}
+
 }  // namespace kvasir::cuda

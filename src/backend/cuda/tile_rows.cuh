@@ -15,25 +15,34 @@ struct TileRows {
   __device__ int head(int row) const {
     return kv_head * args.heads_per_kv + item.first_head + row % args.heads_of_tile;
   }
+  __device__ std::int64_t batch_row(int row) const { return item.row + row / args.heads_of_tile; }
   __device__ std::int64_t state(int row) const {
-    const std::int64_t batch_row = item.row + row / args.heads_of_tile;
-    return batch_row * args.heads_per_kv * args.view.layout.shape.heads + head(row);
+    return batch_row(row) * args.heads_per_kv * args.view.layout.shape.heads + head(row);
   }
-  // What this thread's rows see.
-  __device__ RowsOfWarp seen() const {
-    RowsOfWarp out;
+  // Where this thread's rows are, of which the tile may not have the last.
+  __device__ RowsOfWarp places() const {
+    RowsOfWarp out{};
     out.first = item.query;
     out.last = item.query + item.tokens - 1;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = lane_pair() * 2 + i;
-      const bool has = row < count();
-      out.query[i] = has ? item.query + row / args.heads_of_tile : out.last;
-      out.factor[i] = args.scale;
-      if (!has || args.q_scales == nullptr) continue;
-      const float q_scale = args.q_scales[state(row)];  // 0: of a row of zeros, whose scores are 0 in any case
-      if (q_scale != 0.0F) out.factor[i] = __fmul_rn(args.scale, q_scale);
+      out.query[i] = row < count() ? item.query + row / args.heads_of_tile : out.last;
     }
+    return out;
+  }
+  // What scores of this thread's row `i` of two are multiplied by.
+  __device__ float factor(int i) const {
+    const int row = lane_pair() * 2 + i;
+    if (row >= count() || args.q_scales == nullptr) return args.scale;
+    const float q_scale = args.q_scales[state(row)];  // 0: of a row of zeros, whose scores are 0 in any case
+    return q_scale != 0.0F ? __fmul_rn(args.scale, q_scale) : args.scale;
+  }
+  // Both: what this thread's rows see.
+  __device__ RowsOfWarp seen() const {
+    RowsOfWarp out = places();
+    out.factor[0] = factor(0);
+    out.factor[1] = factor(1);
     return out;
   }
 };

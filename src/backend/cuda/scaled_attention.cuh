@@ -1,0 +1,250 @@
+// How kernels over formats with scales, in blocks of 16 tokens, go through their items on Hopper: packed_attention.cu
+// and fp8_attention.cu say how a block is copied and multiplied.
+//
+// Each warp has room for one tile of keys and one of values; the next ones are on their way into them as soon as they
+// were multiplied. Scores have the tokens in an order of the format's, in which weights turned over are the other
+// side of its values.
+//
+// A Format has
+//   token_of(half)                      of 16, in elements 2 half and 2 half + 1 of a block's scores
+//   kKeyBytes, kValueBytes              of a block; behind its values lie the scales of its keys and values
+//   kValueFactor                        what scales of values are multiplied by, since values are divided by it
+//   load_queries(rows)
+//   copy_keys, copy_values(block, from, barrier)   by one lane; `from` is where the block's keys lie
+//   multiply_keys(block, scores)        without scales
+//   k_scales, v_scales(block)           of the tokens 2g and 2g + 1, in one word
+//   add_values(block, weights, sums)
+//   write_sums(sums, i, to)             of the row 2t + i
+#pragma once
+
+#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/item_walk.cuh"
+#include "backend/cuda/launch.h"
+
+namespace kvasir::cuda {
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+// The items that a warp takes, as ItemWalk gives them, but none is held here once it is taken.
+class ItemQueue {
+ public:
+  // Needs nothing of the kernels before this one; begin() does.
+  __device__ explicit ItemQueue(const AttentionArgs& args) : args_(args) {
+    const int warps = static_cast<int>(gridDim.x * blockDim.x) / 32;
+    const int own = static_cast<int>(blockIdx.x) + static_cast<int>(threadIdx.x) / 32 * static_cast<int>(gridDim.x);
+    given_ = 2 * warps;
+    next_ = read(own);
+    read_ = read(own + warps);
+    next_.read_ids();
+  }
+  __device__ void begin() { ticket_ = draw(); }
+
+  __device__ bool empty() const { return !next_.valid(); }
+  __device__ const WalkItem& next() const { return next_; }
+  __device__ int kv_head() const { return next_.index % args_.view.layout.shape.heads; }
+  __device__ void drop() {
+    next_ = read_;
+    next_.read_ids();
+    read_ = read(__shfl_sync(0xffffffff, ticket_, 0));
+    ticket_ = draw();
+  }
+
+ private:
+  __device__ int draw() const { return threadIdx.x % 32 == 0 ? given_ + atomicAdd(args_.taken, 1) : 0; }
+  __device__ WalkItem read(int index) const {
+    WalkItem out;
+    const int heads = args_.view.layout.shape.heads;
+    if (index >= args_.item_count * heads) return out;
+    out.item = args_.items[index / heads];
+    out.index = index;
+    return out;
+  }
+
+  const AttentionArgs& args_;
+  int given_ = 0;  // items that warps have by their numbers
+  WalkItem next_, read_;
+  int ticket_ = 0;
+};
+
+// An item whose tiles are copied or multiplied.
+struct ScaledItem {
+  AttentionItem item;
+  int index;  // see WalkItem
+  int kv_head;
+  int tiles;
+};
+
+// Of one warp, in shared memory.
+struct ScaledRoom {
+  ScaledItem items[2];  // one is multiplied, and the next one may be begun
+  std::uint64_t keys_there;
+  std::uint64_t values_there;
+
+  __device__ void init() {
+    if (threadIdx.x % 32 == 0) {
+      hopper::barrier_init(hopper::shared_address(&keys_there), 1);
+      hopper::barrier_init(hopper::shared_address(&values_there), 1);
+      hopper::fence_barrier_init();
+    }
+    __syncwarp();
+  }
+};
+
+template <class Format>
+struct ScaledCopies {
+  static constexpr int kScalesOfBlock = 2 * kBlockOfTile * kScaleBytes;
+
+  const AttentionArgs& args;
+  Format& format;
+  ScaledRoom& room;
+  ItemQueue items;
+  int begun = 0;  // items
+  int tile = 0;   // of the last of those: the next one that is copied
+  int tiles = 0;
+  unsigned multiplied = 0;           // tiles, of all items
+  const std::byte* block = nullptr;  // where the keys of the lane's block of the split lie; null: there is none
+
+  // Whether the lane's block is one of the tile; the barrier waits for so many bytes of each of them. Blocks that are
+  // not there leave what lay in their place.
+  __device__ bool copies(std::uint32_t barrier, int bytes) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const bool out = block != nullptr && lane / kBlocksOfTile == tile;
+    const int count = __popc(__ballot_sync(0xffffffff, out));
+    if (lane == 0) hopper::arrive_and_expect(barrier, static_cast<std::uint32_t>(count * bytes));
+    __syncwarp();
+    return out;
+  }
+  __device__ static int block_of_tile() { return static_cast<int>(threadIdx.x) % kBlocksOfTile; }
+
+  __device__ void next_keys() {
+    if (tile == tiles) {
+      if (items.empty()) return;
+      begin();
+    }
+    const std::uint32_t barrier = hopper::shared_address(&room.keys_there);
+    if (copies(barrier, Format::kKeyBytes)) format.copy_keys(block_of_tile(), block, barrier);
+  }
+  // Behind next_keys() of the same tile.
+  __device__ void next_values() {
+    if (tile == tiles) return;
+    const std::uint32_t barrier = hopper::shared_address(&room.values_there);
+    if (copies(barrier, Format::kValueBytes + kScalesOfBlock)) {
+      format.copy_values(block_of_tile(), block, barrier);
+    }
+    ++tile;
+  }
+  __device__ void begin() {
+    const WalkItem& of = items.next();
+    block = of.ids == kNoBlock ? nullptr : args.view.k_head(of.ids, items.kv_head());
+    tile = 0;
+    tiles = of.tiles();
+    room.items[begun++ % 2] = {of.item, of.index, items.kv_head(), tiles};
+    __syncwarp();
+    items.drop();
+  }
+};
+
+// The scale of token_of(half), of those in the word.
+template <class Format>
+__device__ float scale_of(std::uint32_t two, int half) {
+  const bool second = Format::token_of(half) % 2 != 0;
+  return __uint_as_float(second ? two & 0xffff0000U : two << 16);
+}
+
+template <class Format>
+__device__ void scale_scores(std::uint32_t scales, float (&s)[4]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const float scale = scale_of<Format>(scales, half);
+    s[half * 2] = __fmul_rn(s[half * 2], scale);
+    s[half * 2 + 1] = __fmul_rn(s[half * 2 + 1], scale);
+  }
+}
+
+// Weights become those of values with scales: of a token that nobody sees 0, whatever lies in the place of its scale.
+template <class Format>
+__device__ void scale_weights(std::uint32_t scales, float (&weights)[4]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float scale = scale_of<Format>(scales, half);
+    if constexpr (Format::kValueFactor != 1.0F) scale = __fmul_rn(scale, Format::kValueFactor);
+#pragma unroll
+    for (int i = half * 2; i < half * 2 + 2; ++i) {
+      weights[i] = weights[i] == 0.0F ? 0.0F : __fmul_rn(weights[i], scale);
+    }
+  }
+}
+
+template <class Format, int kDim>
+__device__ void write_sums(const TileRows& rows, std::int64_t index, const Sums<kDim>& sums) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int row = lane_pair() * 2 + i;
+    if (row >= rows.count()) continue;
+    const std::int64_t at = index * kTileRows + row;
+    Format::write_sums(sums, i, rows.args.part_out + at * kDim);
+    if (lane_group() == 0) rows.args.part_states[at] = {sums.m[i], sums.d[i]};
+  }
+}
+
+// A tile of keys and values that are on their way, or there, of rows whose scores are multiplied by `factor`.
+template <class Format, int kDim>
+__device__ void attend_to_tile(ScaledCopies<Format>& copies, const TileRows& rows, const float (&factor)[2], int tile,
+                               Sums<kDim>& sums) {
+  Format& format = copies.format;
+  const unsigned parity = copies.multiplied++ % 2;
+  Scores s;
+  hopper::wait(hopper::shared_address(&copies.room.keys_there), parity);
+#pragma unroll
+  for (int block = 0; block < kBlocksOfTile; ++block) format.multiply_keys(block, s[block]);
+  __syncwarp();
+  copies.next_keys();
+  hopper::wait(hopper::shared_address(&copies.room.values_there), parity);
+#pragma unroll
+  for (int block = 0; block < kBlocksOfTile; ++block) scale_scores<Format>(format.k_scales(block), s[block]);
+  const Position first = static_cast<Position>(rows.item.first_key) * kSplitTokens + tile * kTileTokens;
+  mask(
+      copies.args.view, rows.places(), first, [](int half) { return Format::token_of(half); }, s);
+  soften(factor, s, sums);
+#pragma unroll
+  for (int block = 0; block < kBlocksOfTile; ++block) {
+    add_weights<HalfBF16>(turned_over<HalfBF16>(s[block]), sums);
+    scale_weights<Format>(format.v_scales(block), s[block]);
+    format.add_values(block, turned_over<HalfBF16>(s[block]), sums);
+  }
+  __syncwarp();
+  copies.next_values();
+}
+
+// All items that the warp takes. Until the kernels ahead have ended only what the host sent is read.
+template <class Format, int kDim>
+__device__ void attend_to_scaled_items(const AttentionArgs& args, Format& format, ScaledRoom& room) {
+  room.init();
+  ScaledCopies<Format> copies{args, format, room, ItemQueue(args)};
+  wait_for_forerunners();
+  copies.items.begin();
+  copies.next_keys();
+  copies.next_values();
+  for (int done = 0; done < copies.begun; ++done) {
+    const ScaledItem& now = room.items[done % 2];
+    const TileRows rows{args, now.item, now.kv_head};
+    const float factor[2] = {rows.factor(0), rows.factor(1)};
+    format.load_queries(rows);
+    Sums<kDim> sums;
+    sums.clear();
+    for (int tile = 0; tile < now.tiles; ++tile) attend_to_tile(copies, rows, factor, tile, sums);
+    write_sums<Format>(rows, now.index, sums);
+  }
+}
+
+// (x & mask) | bits, in one instruction.
+template <std::uint32_t kMask, std::uint32_t kBits>
+__device__ std::uint32_t masked_or(std::uint32_t x) {
+  std::uint32_t out;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(out) : "r"(x), "n"(kMask), "n"(kBits));
+  return out;
+}
+
+#endif
+
+}  // namespace kvasir::cuda
