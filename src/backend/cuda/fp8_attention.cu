@@ -128,7 +128,7 @@ struct Fp8Format {
   static __device__ void write_sums(const Sums<kDim>& sums, int i, float* to) {
 #pragma unroll
     for (int tile = 0; tile < kDim / 16; ++tile) {
-      *reinterpret_cast<float2*>(to + tile * 16 + lane_group() * 2) = {sums.o[tile][i], sums.o[tile][i + 2]};
+      hopper::store_and_keep(to + tile * 16 + lane_group() * 2, float2{sums.o[tile][i], sums.o[tile][i + 2]});
     }
   }
 

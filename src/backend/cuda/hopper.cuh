@@ -47,6 +47,16 @@ __device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity
 inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000ULL;
 inline constexpr std::uint64_t kEvictLast = 0x14F0000000000000ULL;
 
+// Sums that another kernel reads soon.
+__device__ __forceinline__ void store_and_keep(float* to, float2 two) {
+  asm volatile("st.global.L2::cache_hint.v2.f32 [%0], {%1, %2}, %3;"
+               ::"l"(to), "f"(two.x), "f"(two.y), "l"(kEvictLast) : "memory");
+}
+__device__ __forceinline__ void store_and_keep(float* to, float4 four) {
+  asm volatile("st.global.L2::cache_hint.v4.f32 [%0], {%1, %2, %3, %4}, %5;"
+               ::"l"(to), "f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w), "l"(kEvictLast) : "memory");
+}
+
 struct BoxAt {
   const void* map;
   int col;

@@ -196,7 +196,7 @@ struct PackedFormat {
 #pragma unroll
     for (int at = 0; at < kDim / 32; ++at) {
       const float4 four{sums.o[at * 2][i], sums.o[at * 2 + 1][i], sums.o[at * 2][i + 2], sums.o[at * 2 + 1][i + 2]};
-      *reinterpret_cast<float4*>(to + at * 32 + lane_group() * 4) = four;
+      hopper::store_and_keep(to + at * 32 + lane_group() * 4, four);
     }
   }
 
