@@ -508,26 +508,34 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBitsWithAnyNumberOfHeads) {
 
 TEST_P(AttentionTest, AnInfiniteValueStaysWithTheRowsThatSeeIt) {
   // A value too large for f16 becomes infinite; rows before it must not become NaN for having shared its tile.
+  constexpr int kHeads = 4;
   struct Shape {
     int dim, rows, infinite;
   };
-  for (const auto [dim, rows, infinite] : {Shape{16, 16, 9}, Shape{64, 150, 70}, Shape{128, 150, 127}}) {
-    const KvGroup group{{0}, {1, dim, dim}, KvFormat::kF16, KvFormat::kF16, {}};
-    KvStorage storage(*tested_, {10, make_layout(group, 16).block_bytes()}, 16);
+  for (const auto [dim, rows, infinite] :
+       {Shape{16, 16, 9}, Shape{64, 20, 10}, Shape{64, 150, 70}, Shape{128, 150, 127}, Shape{128, 300, 271}}) {
+    const KvGroup group{{0}, {kHeads, dim, dim}, KvFormat::kF16, KvFormat::kF16, {}};
+    KvStorage storage(*tested_, {20, make_layout(group, 16).block_bytes()}, 16);
     storage.set_group(0, group);
-    std::vector<BlockId> blocks(10);
+    std::vector<BlockId> blocks(20);
     std::iota(blocks.begin(), blocks.end(), 0);
     const std::vector<SequenceView> sequences{{blocks.data(), 0, 0, rows}};
-    const OwnedMatrix k(rows, dim, 1);
-    OwnedMatrix v(rows, dim, 2);
+    std::vector<SequenceView> in_threes;  // a tile of a GPU has rows that see the value and rows that do not
+    for (int row = 0; row < rows; row += 3) {
+      in_threes.push_back({blocks.data(), row, row, std::min(3, rows - row)});
+    }
+    const OwnedMatrix k(rows, kHeads * dim, 1);
+    OwnedMatrix v(rows, kHeads * dim, 2);
     v.view.row(infinite)[3] = 1e9F;
     tested_->kv_write(k.view, v.view, storage.view(0, 0), sequences);
-    const OwnedMatrix q(rows, dim, 3);
-    OwnedMatrix out(rows, dim);
-    tested_->attention({q.view, storage.view(0, 0), sequences, 1, 0.25F}, out.view);
-    for (int row = 0; row < rows; ++row) {
-      EXPECT_EQ(std::isfinite(out.view.row(row)[3]), row < infinite) << row;
-      EXPECT_TRUE(std::isfinite(out.view.row(row)[4])) << row;
+    const OwnedMatrix q(rows, kHeads * dim, 3);
+    for (const auto& batch : {sequences, in_threes}) {
+      OwnedMatrix out(rows, kHeads * dim);
+      tested_->attention({q.view, storage.view(0, 0), batch, kHeads, 0.25F}, out.view);
+      for (int row = 0; row < rows; ++row) {
+        EXPECT_EQ(std::isfinite(out.view.row(row)[3]), row < infinite) << row;
+        EXPECT_TRUE(std::isfinite(out.view.row(row)[4])) << row;
+      }
     }
   }
 }

@@ -168,5 +168,58 @@ TEST_P(FusedTest, RotationsAndWhatIsCached) {
   }
 }
 
+// Some of a prompt, single tokens behind many others, and a few at once; and rows that attention does not write.
+TEST_P(FusedTest, AttentionAndTheProductBehindIt) {
+  constexpr int kHeads = 8;
+  constexpr int kKvHeads = 2;
+  constexpr int kWidth = 24;
+  struct Rows {
+    Position start;
+    int count;
+  };
+  constexpr Rows kRows[] = {{0, 90}, {300, 1}, {17, 1}, {255, 3}, {600, 1}};
+  for (const auto& [format, dim] :
+       {std::pair(KvFormat::kF32, 64), std::pair(KvFormat::kF16, 64), std::pair(KvFormat::kBF16, 128),
+        std::pair(KvFormat::kInt8, 128), std::pair(KvFormat::kE4M3, 40)}) {
+    const KvGroup group{{0}, {kKvHeads, dim, dim}, format, format, {}};
+    KvStorage storage(*backend_, KvStorage::Pages{128, make_layout(group, 16).block_bytes()}, 16);
+    storage.set_group(0, group);
+    std::vector<BlockId> blocks(128);
+    for (size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<BlockId>(i * 37 % blocks.size());
+    std::vector<SequenceView> sequences;
+    const BlockId* table = blocks.data();
+    int count = 0;
+    for (const auto [start, rows_of] : kRows) {
+      const int whole = static_cast<int>(start) + rows_of;
+      const SequenceView cached{table, 0, 0, whole};
+      const DeviceRows k = rows(whole, kKvHeads * dim, 11);
+      const DeviceRows v = rows(whole, kKvHeads * dim, 12);
+      backend_->kv_write(k.view(), v.view(), storage.view(0, 0), {&cached, 1});
+      sequences.push_back({table, start, count, rows_of});
+      table += (whole + 15) / 16;
+      count += rows_of;
+    }
+    const OwnedWeight host(kWidth, kHeads * dim, DType::kBF16, 4);
+    const auto weight = backend_->load({&host.view, 1});
+    const DeviceRows q = rows(count, kHeads * dim, 13);
+    for (const size_t used : {sequences.size(), sequences.size() - 1, sequences.size()}) {
+      const DeviceRows out = rows(count, kHeads * dim, 14);
+      const AttentionBatch batch{q.view(), storage.view(0, 0), std::span(sequences).first(used), kHeads, 0.1F};
+      backend_->attention(batch, out.view());
+      const DeviceRows product = rows(count, kWidth);
+      backend_->matmul(*weight, out.view(), nullptr, product.view());
+      const DeviceRows copy(*backend_, [&] {
+        OwnedMatrix now(count, kHeads * dim);
+        now.values = out.values();
+        now.view.data = now.values.data();
+        return now;
+      }());
+      const DeviceRows fresh = rows(count, kWidth);
+      backend_->matmul(*weight, copy.view(), nullptr, fresh.view());
+      EXPECT_EQ(product.values(), fresh.values()) << static_cast<int>(format) << " " << used;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace kvasir::testing

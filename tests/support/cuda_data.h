@@ -37,9 +37,11 @@ std::vector<T> download(const void* from, size_t count) {
 
 inline std::vector<cuda::StreamShape> all_stream_shapes() {
   std::vector<cuda::StreamShape> out;
-  for (const int tile : {16, 32, 48, 64}) {
+  for (const int tile : cuda::kStreamTiles) {
     for (const int cluster : {1, 2, 4}) {
-      for (const int boxes : {2, 4}) out.push_back({tile, cluster, boxes});
+      for (const int boxes : {2, 4}) {
+        if (cuda::is_stream_shape({tile, cluster, boxes})) out.push_back({tile, cluster, boxes});
+      }
     }
   }
   return out;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 
+#include "backend/cuda/convert_rows.h"
 #include "backend/tensor.h"
 #include "layout/kv_view.h"
 #include "layout/softmax_state.h"
@@ -103,6 +104,7 @@ struct AttentionArgs {
   const float* q_scales = nullptr;   // [rows][heads], or null: 1
   int k_stride = 0;
   Matrix out;                           // [rows][heads * v_dim]
+  RowsRoom also;                        // for out as well
   SoftmaxState* states = nullptr;       // [rows][heads], or null
   float* part_out = nullptr;            // [items][KV heads][kTileRows][v_stride]: sums of a split
   SoftmaxState* part_states = nullptr;  // [items][KV heads][kTileRows], m for powers of two

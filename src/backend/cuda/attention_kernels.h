@@ -36,8 +36,12 @@ bool usual_blocks(const KvView& view, int alignment);
 void tile_attention(const AttentionArgs& args, cudaStream_t stream);
 // The same for f16 and bf16 in blocks of 16 tokens; false: not for these.
 bool block_attention(const AttentionArgs& args, cudaStream_t stream);
-// The same on devices with a copy engine (sm_90).
-bool boxed_attention(const AttentionArgs& args, cudaStream_t stream);
+// The same on devices with a copy engine (sm_90), from queries as they came. REQUIRES: takes_boxes().
+void boxed_attention(const AttentionArgs& args, cudaStream_t stream);
+bool takes_boxes(const KvView& view);
+// The same, faster where there are few items: whether these are.
+void team_attention(const AttentionArgs& args, cudaStream_t stream);
+bool suits_teams(const AttentionArgs& args);
 // On those too, for K and V in the same format of integers.
 bool packed_attention(const AttentionArgs& args, cudaStream_t stream);
 // And for both in the same format of fp8, from queries as they came. REQUIRES: takes_fp8().

@@ -149,26 +149,41 @@ __device__ void multiply_keys(const std::uint32_t (&q)[kTiles], std::uint32_t k,
   }
 }
 
-// Masked scores become weights: 2^(factor · score - m). The sums so far are scaled to the new maximum.
+// The largest score of the warp's row 2t + i, in all its lanes.
+__device__ inline float top_of(const Scores& s, int i) {
+  float top = -INFINITY;
+#pragma unroll
+  for (const auto& block : s) top = fmaxf(top, fmaxf(block[i], block[i + 2]));
+#pragma unroll
+  for (int step = 4; step < 32; step *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
+  return top;
+}
+// A row that saw nothing yet has weights of 0.
+__device__ inline float shift_of(float m) { return m == -INFINITY ? 0.0F : m; }
+// What sums under the maximum `before` are scaled by when it becomes m.
+__device__ inline float rescale_to(float m, float before) {
+  return before == -INFINITY ? 0.0F : exp2_fast(__fsub_rn(before, shift_of(m)));
+}
+// 2^(factor · score - m)
+__device__ inline void to_weights(Scores& s, int i, float factor, float m) {
+  const float shift = shift_of(m);
+#pragma unroll
+  for (auto& block : s) {
+    block[i] = exp2_fast(__fmaf_rn(block[i], factor, -shift));
+    block[i + 2] = exp2_fast(__fmaf_rn(block[i + 2], factor, -shift));
+  }
+}
+
+// Masked scores become weights. The sums so far are scaled to the new maximum.
 template <int kDim>
 __device__ void soften(const float (&factor)[2], Scores& s, Sums<kDim>& sums) {
   float rescale[2];
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    float top = -INFINITY;
-#pragma unroll
-    for (const auto& block : s) top = fmaxf(top, fmaxf(block[i], block[i + 2]));
-#pragma unroll
-    for (int step = 4; step < 32; step *= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, step));
-    top = fmaxf(sums.m[i], __fmul_rn(top, factor[i]));
-    const float shift = top == -INFINITY ? 0.0F : top;  // a row that saw nothing yet has weights of 0
-    rescale[i] = sums.m[i] == -INFINITY ? 0.0F : exp2_fast(__fsub_rn(sums.m[i], shift));
+    const float top = fmaxf(sums.m[i], __fmul_rn(top_of(s, i), factor[i]));
+    rescale[i] = rescale_to(top, sums.m[i]);
     sums.m[i] = top;
-#pragma unroll
-    for (auto& block : s) {
-      block[i] = exp2_fast(__fmaf_rn(block[i], factor[i], -shift));
-      block[i + 2] = exp2_fast(__fmaf_rn(block[i + 2], factor[i], -shift));
-    }
+    to_weights(s, i, factor[i], top);
   }
   if (!__any_sync(0xffffffff, rescale[0] != 1.0F || rescale[1] != 1.0F)) return;  // mostly: all stays as it is
 #pragma unroll
@@ -194,10 +209,14 @@ __device__ WeightTile turned_over(const float (&block)[4]) {
   return out;
 }
 
+template <class Half>
+__device__ void add_to(const WeightTile& weights, float (&d)[4]) {
+  const std::uint32_t ones[4] = {Half::kOnes, Half::kOnes, Half::kOnes, Half::kOnes};
+  Half::multiply(d, ones, weights.b[0], weights.b[1]);
+}
 template <class Half, int kDim>
 __device__ void add_weights(const WeightTile& weights, Sums<kDim>& sums) {
-  const std::uint32_t ones[4] = {Half::kOnes, Half::kOnes, Half::kOnes, Half::kOnes};
-  Half::multiply(sums.d, ones, weights.b[0], weights.b[1]);
+  add_to<Half>(weights, sums.d);
 }
 
 // 16 dimensions of one block's values: dimensions 0-7 and 8-15 of tokens 0-7, then of 8-15, in tiles of 8 by 8.
@@ -298,13 +317,29 @@ __device__ void add_infinity(const KvView& view, const RowsOfWarp& rows, Positio
   }
 }
 
+// Whether any of the tile's values is no number, or infinite. All are looked at: that takes a fraction of the time of
+// finding out which of them matter.
+template <class Half, int kDim>
+__device__ bool has_infinities(const std::byte* v) {
+  constexpr std::uint32_t kExponents = Half::kExponent * 0x10001U;
+  constexpr std::uint32_t kLowest = (Half::kExponent & (~Half::kExponent + 1U)) * 0x10001U;
+  const auto carries = [](std::uint32_t two) { return (two & kExponents) + kLowest; };  // into the places of signs
+  std::uint32_t found = 0;
+#pragma unroll 8
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < kTileTokens * kDim / 8; i += 32) {
+    const uint4 eight = reinterpret_cast<const uint4*>(v)[i];
+    found |= carries(eight.x) | carries(eight.y) | carries(eight.z) | carries(eight.w);
+  }
+  return __any_sync(0xffffffff, (found & 0x80008000U) != 0);
+}
+
 // A weight of 0 times a value that is infinite is no number: such values of tokens that not all rows see are taken
 // out of the tile, and given to those that see them. True: some were. Of 16-bit formats alone; others hold finite
 // numbers.
 template <class Half, class Places, int kDim>
 __device__ bool keep_infinities_apart(const KvView& view, const RowsOfWarp& rows, Position first, std::byte* v,
                                       Sums<kDim>& sums) {
-  if (sees_all(view, rows, first)) return false;
+  if (sees_all(view, rows, first) || !has_infinities<Half, kDim>(v)) return false;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   bool found = false;
   for (int token = 0; token < kTileTokens; ++token) {

@@ -106,7 +106,8 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1) attend_to_blocks(const A
     reinterpret_cast<uint4*>(room.q)[i] = {0, 0, 0, 0};
   }
   __syncwarp();
-  Copies<kDim> copies{args, room, ItemWalk(args, args.taken)};
+  Copies<kDim> copies{args, room, ItemWalk(args)};
+  copies.walk.begin(args.taken);
   copies.next_keys();
   copies.next_values();
   for (WalkItem now = copies.begun; now.valid();) {

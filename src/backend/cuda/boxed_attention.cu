@@ -2,15 +2,14 @@
 // blocks. A box is K, or V, of one block and head, and comes with the 128-byte swizzle.
 //
 // Each warp has room for one tile of keys and one of values; the next ones are on their way into them as soon as they
-// were multiplied. Six warps of a processor have then about 100 KB on their way.
+// were multiplied. Seven warps of a processor have then more than 100 KB on their way. Queries are read as they came,
+// straight into registers.
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/boxed_places.cuh"
+#include "backend/cuda/boxed_tiles.cuh"
 #include "backend/cuda/cuda_check.h"
-#include "backend/cuda/hopper.cuh"
-#include "backend/cuda/item_walk.cuh"
-#include "backend/cuda/tensor_map.h"
+#include "backend/cuda/launch.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -20,7 +19,6 @@ struct alignas(1024) WarpRoom {
   static constexpr int kTileBytes = kTileTokens * kDim * 2;
   std::byte k[kTileBytes];
   std::byte v[kTileBytes];
-  std::byte q[kTileRows * kDim * 2];
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -43,36 +41,19 @@ struct Copies {
   WalkItem begun{};  // the last item of which a tile was copied
   int begun_head = 0;
 
-  static constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
-
-  // A lane for each block of the tile; blocks that are not there leave what lay in their place.
-  __device__ void copy_blocks(std::byte* to, std::uint64_t& barrier, std::int64_t offset) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const BlockId id = walk.at().block(tile * kBlocksOfTile + lane % kBlocksOfTile);
-    const bool copies = lane < kBlocksOfTile && id != kNoBlock;
-    const int count = __popc(__ballot_sync(0xffffffff, copies));
-    const std::uint32_t at = hopper::shared_address(&barrier);
-    if (lane == 0) hopper::arrive_and_expect(at, static_cast<std::uint32_t>(count * kBlockBytes));
-    __syncwarp();
-    if (!copies) return;
-    const std::int64_t byte = args.view.block_at(id) - args.view.arena + offset;
-    hopper::copy_box(hopper::shared_address(to + lane * kBlockBytes), {&map, 0, static_cast<int>(byte / kRowBytes)},
-                     at, hopper::kEvictFirst);
-  }
-
   __device__ void next_keys() {
     if (!walk.at().valid()) return;
     if (tile == 0) {
       begun = walk.at();
       begun_head = walk.kv_head();
-      copy_queries<kDim>({args, begun.item, begun_head}, shared_address(room.q));
-      end_copies();
     }
-    copy_blocks(room.k, barriers.k, args.view.layout.k_offset(args.view.layer, begun_head));
+    const std::int64_t offset = args.view.layout.k_offset(args.view.layer, begun_head);
+    copy_blocks<kDim>({args.view, map, walk.at(), tile}, offset, room.k, barriers.k);
   }
   __device__ void next_values() {
     if (!walk.at().valid()) return;
-    copy_blocks(room.v, barriers.v, args.view.layout.v_offset(args.view.layer, begun_head));
+    const std::int64_t offset = args.view.layout.v_offset(args.view.layer, begun_head);
+    copy_blocks<kDim>({args.view, map, walk.at(), tile}, offset, room.v, barriers.v);
     if (++tile == walk.at().tiles()) {
       tile = 0;
       walk.advance();
@@ -80,29 +61,12 @@ struct Copies {
   }
 };
 
-// Values that are not there: their weights are 0, but what lies in their place may be no number.
-template <int kDim>
-__device__ void clear_missing(const WalkItem& of, int tile, std::byte* v) {
-  const Position left = of.item.query + of.item.after - of.first_key() - tile * kTileTokens;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const BlockId id = of.block(tile * kBlocksOfTile + lane % kBlocksOfTile);
-  const unsigned missing = __ballot_sync(0xffffffff, lane < kBlocksOfTile && id == kNoBlock);
-  if (left >= kTileTokens && missing == 0) return;
-  for (int token = 0; token < kTileTokens; ++token) {
-    if (token < left && (missing >> token / kBlockOfTile & 1U) == 0) continue;
-    if (lane < kDim / 8) {
-      const int at = token / kBlockOfTile * kDim * 32 + BoxedPlaces<kDim>::v_chunk(token % kBlockOfTile, lane);
-      *reinterpret_cast<uint4*>(v + at) = {0, 0, 0, 0};
-    }
-  }
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
-  __syncwarp();
-}
-
 template <class Half, int kDim>
 __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& map, WarpRoom<kDim>& room,
                                 Barriers& barriers) {
-  Copies<kDim> copies{args, map, room, barriers, ItemWalk(args, args.taken)};
+  Copies<kDim> copies{args, map, room, barriers, ItemWalk(args)};
+  wait_for_forerunners();
+  copies.walk.begin(args.taken);
   copies.next_keys();
   copies.next_values();
   unsigned parity = 0;
@@ -111,10 +75,8 @@ __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& ma
     const RowsOfWarp rows = tile_rows.seen();
     Sums<kDim> sums;
     sums.clear();
-    wait_copies<0>();  // of queries; keys and values have barriers
-    __syncwarp();
     Queries<kDim> q;
-    q.load(shared_address(room.q));
+    load_queries<Half>(tile_rows, q);
     for (int tile = 0; tile < now.tiles(); ++tile, parity ^= 1U) {
       Scores s;
       hopper::wait(hopper::shared_address(&barriers.k), parity);
@@ -142,7 +104,7 @@ __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& ma
 
 // As many as have room, in shared memory and in registers.
 template <int kDim>
-inline constexpr int kWarps = kDim == 64 ? 8 : 6;
+inline constexpr int kWarps = kDim == 64 ? 8 : 7;
 
 template <class Half, int kDim>
 __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
@@ -150,14 +112,12 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
   __shared__ Barriers barriers[kWarps<kDim>];
+  let_followers_start();
   const std::uint32_t begin = shared_address(shared);
   auto* rooms =
       reinterpret_cast<WarpRoom<kDim>*>(reinterpret_cast<std::byte*>(shared) + (1024 - begin % 1024) % 1024);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   WarpRoom<kDim>& room = rooms[warp];
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < static_cast<int>(sizeof room.q) / 16; i += 32) {
-    reinterpret_cast<uint4*>(room.q)[i] = {0, 0, 0, 0};
-  }
   if (threadIdx.x % 32 == 0) {
     hopper::barrier_init(hopper::shared_address(&barriers[warp].k), 1);
     hopper::barrier_init(hopper::shared_address(&barriers[warp].v), 1);
@@ -177,29 +137,25 @@ void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
         "attention's shared memory");
   const int items = args.item_count * args.view.layout.shape.heads;
   const int blocks = std::min(args.processors, items);
-  // The arena has an end that nothing here knows: no box lies behind it.
-  const CUtensorMap map = make_tensor_map(
-      {args.view.arena, kRowBytes / 2, 0x7fffffff, kRowBytes / 2, kBlockOfTile * kDim * 2 / kRowBytes, number});
-  kernel<<<static_cast<unsigned>(blocks), kWarps<kDim> * 32, kRoom, stream>>>(args, map);
-  check_launch("attention over boxes");
+  launch_early("attention over boxes", kernel,
+               {dim3(static_cast<unsigned>(blocks)), dim3(kWarps<kDim> * 32), kRoom}, stream, args,
+               map_of_boxes(args.view, number));
 }
 
 }  // namespace
 
-bool boxed_attention(const AttentionArgs& args, cudaStream_t stream) {
-  const KvLayout& layout = args.view.layout;
-  const int dim = layout.shape.k_dim;
-  if (!usual_blocks(args.view, kRowBytes)) return false;
-  if (layout.k_format == KvFormat::kBF16) {
-    dim == 64 ? launch<HalfBF16, 64>(args, Number::kBF16, stream)
-              : launch<HalfBF16, 128>(args, Number::kBF16, stream);
-    return true;
+bool takes_boxes(const KvView& view) {
+  const KvFormat format = view.layout.k_format;
+  return usual_blocks(view, kRowBytes) && (format == KvFormat::kBF16 || format == KvFormat::kF16);
+}
+
+void boxed_attention(const AttentionArgs& args, cudaStream_t stream) {
+  const bool small = args.view.layout.shape.k_dim == 64;
+  if (args.view.layout.k_format == KvFormat::kBF16) {
+    return small ? launch<HalfBF16, 64>(args, Number::kBF16, stream)
+                 : launch<HalfBF16, 128>(args, Number::kBF16, stream);
   }
-  if (layout.k_format == KvFormat::kF16) {
-    dim == 64 ? launch<HalfF16, 64>(args, Number::kF16, stream) : launch<HalfF16, 128>(args, Number::kF16, stream);
-    return true;
-  }
-  return false;
+  small ? launch<HalfF16, 64>(args, Number::kF16, stream) : launch<HalfF16, 128>(args, Number::kF16, stream);
 }
 
 }  // namespace kvasir::cuda

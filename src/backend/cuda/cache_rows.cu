@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "backend/cuda/launch.h"
 #include "backend/cuda/kv_tile.cuh"
-#include "backend/cuda/row_walk.cuh"
+#include "backend/cuda/launch.h"
+#include "backend/cuda/new_rows.cuh"
 #include "layout/row_numbers.h"
 
 namespace kvasir::cuda {
@@ -203,12 +203,6 @@ __device__ Place place_of(const KvView& view, BlockId block, int head, int slot)
   return {view, view.v_head(block, head), view.v_scales(block, head), view.layout.shape.v_dim, slot};
 }
 
-struct Turn {
-  const float* cos = nullptr;  // of the row; null: it stays as it is
-  const float* sin = nullptr;
-  int pairs = 0;
-};
-
 // As rope() does it: from one place to another, which may be the same.
 __device__ void turn_pairs(const float* from, const Turn& by, int dim, float* to) {
   for (int i = threadIdx.x; i < by.pairs; i += 32) {
@@ -220,22 +214,14 @@ __device__ void turn_pairs(const float* from, const Turn& by, int dim, float* to
   for (int i = 2 * by.pairs + static_cast<int>(threadIdx.x); i < dim; i += 32) to[i] = from[i];
 }
 
-struct RowPlace {
-  SequenceView sequence;
-  int row;  // of the sequence
-  __device__ int of_batch() const { return sequence.first_row + row; }
-};
-
 // By one warp.
 template <Side kSide>
 __device__ void write_row(const NewRows& rows, const RowPlace& at, int head, const Turn& turn, float* shared) {
   const KvLayout& layout = rows.view.layout;
-  const Position position = at.sequence.start + at.row;
-  const Place place = place_of<kSide>(rows.view, at.sequence.block_of(position, layout.block_tokens), head,
-                                      static_cast<int>(position % layout.block_tokens));
+  const Place place = place_of<kSide>(rows.view, at.block, head, at.slot);
   const Matrix& from = kSide == Side::kKeys ? rows.k : rows.v;
   const RowRoom room{shared, reinterpret_cast<std::uint8_t*>(shared + place.dim)};
-  float* row = from.data + at.of_batch() * from.stride + head * place.dim;
+  float* row = from.data + at.row * from.stride + head * place.dim;
   if (turn.cos != nullptr) {
     turn_pairs(row, turn, place.dim, room.row);
     __syncwarp();
@@ -256,37 +242,42 @@ __device__ void write_row(const NewRows& rows, const RowPlace& at, int head, con
   });
 }
 
-__device__ RowPlace row_place(const NewRows& rows, int row) {
-  const RowOfBatch at = row_of_batch_by_warp(rows.sequences, rows.count, row);
-  return {rows.sequences[at.sequence], at.row};
+// A row, and its codes with what fills the last bytes.
+__host__ __device__ int floats_of_warp(int dim) { return dim + (dim + 16 + 3) / 4; }
+
+__device__ float* room_of_warp(float* shared, const KvShape& shape) {
+  return shared + static_cast<int>(threadIdx.y) * floats_of_warp(max(shape.k_dim, shape.v_dim));
 }
 
 // A warp for each row and head, of K and then of V.
-__global__ void write(const NewRows rows) {
+__global__ void __launch_bounds__(kHeadsAtOnce * 32) write(const NewRows rows) {
   extern __shared__ float shared[];
   let_followers_start();
-  wait_for_forerunners();
   const RowPlace at = row_place(rows, static_cast<int>(blockIdx.x));
-  const int head = static_cast<int>(blockIdx.y);
+  wait_for_forerunners();
+  const int head = static_cast<int>(blockIdx.y * kHeadsAtOnce + threadIdx.y);
   const int heads = rows.view.layout.shape.heads;
+  float* room = room_of_warp(shared, rows.view.layout.shape);
   if (head < heads) {
-    write_row<Side::kKeys>(rows, at, head, {}, shared);
-  } else {
-    write_row<Side::kValues>(rows, at, head - heads, {}, shared);
+    write_row<Side::kKeys>(rows, at, head, {}, room);
+  } else if (head < 2 * heads) {
+    write_row<Side::kValues>(rows, at, head - heads, {}, room);
   }
 }
 
 // A warp for each row and head, of Q, of K and then of V.
-__global__ void turn_and_write(const UnturnedRows unturned, const NewRows rows) {
-  extern __shared__ float shared[];
+__global__ void __launch_bounds__(kHeadsAtOnce * 32) turn_and_write(const UnturnedRows unturned, const NewRows rows) {
+  extern __shared__ float all[];
   let_followers_start();
-  wait_for_forerunners();
+  const KvShape& shape = rows.view.layout.shape;
   const RowPlace at = row_place(rows, static_cast<int>(blockIdx.x));
-  const int row = at.of_batch();
-  const RopeTable& table = unturned.table;
-  const std::int64_t angles = static_cast<std::int64_t>(row) * table.pairs;
-  const Turn turn{table.cos + angles, table.sin + angles, table.pairs};
-  const int head = static_cast<int>(blockIdx.y);
+  const int row = at.row;
+  float* angles = all + kHeadsAtOnce * floats_of_warp(max(shape.k_dim, shape.v_dim));
+  const Turn turn = turn_of_row(unturned.table, row, angles);
+  float* shared = room_of_warp(all, shape);
+  const int head = static_cast<int>(blockIdx.y * kHeadsAtOnce + threadIdx.y);
+  wait_for_forerunners();
+  if (head >= unturned.heads + 2 * unturned.kv_heads) return;
   if (head < unturned.heads) {
     const int dim = unturned.q.cols / unturned.heads;
     float* q = unturned.q.data + row * unturned.q.stride + head * dim;
@@ -349,23 +340,26 @@ __global__ void move(const MovedRows rows) {
   }
 }
 
-// A row, and its codes with what fills the last bytes.
-size_t room_for(int dim) { return sizeof(float) * static_cast<size_t>(dim) + static_cast<size_t>(dim) + 16; }
+LaunchShape shape_of_launch(int rows, int heads, const KvShape& shape, int angles) {
+  const int floats = kHeadsAtOnce * floats_of_warp(std::max(shape.k_dim, shape.v_dim)) + angles;
+  return {dim3(static_cast<unsigned>(rows), static_cast<unsigned>((heads + kHeadsAtOnce - 1) / kHeadsAtOnce)),
+          dim3(32, kHeadsAtOnce), sizeof(float) * static_cast<size_t>(floats)};
+}
 
 }  // namespace
 
 void write_rows(const NewRows& rows, cudaStream_t stream) {
   const KvShape& shape = rows.view.layout.shape;
-  const dim3 grid(static_cast<unsigned>(rows.rows), static_cast<unsigned>(2 * shape.heads));
-  launch_early("writing rows into the cache", write, {grid, dim3(32), room_for(std::max(shape.k_dim, shape.v_dim))},
-               stream, rows);
+  launch_early("writing rows into the cache", write, shape_of_launch(rows.rows, 2 * shape.heads, shape, 0), stream,
+               rows);
 }
 
 void turn_and_write_rows(const UnturnedRows& unturned, const NewRows& rows, cudaStream_t stream) {
-  const KvShape& shape = rows.view.layout.shape;
-  const dim3 grid(static_cast<unsigned>(rows.rows), static_cast<unsigned>(unturned.heads + 2 * unturned.kv_heads));
+  if (turn_and_write_numbers(unturned, rows, stream)) return;
+  const int heads = unturned.heads + 2 * unturned.kv_heads;
   launch_early("turning rows and writing them into the cache", turn_and_write,
-               {grid, dim3(32), room_for(std::max(shape.k_dim, shape.v_dim))}, stream, unturned, rows);
+               shape_of_launch(rows.rows, heads, rows.view.layout.shape, 2 * unturned.table.pairs), stream, unturned,
+               rows);
 }
 
 void move_rows(const MovedRows& rows, cudaStream_t stream) {

@@ -21,6 +21,8 @@ struct NewRows {
 void write_rows(const NewRows& rows, cudaStream_t stream);
 // The same behind rope() of q and rows.k, in place.
 void turn_and_write_rows(const UnturnedRows& unturned, const NewRows& rows, cudaStream_t stream);
+// The same for 16-bit numbers in heads that are turned whole; false, and nothing done: these are others.
+bool turn_and_write_numbers(const UnturnedRows& unturned, const NewRows& rows, cudaStream_t stream);
 
 struct MovedRows {
   KvView view;

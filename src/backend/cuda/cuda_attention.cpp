@@ -6,7 +6,6 @@
 #include <functional>
 #include <numeric>
 
-#include "backend/cuda/attention_kernels.h"
 #include "backend/shared_prefixes.h"
 #include "base/check.h"
 #include "base/error.h"
@@ -234,13 +233,22 @@ void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
   plan.device_items = reinterpret_cast<const AttentionItem*>(room.device);
 }
 
-void CudaAttention::attend(const AttentionBatch& batch, Matrix out) {
-  const KvLayout& layout = batch.view.layout;
-  if (layout.k_format == KvFormat::kF32 || layout.v_format == KvFormat::kF32) {
-    attend_plainly(batch, out);
-  } else {
-    attend_to_tiles(batch, out);
-  }
+namespace {
+
+bool is_plain(const KvLayout& layout) {
+  return layout.k_format == KvFormat::kF32 || layout.v_format == KvFormat::kF32;
+}
+
+}  // namespace
+
+bool CudaAttention::fills_rows(const AttentionBatch& batch, Matrix out) {
+  int rows = 0;
+  for (const SequenceView& sequence : batch.sequences) rows += sequence.rows;
+  return rows == out.rows && !is_plain(batch.view.layout);
+}
+
+void CudaAttention::attend(const AttentionBatch& batch, Matrix out, RowsRoom also) {
+  is_plain(batch.view.layout) ? attend_plainly(batch, out) : attend_to_tiles(batch, out, also);
 }
 
 const float* CudaAttention::float_queries(const AttentionBatch& batch) {
@@ -262,7 +270,19 @@ void CudaAttention::attend_plainly(const AttentionBatch& batch, Matrix out) {
   if (is_rotated(layout.v_format)) turn_rows(out, batch.heads, sequences.at, sequences.rows, stream_);
 }
 
-void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
+void CudaAttention::prepare(const AttentionBatch& batch, AttentionArgs& args) {
+  const KvLayout& layout = batch.view.layout;
+  const auto rows = static_cast<size_t>(batch.q.rows) * static_cast<size_t>(batch.heads);
+  QueryRows queries{batch.q, batch.heads, layout.shape.k_dim, layout.k_format};
+  queries.halves = room<std::uint16_t>(halves_, rows * static_cast<size_t>(args.k_stride));
+  queries.stride = args.k_stride;
+  if (is_packed(layout.k_format)) queries.scales = room<float>(scales_, rows);
+  prepare_queries(queries, stream_);
+  args.q = queries.halves;
+  args.q_scales = queries.scales;
+}
+
+void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, RowsRoom also) {
   const KvLayout& layout = batch.view.layout;
   check_dims(layout.shape, kMostHeadDim);
   const Plan& cut = plan(batch);
@@ -277,6 +297,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
   args.v_stride = (layout.shape.v_dim + 7) / 8 * 8;
   args.turns = is_rotated(layout.v_format);
   args.out = out;
+  args.also = also;
   args.states = batch.states;
   args.queries = batch.q;
   if (!cut.groups.empty()) {
@@ -285,15 +306,8 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out) {
     prompt_attention(args, stream_);
   }
   if (cut.tiles.empty()) return;
-  const auto rows = static_cast<size_t>(batch.q.rows) * static_cast<size_t>(batch.heads);
-  QueryRows queries{batch.q, batch.heads, layout.shape.k_dim, layout.k_format};
-  queries.halves = room<std::uint16_t>(halves_, rows * static_cast<size_t>(args.k_stride));
-  queries.stride = args.k_stride;
-  if (is_packed(layout.k_format)) queries.scales = room<float>(scales_, rows);
-  if (!reads_fp8(args.view)) prepare_queries(queries, stream_);
-  args.q = queries.halves;
-  args.q_scales = queries.scales;
-
+  const bool as_they_come = reads_boxes(batch.view) || reads_fp8(batch.view);
+  if (!as_they_come || !cut.prefixes.empty()) prepare(batch, args);
   attend_to_prefixes(cut, args);
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
   const size_t bytes_of_item = rows_of_item * static_cast<size_t>(args.v_stride) * sizeof(float);
@@ -354,7 +368,7 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
             part_out_.data(),
             part_states_.data(),
             taken_.data()};
-  if (layout.k_format == KvFormat::kF32 || layout.v_format == KvFormat::kF32) return out;
+  if (is_plain(layout)) return out;
   const Plan& cut = plan(batch);
   if (!cut.groups.empty() || !cut.prefixes.empty() || cut.tiles.empty()) return std::nullopt;
   out.at[7] = cut.device_tiles;
@@ -369,7 +383,10 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
 
 void CudaAttention::attend_to_items(const AttentionArgs& args) {
   if (reads_fp8(args.view)) return fp8_attention(args, stream_);
-  if (has_copy_engine_ && (boxed_attention(args, stream_) || packed_attention(args, stream_))) return;
+  if (reads_boxes(args.view)) {
+    return suits_teams(args) ? team_attention(args, stream_) : boxed_attention(args, stream_);
+  }
+  if (has_copy_engine_ && packed_attention(args, stream_)) return;
   if (block_attention(args, stream_)) return;
   tile_attention(args, stream_);
 }

@@ -34,7 +34,10 @@ class CudaAttention {
   // On the device in use.
   CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables);
 
-  void attend(const AttentionBatch& batch, Matrix out);
+  // `also`: for out as well. REQUIRES: none of it, or fills_rows().
+  void attend(const AttentionBatch& batch, Matrix out, RowsRoom also = {});
+  // Whether attend() writes all of out, and can leave it for a product too.
+  static bool fills_rows(const AttentionBatch& batch, Matrix out);
   void watch(const AttentionBatch& batch, const AttentionWatch& watch);
   // What attend() would do, with the memory that there is now; what it needs is in staging memory then. None where it
   // would do more than batches of single tokens need.
@@ -72,7 +75,10 @@ class CudaAttention {
   static void add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks);
   void send(Plan& plan, const AttentionBatch& batch);
   void attend_plainly(const AttentionBatch& batch, Matrix out);
-  void attend_to_tiles(const AttentionBatch& batch, Matrix out);
+  void attend_to_tiles(const AttentionBatch& batch, Matrix out, RowsRoom also);
+  bool reads_boxes(const KvView& view) const { return has_copy_engine_ && takes_boxes(view); }
+  // As kernels want them that do not take them as they come.
+  void prepare(const AttentionBatch& batch, AttentionArgs& args);
   void attend_to_prefixes(const Plan& plan, AttentionArgs& args);
   void attend_to_items(const AttentionArgs& args);
   bool reads_fp8(const KvView& view) const { return has_copy_engine_ && takes_fp8(view); }

@@ -187,7 +187,8 @@ class CudaBackend final : public Backend {
   }
   void run(const AttentionOp& op) {
     matmul_.forget_rows();
-    attention_.attend(op.batch, op.out);
+    const bool fills = CudaAttention::fills_rows(op.batch, op.out);
+    attention_.attend(op.batch, op.out, fills ? matmul_.room_for(op.out) : RowsRoom{});
   }
   void run(const SwigluOp& op) {
     matmul_.forget_rows();

@@ -210,12 +210,20 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawnRows rows) {
   float largest = -INFINITY;
   TokenId at = -1;
   bool wrong = false;
-  for (int i = static_cast<int>(threadIdx.x); i < race.vocab; i += kThreads) {
-    const float logit = race.logits[i];
-    wrong = wrong || isnan(logit) || logit == INFINITY;
-    if (logit > largest) {
-      largest = logit;
-      at = i;
+  constexpr int kAtOnce = 16;  // on their way: one after the other takes three times as long
+  for (int first = static_cast<int>(threadIdx.x); first < race.vocab; first += kThreads * kAtOnce) {
+    float some[kAtOnce];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int i = first + j * kThreads;
+      some[j] = i < race.vocab ? race.logits[i] : -INFINITY;
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      wrong = wrong || isnan(some[j]) || some[j] == INFINITY;
+      if (!(some[j] > largest)) continue;
+      largest = some[j];
+      at = first + j * kThreads;
     }
   }
   const TokenId likeliest = best_of_block(static_cast<double>(largest), at, shared);

@@ -125,6 +125,9 @@ __device__ __forceinline__ void wgmma_wait() {
 #define KVASIR_R16 KVASIR_R8 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define KVASIR_R24 KVASIR_R16 ",%16,%17,%18,%19,%20,%21,%22,%23"
 #define KVASIR_R32 KVASIR_R24 ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define KVASIR_R56                                                                                \
+  KVASIR_R32                                                                                      \
+  ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55"
 #define KVASIR_WGMMA_N16(type) KVASIR_WGMMA(16, type, KVASIR_R8, KVASIR_LIST(KVASIR_D8(0)), "%8", "%9")
 #define KVASIR_WGMMA_N32(type) \
   KVASIR_WGMMA(32, type, KVASIR_R16, KVASIR_LIST(KVASIR_D8(0), KVASIR_D8(8)), "%16", "%17")
@@ -133,6 +136,11 @@ __device__ __forceinline__ void wgmma_wait() {
 #define KVASIR_WGMMA_N64(type)                                                                                 \
   KVASIR_WGMMA(64, type, KVASIR_R32, KVASIR_LIST(KVASIR_D8(0), KVASIR_D8(8), KVASIR_D8(16), KVASIR_D8(24)), "%32", \
                "%33")
+#define KVASIR_WGMMA_N112(type)                                                                               \
+  KVASIR_WGMMA(112, type, KVASIR_R56,                                                                         \
+               KVASIR_LIST(KVASIR_D8(0), KVASIR_D8(8), KVASIR_D8(16), KVASIR_D8(24), KVASIR_D8(32), KVASIR_D8(40), \
+                           KVASIR_D8(48)),                                                                    \
+               "%56", "%57")
 #define KVASIR_WGMMA_OF(n)                  \
   if constexpr (std::is_same_v<T, __half>) { \
     KVASIR_WGMMA_N##n("f16");               \
@@ -143,23 +151,27 @@ __device__ __forceinline__ void wgmma_wait() {
 // d += a b over 16 k: a is 64 rows, b kTile outputs, both K-major in shared memory.
 template <class T, int kTile>
 __device__ __forceinline__ void wgmma(float (&d)[kTile / 2], std::uint64_t a, std::uint64_t b) {
-  static_assert(kTile == 16 || kTile == 32 || kTile == 48 || kTile == 64);
+  static_assert(kTile == 16 || kTile == 32 || kTile == 48 || kTile == 64 || kTile == 112);
   if constexpr (kTile == 16) {
     KVASIR_WGMMA_OF(16)
   } else if constexpr (kTile == 32) {
     KVASIR_WGMMA_OF(32)
   } else if constexpr (kTile == 48) {
     KVASIR_WGMMA_OF(48)
-  } else {
+  } else if constexpr (kTile == 64) {
     KVASIR_WGMMA_OF(64)
+  } else {
+    KVASIR_WGMMA_OF(112)
   }
 }
 
 #undef KVASIR_WGMMA_OF
+#undef KVASIR_WGMMA_N112
 #undef KVASIR_WGMMA_N64
 #undef KVASIR_WGMMA_N48
 #undef KVASIR_WGMMA_N32
 #undef KVASIR_WGMMA_N16
+#undef KVASIR_R56
 #undef KVASIR_R32
 #undef KVASIR_R24
 #undef KVASIR_R16

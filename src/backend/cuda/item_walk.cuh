@@ -36,8 +36,9 @@ struct WalkItem {
 // three steps, each an item ahead of the next.
 class ItemWalk {
  public:
-  __device__ ItemWalk(const AttentionArgs& args, int* taken)
-      : args_(args), taken_(taken), end_(args.item_count * args.view.layout.shape.heads) {
+  // Needs nothing of the kernels before this one; begin() does.
+  __device__ explicit ItemWalk(const AttentionArgs& args)
+      : args_(args), end_(args.item_count * args.view.layout.shape.heads) {
     const int warps = static_cast<int>(gridDim.x * blockDim.x) / 32;
     const int own = static_cast<int>(blockIdx.x) + static_cast<int>(threadIdx.x) / 32 * static_cast<int>(gridDim.x);
     given_ = 3 * warps;
@@ -46,6 +47,9 @@ class ItemWalk {
     read_ = read(own + 2 * warps);
     now_.read_ids();
     next_.read_ids();
+  }
+  __device__ void begin(int* taken) {
+    taken_ = taken;
     ticket_ = take();
   }
 
@@ -75,7 +79,7 @@ class ItemWalk {
   }
 
   const AttentionArgs& args_;
-  int* taken_;
+  int* taken_ = nullptr;
   int end_;
   int given_ = 0;  // items that warps have by their numbers
   WalkItem now_, next_, read_;

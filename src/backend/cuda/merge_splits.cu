@@ -1,6 +1,7 @@
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/attention_math.cuh"
-#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/launch.h"
+#include "backend/cuda/product_rows.cuh"
 #include "backend/cuda/row_walk.cuh"
 
 namespace kvasir::cuda {
@@ -50,16 +51,18 @@ struct MergedRow {
 
 __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs args) {
   extern __shared__ float turned[];  // [kRowsAtOnce][v_dim], where rows are
+  let_followers_start();
   const AttentionTile tile = args.tiles[blockIdx.x];
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int row = static_cast<int>(blockIdx.y) * kRowsAtOnce + static_cast<int>(threadIdx.x) / 32;
   const int kv_head = static_cast<int>(blockIdx.z);
+  const int first_row = args.sequences[tile.sequence].first_row;
+  wait_for_forerunners();
   if (blockIdx.x == 0 && blockIdx.y == 0 && kv_head == 0) {  // for the next launch
     for (int i = static_cast<int>(threadIdx.x); i < args.taken_count; i += kRowsAtOnce * 32) args.taken[i] = 0;
   }
   if (row >= tile.tokens * args.heads_of_tile) return;
-  const SequenceView& sequence = args.sequences[tile.sequence];
-  const int batch_row = sequence.first_row + tile.first_token + row / args.heads_of_tile;
+  const int batch_row = first_row + tile.first_token + row / args.heads_of_tile;
   const int head = kv_head * args.heads_per_kv + tile.first_head + row % args.heads_of_tile;
   const int v_dim = args.view.layout.shape.v_dim;
   const std::int64_t state =
@@ -68,6 +71,8 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
   const std::int64_t part =
       (static_cast<std::int64_t>(tile.first_item - args.first_item) * gridDim.z + kv_head) * kTileRows + row;
   float* out = args.out.data + batch_row * args.out.stride + head * v_dim;
+  const ProductRow product_row{args.also, batch_row};
+  if (head == 0) product_row.pad(args.out.cols, lane, 32);
   const bool turns_lanes = args.turns && v_dim == kTurnedAtOnce;
   const bool turns_row = args.turns && !turns_lanes;
   float* to = turns_row ? turned + static_cast<int>(threadIdx.x) / 32 * v_dim : out;
@@ -87,7 +92,9 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
     if (turns_lanes) turn_lanes(four);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (dim + i < v_dim) to[dim + i] = four[i];
+      if (dim + i >= v_dim) break;
+      to[dim + i] = four[i];
+      if (!turns_row) product_row.put(head * v_dim + dim + i, four[i]);
     }
     if (first == 0 && lane == 0 && args.states != nullptr) {
       args.states[state] = {__fmul_rn(merged.sum.m, kLn2), merged.sum.d};
@@ -96,7 +103,10 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
   if (!turns_row) return;
   __syncwarp();
   turn_row(to, v_dim);
-  for (int i = lane; i < v_dim; i += 32) out[i] = to[i];
+  for (int i = lane; i < v_dim; i += 32) {
+    out[i] = to[i];
+    product_row.put(head * v_dim + i, to[i]);
+  }
 }
 
 // The same sums as merge_part_rows(), a warp for each row and head.
@@ -127,8 +137,7 @@ void merge_splits(const AttentionArgs& args, cudaStream_t stream) {
                   static_cast<unsigned>(args.view.layout.shape.heads));
   const size_t shared =
       args.turns ? kRowsAtOnce * sizeof(float) * static_cast<size_t>(args.view.layout.shape.v_dim) : 0;
-  merge<<<grid, kRowsAtOnce * 32, shared, stream>>>(args);
-  check_launch("merging splits");
+  launch_early("merging splits", merge, {grid, dim3(kRowsAtOnce * 32), shared}, stream, args);
 }
 
 void merge_rows(const MergeRows& rows, int row_count, cudaStream_t stream) {

@@ -18,6 +18,9 @@ constexpr int kOwnRows = 128;      // beyond, the own kernels, which read weight
 constexpr std::int64_t kSmallBytes = 2 << 20;       // of weights that are not worth measuring
 constexpr size_t kProducts = 6;                     // that are timed together
 constexpr size_t kCachedBytes = size_t{128} << 20;  // more than any second-level cache
+// A model's products stand behind kernels that take longer than converting rows, as it is done here, and only the own
+// kernels read weights in that time: they may be slower by so much here, and are faster there.
+constexpr float kHeadStart = 0.95F;
 
 // Rows of a product whose outputs go elsewhere.
 Product rows_of(Product product, int first, int count, float* out) {
@@ -179,10 +182,13 @@ std::vector<Choice> ProductTuner::own_candidates(const Product& product) const {
   if (lt_.available() && product.rows > kOwnRows) return out;
   if (!stream_product_.available()) return {ByMma{}};
   const auto add = [&](StreamShape shape) {
-    if (stream_product_.can_do(product, shape)) out.emplace_back(shape);
+    if (is_stream_shape(shape) && stream_product_.can_do(product, shape)) out.emplace_back(shape);
   };
-  for (const int tile : {16, 32, 48, 64}) {
+  for (const int tile : kStreamTiles) {
     if (tile < 64 && product.rows > 64) continue;  // many rows are read again by every tile
+    if (tile == kWideTile && product.rows < 16) continue;
+    // Tiles for too few processors look good here, where the next product begins on the others.
+    if (tile > 16 && product.outputs / tile < stream_product_.blocks_at_once() * 7 / 8) continue;
     for (const int boxes : {2, 4}) {
       for (const int cluster : {1, 2}) add({tile, cluster, boxes});
     }
@@ -205,7 +211,8 @@ std::optional<Choice> ProductTuner::measure(const Product& product) {
   Choice best = own_choice(product.rows);
   float best_time = std::numeric_limits<float>::infinity();
   for (const Choice& candidate : candidates) {
-    const float time = measurement.milliseconds(candidate);
+    float time = measurement.milliseconds(candidate);
+    if (std::holds_alternative<StreamShape>(candidate)) time *= kHeadStart;
     if (time >= best_time) continue;
     best = candidate;
     best_time = time;

@@ -227,16 +227,25 @@ struct PromptCleaner {
     const Sight of_first(args.view, walk.group->query, first);
     const Sight of_last(args.view, walk.last_query(), first);
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    const BlockId block = walk.block(first + lane % kBlocksOfTile * kBlockOfTile);
+    const unsigned blocks = __ballot_sync(0xffffffff, block != kNoBlock);  // that are there, again and again
+    const Position end = walk.group->query + walk.group->after - first;
+    std::uint64_t unseen = 0;  // by the first or the last row; what both see, those between see too
+    std::uint64_t there = 0;
+    for (int token = kTileTokens - 32 + lane; token >= 0; token -= 32) {
+      const bool written = token < end && (blocks >> token / kBlockOfTile & 1U) != 0;
+      unseen = unseen << 32 | __ballot_sync(0xffffffff, !of_first.of(token) || !of_last.of(token));
+      there = there << 32 | __ballot_sync(0xffffffff, written);
+    }
     int count = 0;
+#pragma unroll 4
     for (int begin = 0; begin < kTileTokens * kChunks; begin += 32) {
       const int token = (begin + lane) / kChunks;
       auto* chunk = reinterpret_cast<uint4*>(v + Room::v_chunk(token, (begin + lane) % kChunks));
       uint4 held{0, 0, 0, 0};
-      if (!of_first.of(token) || !of_last.of(token)) {  // else those between see it too
-        const Position block = first + token / kBlockOfTile * kBlockOfTile;
-        const bool there = first + token < walk.group->query + walk.group->after && walk.block(block) != kNoBlock;
-        if (there) held = *chunk;
-        if (!there) *chunk = held;
+      if ((unseen >> token & 1U) != 0) {
+        if ((there >> token & 1U) != 0) held = *chunk;
+        if ((there >> token & 1U) == 0) *chunk = held;
       }
       const bool has = infinite(held.x) || infinite(held.y) || infinite(held.z) || infinite(held.w);
       for (unsigned lanes = __ballot_sync(0xffffffff, has); lanes != 0; lanes &= lanes - 1) {

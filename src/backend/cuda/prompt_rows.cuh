@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/attention_math.cuh"
+#include "backend/cuda/product_rows.cuh"
 #include "backend/cuda/prompt_walk.cuh"
 #include "backend/cuda/wide_rows.cuh"
 #include "layout/row_numbers.h"
@@ -103,12 +104,16 @@ struct ConsumerRows {
       if (row >= count()) continue;
       const SoftmaxState& state = sums.states[i];
       const float inverse = state.d == 0.0F ? 0.0F : __frcp_rn(state.d);
+      const ProductRow product_row{args.also, batch_row(row)};
       float* to = args.out.data + batch_row(row) * args.out.stride + head(row) * kDim + lane_pair() * 2;
 #pragma unroll
       for (int j = 0; j < kDim / 8; ++j) {
-        *reinterpret_cast<float2*>(to + j * 8) = {__fmul_rn(sums.total[j * 4 + i * 2], inverse),
-                                                  __fmul_rn(sums.total[j * 4 + i * 2 + 1], inverse)};
+        const float2 two{__fmul_rn(sums.total[j * 4 + i * 2], inverse),
+                         __fmul_rn(sums.total[j * 4 + i * 2 + 1], inverse)};
+        *reinterpret_cast<float2*>(to + j * 8) = two;
+        product_row.put(head(row) * kDim + lane_pair() * 2 + j * 8, two);
       }
+      if (head(row) == 0) product_row.pad(args.out.cols, lane_pair(), 4);
       if (lane_pair() == 0 && args.states != nullptr) {
         const int heads = args.heads_per_kv * args.view.layout.shape.heads;
         args.states[batch_row(row) * heads + head(row)] = {__fmul_rn(state.m, kLn2), state.d};

@@ -53,7 +53,6 @@ template <class T>
 __global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, const NormRows rows, RowsRoom also) {
   __shared__ float shared[kNormThreads / 32];
   let_followers_start();
-  wait_for_forerunners();
   float* x = rows.x.data + blockIdx.x * rows.x.stride;
   const float* more = y.data + blockIdx.x * y.stride;
   float* out = rows.out.data + blockIdx.x * rows.out.stride;
@@ -63,8 +62,13 @@ __global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, cons
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
     const int c = static_cast<int>(threadIdx.x) + i * kNormThreads;
-    held[i] = c < cols ? __fadd_rn(x[c], more[c]) : 0.0F;
     weights[i] = c < cols ? rows.weight[c] : 0.0F;
+  }
+  wait_for_forerunners();
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const int c = static_cast<int>(threadIdx.x) + i * kNormThreads;
+    held[i] = c < cols ? __fadd_rn(x[c], more[c]) : 0.0F;
   }
   float squares = 0;
 #pragma unroll

@@ -17,6 +17,7 @@ constexpr int kThreads = kConsumers + 32;    // and the warp that asks for copie
 constexpr int kMaxStages = 28;
 constexpr int kFewestStages = 3;
 constexpr int kBarrierBytes = 2 * kMaxStages * 8;
+constexpr int kEarlyBytes = 64 << 10;        // of a block: with more, small kernels ahead wait long for the memory
 
 // How stages lie in shared memory: `boxes` boxes of the tile's weights, then as many of region_rows rows. Each block of
 // a cluster reads some boxes of rows, or some rows of a box (box_rows at a time), for all. What lies behind the rows
@@ -31,6 +32,7 @@ struct StreamPlan {
   int passes = 1;  // over the weights, 64 rows each
   int groups = 0;  // of `cluster` tiles each
   int chunks = 0;  // stages of a tile
+  int early = 0;   // stages whose weights are asked for before the rows are known
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -108,13 +110,17 @@ struct Producer {
 
   // The stages of the first tile that fit into shared memory: weights first, which nobody has to wait for.
   __device__ void start(Cursor& cursor) const {
-    const int early = min(plan.chunks, plan.stages);
+    const int stages = min(plan.chunks, plan.stages);
+    const int early = min(stages, plan.early);
     const int output = output_of(first_group);
     const int row = row_of(first_group);
     Cursor ahead = cursor;
     for (int i = 0; i < early; ++i, ahead.col += kDepth, ahead.next_stage(plan)) ask_weights(ahead, output);
     wait_for_forerunners();
-    for (int i = 0; i < early; ++i, cursor.col += kDepth, cursor.next_stage(plan)) ask_rows(cursor, row);
+    for (int i = 0; i < stages; ++i, cursor.col += kDepth, cursor.next_stage(plan)) {
+      if (i >= early) ask_weights(cursor, output);
+      ask_rows(cursor, row);
+    }
   }
 
   __device__ void run() const {
@@ -261,6 +267,7 @@ StreamPlan plan_for(const Product& product, StreamShape shape, int shared_bytes)
   plan.passes = (product.rows + kRowsAtOnce - 1) / kRowsAtOnce;
   plan.groups = (product.outputs + shape.tile * shape.cluster - 1) / (shape.tile * shape.cluster);
   plan.chunks = (product.inputs + depth - 1) / depth;
+  plan.early = std::max(1, kEarlyBytes / (shape.boxes * shape.tile * kBoxRowBytes));
   return plan;
 }
 
@@ -268,6 +275,7 @@ using Kernel = void (*)(Product, StreamPlan, CUtensorMap, CUtensorMap);
 
 template <class T>
 Kernel kernel_of(StreamShape shape) {
+  if (shape.tile == kWideTile) return stream_kernel<T, kWideTile, 2>;
   if (shape.boxes == 2) {
     constexpr std::array<Kernel, 4> kByTile{stream_kernel<T, 16, 2>, stream_kernel<T, 32, 2>, stream_kernel<T, 48, 2>,
                                             stream_kernel<T, 64, 2>};
@@ -288,7 +296,8 @@ StreamProduct::StreamProduct() : available_(capability() / 10 == 9) {
         "asking for the device's shared memory");
   shared_bytes_ -= kBarrierBytes;
   for (const int boxes : {2, 4}) {
-    for (const int tile : {16, 32, 48, 64}) {
+    for (const int tile : kStreamTiles) {
+      if (!is_stream_shape({tile, 1, boxes})) continue;
       for (const Kernel kernel : {kernel_of<__nv_bfloat16>({tile, 1, boxes}), kernel_of<__half>({tile, 1, boxes})}) {
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_),
               "stream_kernel's shared memory");
@@ -311,13 +320,18 @@ StreamProduct::StreamProduct() : available_(capability() / 10 == 9) {
   }
 }
 
+bool is_stream_shape(StreamShape shape) {
+  return std::ranges::find(kStreamTiles, shape.tile) != std::end(kStreamTiles) &&
+         (shape.cluster == 1 || shape.cluster == 2 || shape.cluster == 4) &&
+         (shape.boxes == 2 || (shape.boxes == 4 && shape.tile != kWideTile));
+}
+
 bool StreamProduct::can_do(const Product& product, StreamShape shape) const {
   return available_ && plan_for(product, shape, shared_bytes_).stages >= kFewestStages;
 }
 
 void StreamProduct::multiply(const Product& product, StreamShape shape, cudaStream_t stream) const {
-  CHECK(can_do(product, shape) && shape.tile % 16 == 0 && shape.tile >= 16 && shape.tile <= 64);
-  CHECK((shape.cluster == 1 || shape.cluster == 2 || shape.cluster == 4) && (shape.boxes == 2 || shape.boxes == 4));
+  CHECK(is_stream_shape(shape) && can_do(product, shape));
   const StreamPlan plan = plan_for(product, shape, shared_bytes_);
   const CUtensorMap weights =
       make_tensor_map({product.w, product.ld_w, product.outputs, product.inputs, shape.tile, product.number});

@@ -13,12 +13,18 @@
 
 namespace kvasir::cuda {
 
+// Wide tiles read each row less often. Two of them for each of 128 processors are the 28,672 outputs of an 8B model's
+// gates.
+inline constexpr int kWideTile = 112;
+inline constexpr int kStreamTiles[] = {16, 32, 48, 64, kWideTile};
+
 // Which of the equals is fastest depends on shape and rows: the tuner measures.
 struct StreamShape {
-  int tile = 32;    // outputs of a block's tile: 16, 32, 48 or 64
+  int tile = 32;    // outputs of a block's tile: one of kStreamTiles
   int cluster = 1;  // blocks that share each row they read: 1, 2 or 4
-  int boxes = 2;    // of 64 k in a stage: 2 or 4
+  int boxes = 2;    // of 64 k in a stage: 2, or 4 where tiles are not wide
 };
+bool is_stream_shape(StreamShape shape);  // whether there is a kernel for it
 
 class StreamProduct {
  public:
@@ -27,6 +33,9 @@ class StreamProduct {
 
   // Whether that device can do it: Hopper.
   bool available() const { return available_; }
+
+  // How many thread blocks it runs at once.
+  int blocks_at_once() const { return clusters_[1]; }
 
   // Whether enough stages of that shape fit into shared memory.
   bool can_do(const Product& product, StreamShape shape) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/attention_math.cuh"
+#include "layout/row_numbers.h"
 
 namespace kvasir::cuda {
 
@@ -59,6 +60,20 @@ __device__ void load_queries(const TileRows& rows, std::byte* to) {
       value = reinterpret_cast<const uint4*>(rows.args.q + rows.state(row) * rows.args.k_stride)[chunk];
     }
     *reinterpret_cast<uint4*>(to + row_chunk<kDim>(row, chunk)) = value;
+  }
+}
+
+// The same into registers, from queries as they came: 16-bit keys want no more than rounding.
+template <class Half, int kDim>
+__device__ void load_queries(const TileRows& rows, Queries<kDim>& to) {
+  const Matrix& from = rows.args.queries;
+  const int row = lane_group();
+  const bool there = row < rows.count();
+  const float* numbers = from.data + rows.batch_row(row) * from.stride + rows.head(row) * kDim + lane_pair() * 2;
+#pragma unroll
+  for (int i = 0; i < kDim / 8; ++i) {
+    const float2 two = there ? *reinterpret_cast<const float2*>(numbers + i * 8) : float2{0.0F, 0.0F};
+    to.b[i / 2][i % 2] = Half::pack(held(two.x), held(two.y));
   }
 }
 

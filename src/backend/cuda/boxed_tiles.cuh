@@ -1,0 +1,66 @@
+// Tiles of keys and of values of f16 and bf16, as the copy engine of Hopper brings them into shared memory.
+#pragma once
+
+#include "backend/cuda/boxed_places.cuh"
+#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/item_walk.cuh"
+#include "backend/cuda/tensor_map.h"
+
+namespace kvasir::cuda {
+
+// The arena has an end that nothing here knows: no box lies behind it.
+inline CUtensorMap map_of_boxes(const KvView& view, Number number) {
+  const int box_rows = kBlockOfTile * view.layout.shape.k_dim * 2 / kRowBytes;
+  return make_tensor_map({view.arena, kRowBytes / 2, 0x7fffffff, kRowBytes / 2, box_rows, number});
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+struct TileOfItem {
+  const KvView& view;
+  const CUtensorMap& map;
+  const WalkItem& item;
+  int tile;
+};
+
+// By a warp, a lane for each block of the tile: what lies at `offset` of each, K or V of a head. Blocks that are not
+// there leave what lay in their place.
+template <int kDim>
+__device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier) {
+  constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const BlockId id = of.item.block(of.tile * kBlocksOfTile + lane % kBlocksOfTile);
+  const bool copies = lane < kBlocksOfTile && id != kNoBlock;
+  const int count = __popc(__ballot_sync(0xffffffff, copies));
+  const std::uint32_t at = hopper::shared_address(&barrier);
+  if (lane == 0) hopper::arrive_and_expect(at, static_cast<std::uint32_t>(count * kBlockBytes));
+  __syncwarp();
+  if (!copies) return;
+  const std::int64_t byte = of.view.block_at(id) - of.view.arena + offset;
+  hopper::copy_box(hopper::shared_address(to + lane * kBlockBytes), {&of.map, 0, static_cast<int>(byte / kRowBytes)},
+                   at, hopper::kEvictFirst);
+}
+
+// Values that are not there: their weights are 0, but what lies in their place may be no number.
+template <int kDim>
+__device__ void clear_missing(const WalkItem& of, int tile, std::byte* v) {
+  const Position left = of.item.query + of.item.after - of.first_key() - tile * kTileTokens;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const BlockId id = of.block(tile * kBlocksOfTile + lane % kBlocksOfTile);
+  const unsigned missing = __ballot_sync(0xffffffff, lane < kBlocksOfTile && id == kNoBlock);
+  if (left >= kTileTokens && missing == 0) return;
+  constexpr int kChunks = kDim / 8;  // of a token
+  const int begin = missing != 0 ? 0 : static_cast<int>(left) * kChunks;
+  for (int i = begin + lane; i < kTileTokens * kChunks; i += 32) {
+    const int token = i / kChunks;
+    if (token < left && (missing >> token / kBlockOfTile & 1U) == 0) continue;
+    const int at = token / kBlockOfTile * kDim * 32 + BoxedPlaces<kDim>::v_chunk(token % kBlockOfTile, i % kChunks);
+    *reinterpret_cast<uint4*>(v + at) = {0, 0, 0, 0};
+  }
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
+  __syncwarp();
+}
+
+#endif
+
+}  // namespace kvasir::cuda
