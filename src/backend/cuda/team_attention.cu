@@ -50,13 +50,17 @@ struct Team {
   }
   __device__ int kv_head(const WalkItem& of) const { return of.index % args.view.layout.shape.heads; }
 
-  // This warp's tile, if the item has it.
-  __device__ void copy(const WalkItem& item) const {
-    if (warp >= item.tiles()) return;
-    const TileOfItem tile{args.view, map, item, warp};
-    const KvLayout& layout = args.view.layout;
-    copy_blocks<kDim>(tile, layout.k_offset(args.view.layer, kv_head(item)), room.k[warp], room.full_k[warp]);
-    copy_blocks<kDim>(tile, layout.v_offset(args.view.layer, kv_head(item)), room.v[warp], room.full_v[warp]);
+  // This warp's tile, if there is an item and it has one.
+  __device__ bool has_tile(const WalkItem& item) const { return item.valid() && warp < item.tiles(); }
+  __device__ void copy_keys(const WalkItem& item) const {
+    if (!has_tile(item)) return;
+    const std::int64_t offset = args.view.layout.k_offset(args.view.layer, kv_head(item));
+    copy_blocks<kDim>({args.view, map, item, warp}, offset, room.k[warp], room.full_k[warp]);
+  }
+  __device__ void copy_values(const WalkItem& item) const {
+    if (!has_tile(item)) return;
+    const std::int64_t offset = args.view.layout.v_offset(args.view.layer, kv_head(item));
+    copy_blocks<kDim>({args.view, map, item, warp}, offset, room.v[warp], room.full_v[warp]);
   }
 
   // Scores of this warp's tile, masked; whether values of it are infinite that not all rows see.
@@ -169,22 +173,25 @@ struct Team {
     WalkItem item = item_at(static_cast<int>(blockIdx.x));
     wait_for_forerunners();
     unsigned parity = 0;  // of this warp's barriers
+    copy_keys(item);
     while (item.valid()) {
-      copy(item);
+      copy_values(item);
       const WalkItem next = item_at(item.index + static_cast<int>(gridDim.x));
       const RowsOfWarp rows = TileRows{args, item.item, kv_head(item)}.seen();
-      const bool has_tile = warp < item.tiles();
       Scores s;
-      const bool infinite = has_tile && score(item, rows, parity, s);
-      if (has_tile) parity ^= 1U;
+      const bool infinite = has_tile(item) && score(item, rows, parity, s);
       if (__syncthreads_or(static_cast<int>(infinite)) != 0) {
         if (warp == 0) attend_alone(item, rows);
+        __syncthreads();  // before keys come into the same places
+        copy_keys(next);
       } else {
-        if (has_tile) weigh(rows, s);
+        copy_keys(next);
+        if (has_tile(item)) weigh(rows, s);
         __syncthreads();
         sum(item);
       }
-      __syncthreads();  // before tiles come into the same places
+      __syncthreads();  // before values come into the same places
+      if (has_tile(item)) parity ^= 1U;
       item = next;
     }
   }
