@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/check.h"
 #include "cli/bench_runs.h"
 
 namespace kvasir {
@@ -19,7 +20,7 @@ struct Player {
 
   double answer(std::int64_t tokens) {
     const auto start = std::chrono::steady_clock::now();
-    for (const std::int64_t goal = told + tokens; told < goal;) engine->step();
+    for (const std::int64_t goal = told + tokens; told < goal; engine->step()) CHECK(!engine->idle());
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 };

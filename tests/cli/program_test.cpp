@@ -119,6 +119,13 @@ TEST_F(ProgramTest, SynthWritesAModelThatRuns) {
   EXPECT_EQ(turns[5].at("depth"), 90);
   for (const auto& turn : turns) {
     EXPECT_EQ(turn.at("seconds").size(), 3U);
+    std::vector<double> ratios;
+    for (size_t i = 0; i < 3; ++i) {
+      const auto& first = turns[turn.at("depth") == 40 ? 0 : 3].at("seconds");
+      ratios.push_back(first[i].get<double>() / turn.at("seconds")[i].get<double>());
+    }
+    std::ranges::sort(ratios);
+    EXPECT_NEAR(turn.at("times_first").get<double>(), ratios[1], 1e-9 * ratios[1]);
     EXPECT_GT(turn.at("tokens_per_second"), 0.0);
   }
   const std::string two = "bench -m " + out + " --versus int8 ";

@@ -31,6 +31,7 @@ void prepare_queries(const QueryRows& rows, cudaStream_t stream);
 // Whether K and V are in one format, heads of 64 or 128, blocks of 16 tokens that begin at a multiple of `alignment`
 // bytes: what fast kernels are made for.
 bool usual_blocks(const KvView& view, int alignment);
+constexpr bool is_half(KvFormat format) { return format == KvFormat::kF16 || format == KvFormat::kBF16; }
 
 // Sums of every split of every tile into part_out and part_states.
 void tile_attention(const AttentionArgs& args, cudaStream_t stream);
@@ -47,9 +48,8 @@ bool packed_attention(const AttentionArgs& args, cudaStream_t stream);
 // And for both in the same format of fp8, from queries as they came. REQUIRES: takes_fp8().
 void fp8_attention(const AttentionArgs& args, cudaStream_t stream);
 bool takes_fp8(const KvView& view);
-// Groups of tiles, on devices with a copy engine, straight into out and states; and whether there can be any.
+// Groups of tiles, on devices with a copy engine, straight into out and states. REQUIRES: takes_boxes().
 void prompt_attention(const AttentionArgs& args, cudaStream_t stream);
-bool takes_prompts(const KvView& view);
 // Groups of sequences with a common prefix, on devices with a copy engine, into begun_out and begun_states; whether
 // there can be any, and how many thread blocks go through the context of a group and KV head.
 void prefix_attention(const AttentionArgs& args, const PrefixArgs& prefixes, cudaStream_t stream);

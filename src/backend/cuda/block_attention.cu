@@ -7,6 +7,7 @@
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/half_kernels.cuh"
 #include "backend/cuda/item_walk.cuh"
 
 namespace kvasir::cuda {
@@ -156,18 +157,9 @@ void launch(const AttentionArgs& args, cudaStream_t stream) {
 }  // namespace
 
 bool block_attention(const AttentionArgs& args, cudaStream_t stream) {
-  const KvLayout& layout = args.view.layout;
-  const int dim = layout.shape.k_dim;
-  if (!usual_blocks(args.view, 16)) return false;
-  if (layout.k_format == KvFormat::kBF16) {
-    dim == 64 ? launch<HalfBF16, 64>(args, stream) : launch<HalfBF16, 128>(args, stream);
-    return true;
-  }
-  if (layout.k_format == KvFormat::kF16) {
-    dim == 64 ? launch<HalfF16, 64>(args, stream) : launch<HalfF16, 128>(args, stream);
-    return true;
-  }
-  return false;
+  if (!usual_blocks(args.view, 16) || !is_half(args.view.layout.k_format)) return false;
+  launch_half(args.view.layout, [&]<class Half, int kDim>(Number) { launch<Half, kDim>(args, stream); });
+  return true;
 }
 
 }  // namespace kvasir::cuda

@@ -9,13 +9,14 @@
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/boxed_tiles.cuh"
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/half_kernels.cuh"
 #include "backend/cuda/launch.h"
 
 namespace kvasir::cuda {
 namespace {
 
 template <int kDim>
-struct alignas(1024) WarpRoom {
+struct alignas(kBoxAlignment) WarpRoom {
   static constexpr int kTileBytes = kTileTokens * kDim * 2;
   std::byte k[kTileBytes];
   std::byte v[kTileBytes];
@@ -113,9 +114,7 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
   extern __shared__ uint4 shared[];
   __shared__ Barriers barriers[kWarps<kDim>];
   let_followers_start();
-  const std::uint32_t begin = shared_address(shared);
-  auto* rooms =
-      reinterpret_cast<WarpRoom<kDim>*>(reinterpret_cast<std::byte*>(shared) + (1024 - begin % 1024) % 1024);
+  auto* rooms = room_for_boxes<WarpRoom<kDim>>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   WarpRoom<kDim>& room = rooms[warp];
   if (threadIdx.x % 32 == 0) {
@@ -132,30 +131,22 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
 template <class Half, int kDim>
 void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
   const auto kernel = attend_to_boxes<Half, kDim>;
-  constexpr size_t kRoom = kWarps<kDim> * sizeof(WarpRoom<kDim>) + 1024;
+  constexpr size_t kRoom = kWarps<kDim> * sizeof(WarpRoom<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const int items = args.item_count * args.view.layout.shape.heads;
   const int blocks = std::min(args.processors, items);
-  launch_early("attention over boxes", kernel,
-               {dim3(static_cast<unsigned>(blocks)), dim3(kWarps<kDim> * 32), kRoom}, stream, args,
-               map_of_boxes(args.view, number));
+  launch_early("attention over boxes", kernel, {dim3(static_cast<unsigned>(blocks)), dim3(kWarps<kDim> * 32), kRoom},
+               stream, args, map_of_boxes(args.view, number));
 }
 
 }  // namespace
 
-bool takes_boxes(const KvView& view) {
-  const KvFormat format = view.layout.k_format;
-  return usual_blocks(view, kRowBytes) && (format == KvFormat::kBF16 || format == KvFormat::kF16);
-}
+bool takes_boxes(const KvView& view) { return usual_blocks(view, kRowBytes) && is_half(view.layout.k_format); }
 
 void boxed_attention(const AttentionArgs& args, cudaStream_t stream) {
-  const bool small = args.view.layout.shape.k_dim == 64;
-  if (args.view.layout.k_format == KvFormat::kBF16) {
-    return small ? launch<HalfBF16, 64>(args, Number::kBF16, stream)
-                 : launch<HalfBF16, 128>(args, Number::kBF16, stream);
-  }
-  small ? launch<HalfF16, 64>(args, Number::kF16, stream) : launch<HalfF16, 128>(args, Number::kF16, stream);
+  launch_half(args.view.layout,
+              [&]<class Half, int kDim>(Number number) { launch<Half, kDim>(args, number, stream); });
 }
 
 }  // namespace kvasir::cuda

@@ -7,6 +7,16 @@ namespace kvasir::cuda {
 
 inline constexpr int kRowBytes = 128;  // of a box
 
+// Where boxes may begin in shared memory, as swizzling wants it. Kernels ask for so many bytes more than their rooms
+// take, and begin at the first that is a multiple.
+inline constexpr int kBoxAlignment = 1024;
+template <class Room>
+__device__ Room* room_for_boxes(uint4* shared) {
+  const auto begin = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  return reinterpret_cast<Room*>(reinterpret_cast<std::byte*>(shared) +
+                                 (kBoxAlignment - begin % kBoxAlignment) % kBoxAlignment);
+}
+
 // Both as they lie in memory, cut into rows of 128 bytes whose chunks the copy engine swizzles.
 template <int kDim>
 struct BoxedPlaces {

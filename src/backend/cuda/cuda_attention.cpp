@@ -81,7 +81,7 @@ bool usual_blocks(const KvView& view, int alignment) {
 const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
   const Retention& retention = batch.view.retention;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  const bool grouped = groups_prompts(batch.view);
+  const bool grouped = reads_boxes(batch.view);
   const bool shares = shares_prefixes(batch.view, heads_per_kv);
   if (!tables_.in_batch()) plans_.clear();
   for (const Plan& plan : plans_) {
@@ -98,8 +98,6 @@ const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
 
 // From so many tiles on a sequence's rows are a prompt's.
 constexpr int kTilesOfPrompt = kRowsOfGroup / kTileRows / 2;
-
-bool CudaAttention::groups_prompts(const KvView& view) const { return has_copy_engine_ && takes_prompts(view); }
 
 void CudaAttention::add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks) {
   const int heads = heads_of_tile(plan.heads_per_kv);
@@ -161,7 +159,7 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
   plan.count = batch.sequences.size();
   plan.heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   plan.retention = batch.view.retention;
-  plan.grouped = groups_prompts(batch.view);
+  plan.grouped = reads_boxes(batch.view);
   plan.shares = shares_prefixes(batch.view, plan.heads_per_kv);
   const std::vector<int> shared_splits = add_prefixes(plan, batch);
   const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);

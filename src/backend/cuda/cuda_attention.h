@@ -68,7 +68,6 @@ class CudaAttention {
 
   const Plan& plan(const AttentionBatch& batch);
   Plan make_plan(const AttentionBatch& batch);
-  bool groups_prompts(const KvView& view) const;
   bool shares_prefixes(const KvView& view, int heads_per_kv) const;
   // How many splits at its beginning each sequence shares with others, which are in groups then.
   std::vector<int> add_prefixes(Plan& plan, const AttentionBatch& batch) const;
@@ -77,11 +76,11 @@ class CudaAttention {
   void attend_plainly(const AttentionBatch& batch, Matrix out);
   void attend_to_tiles(const AttentionBatch& batch, Matrix out, RowsRoom also);
   bool reads_boxes(const KvView& view) const { return has_copy_engine_ && takes_boxes(view); }
+  bool reads_fp8(const KvView& view) const { return has_copy_engine_ && takes_fp8(view); }
   // As kernels want them that do not take them as they come.
   void prepare(const AttentionBatch& batch, AttentionArgs& args);
   void attend_to_prefixes(const Plan& plan, AttentionArgs& args);
   void attend_to_items(const AttentionArgs& args);
-  bool reads_fp8(const KvView& view) const { return has_copy_engine_ && takes_fp8(view); }
   // In device memory, prepared: halves or floats of all rows.
   const float* float_queries(const AttentionBatch& batch);
 

@@ -30,7 +30,7 @@ struct Maps {
 
 // Of one tile.
 template <int kDim>
-struct alignas(1024) WarpRoom {
+struct alignas(kBoxAlignment) WarpRoom {
   std::byte values[kBlocksOfTile][kBlockOfTile * kDim];  // swizzled [token][dim]
   std::byte keys[kBlocksOfTile][kDim * kBlockOfTile];    // [dim][token]
 };
@@ -183,9 +183,7 @@ __global__ void __launch_bounds__(kWarps * 32, 1)
   extern __shared__ uint4 shared[];
   __shared__ ScaledRoom warps[kWarps];
   __shared__ alignas(16) WarpScales scales[kWarps];
-  const std::uint32_t begin = shared_address(shared);
-  auto* rooms =
-      reinterpret_cast<WarpRoom<kDim>*>(reinterpret_cast<std::byte*>(shared) + (1024 - begin % 1024) % 1024);
+  auto* rooms = room_for_boxes<WarpRoom<kDim>>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   let_followers_start();
   Fp8Format<Codec, kDim> format{args, maps, rooms[warp], scales[warp], 0, 0, {}};
@@ -197,7 +195,7 @@ __global__ void __launch_bounds__(kWarps * 32, 1)
 template <class Codec, int kDim>
 void launch(const AttentionArgs& args, cudaStream_t stream) {
   const auto kernel = attend_to_fp8<Codec, kDim>;
-  constexpr size_t kRoom = kWarps * sizeof(WarpRoom<kDim>) + 1024;
+  constexpr size_t kRoom = kWarps * sizeof(WarpRoom<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const int items = args.item_count * args.view.layout.shape.heads;

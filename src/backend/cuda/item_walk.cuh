@@ -31,20 +31,29 @@ struct WalkItem {
   __device__ BlockId block(int at) const { return __shfl_sync(0xffffffff, ids, at); }
 };
 
+// Without its blocks; none behind the last.
+__device__ inline WalkItem read_item(const AttentionArgs& args, int index) {
+  WalkItem out;
+  const int heads = args.view.layout.shape.heads;
+  if (index >= args.item_count * heads) return out;
+  out.item = args.items[index / heads];
+  out.index = index;
+  return out;
+}
+
 // The items that a warp takes, one after the other: its first ones by its number, so that all can begin at once, then
 // from those that are left, since processors are not equally near to all of the memory. What an item needs is read in
 // three steps, each an item ahead of the next.
 class ItemWalk {
  public:
   // Needs nothing of the kernels before this one; begin() does.
-  __device__ explicit ItemWalk(const AttentionArgs& args)
-      : args_(args), end_(args.item_count * args.view.layout.shape.heads) {
+  __device__ explicit ItemWalk(const AttentionArgs& args) : args_(args) {
     const int warps = static_cast<int>(gridDim.x * blockDim.x) / 32;
     const int own = static_cast<int>(blockIdx.x) + static_cast<int>(threadIdx.x) / 32 * static_cast<int>(gridDim.x);
     given_ = 3 * warps;
-    now_ = read(own);
-    next_ = read(own + warps);
-    read_ = read(own + 2 * warps);
+    now_ = read_item(args_, own);
+    next_ = read_item(args_, own + warps);
+    read_ = read_item(args_, own + 2 * warps);
     now_.read_ids();
     next_.read_ids();
   }
@@ -60,7 +69,7 @@ class ItemWalk {
     now_ = next_;
     next_ = read_;
     next_.read_ids();
-    read_ = read(__shfl_sync(0xffffffff, ticket_, 0));
+    read_ = read_item(args_, __shfl_sync(0xffffffff, ticket_, 0));
     ticket_ = take();
   }
 
@@ -70,17 +79,9 @@ class ItemWalk {
     if (threadIdx.x % 32 == 0) out = given_ + atomicAdd(taken_, 1);
     return out;
   }
-  __device__ WalkItem read(int index) const {
-    WalkItem out;
-    if (index >= end_) return out;
-    out.item = args_.items[index / args_.view.layout.shape.heads];
-    out.index = index;
-    return out;
-  }
 
   const AttentionArgs& args_;
   int* taken_ = nullptr;
-  int end_;
   int given_ = 0;  // items that warps have by their numbers
   WalkItem now_, next_, read_;
   int ticket_ = 0;

@@ -26,7 +26,7 @@ inline constexpr int kMostParts = 16;
 // K as it lies in the cache, rows of 16 tokens; V in rows of 64 numbers, the first 64 of a block's tokens and then
 // the second.
 template <int kDim>
-struct alignas(1024) Room {
+struct alignas(kBoxAlignment) Room {
   static constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
   static constexpr int kQuads = kDim / 8;  // sums of a multiplier's thread, by four
   std::byte k[kStages][kBlocksOfTile * kBlockBytes];

@@ -14,6 +14,7 @@
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/boxed_places.cuh"
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/half_kernels.cuh"
 #include "backend/cuda/prompt_feed.cuh"
 #include "backend/cuda/prompt_rows.cuh"
 #include "backend/cuda/tensor_map.h"
@@ -195,9 +196,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     attend_to_prompts(const __grid_constant__ AttentionArgs args, const __grid_constant__ PromptMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
-  const std::uint32_t begin = shared_address(shared);
-  auto& room =
-      *reinterpret_cast<PromptRoom<kDim>*>(reinterpret_cast<std::byte*>(shared) + (1024 - begin % 1024) % 1024);
+  auto& room = *room_for_boxes<PromptRoom<kDim>>(shared);
   if (threadIdx.x == 0) room.init();
   if (threadIdx.x < 128) room.ones[threadIdx.x] = Half::kOnes & 0xffffU;
   hopper::fence_shared();
@@ -234,7 +233,7 @@ PromptMaps make_maps(const AttentionArgs& args, int dim, Number number) {
 template <class Half, int kDim>
 void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
   const auto kernel = attend_to_prompts<Half, kDim>;
-  constexpr size_t kRoom = sizeof(PromptRoom<kDim>) + 1024;
+  constexpr size_t kRoom = sizeof(PromptRoom<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const PromptMaps maps = make_maps(args, kDim, number);
@@ -245,18 +244,9 @@ void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
 
 }  // namespace
 
-bool takes_prompts(const KvView& view) {
-  const KvFormat format = view.layout.k_format;
-  return usual_blocks(view, kRowBytes) && (format == KvFormat::kBF16 || format == KvFormat::kF16);
-}
-
 void prompt_attention(const AttentionArgs& args, cudaStream_t stream) {
-  const bool small = args.view.layout.shape.k_dim == 64;
-  if (args.view.layout.k_format == KvFormat::kBF16) {
-    return small ? launch<HalfBF16, 64>(args, Number::kBF16, stream)
-                 : launch<HalfBF16, 128>(args, Number::kBF16, stream);
-  }
-  small ? launch<HalfF16, 64>(args, Number::kF16, stream) : launch<HalfF16, 128>(args, Number::kF16, stream);
+  launch_half(args.view.layout,
+              [&]<class Half, int kDim>(Number number) { launch<Half, kDim>(args, number, stream); });
 }
 
 }  // namespace kvasir::cuda

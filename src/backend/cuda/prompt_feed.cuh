@@ -39,7 +39,7 @@ struct PromptMaps {
 // As wgmma wants them: K as it lies in the cache, rows of 16 tokens; V in rows of 64 numbers, the first 64 of a
 // block's tokens and then the second.
 template <int kDim>
-struct alignas(1024) PromptRoom {
+struct alignas(kBoxAlignment) PromptRoom {
   static constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
   static constexpr int kTileBytes = kTileTokens * kDim * 2;
   std::byte k[kStages][kTileBytes];

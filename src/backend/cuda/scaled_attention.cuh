@@ -33,8 +33,8 @@ class ItemQueue {
     const int warps = static_cast<int>(gridDim.x * blockDim.x) / 32;
     const int own = static_cast<int>(blockIdx.x) + static_cast<int>(threadIdx.x) / 32 * static_cast<int>(gridDim.x);
     given_ = 2 * warps;
-    next_ = read(own);
-    read_ = read(own + warps);
+    next_ = read_item(args_, own);
+    read_ = read_item(args_, own + warps);
     next_.read_ids();
   }
   __device__ void begin() { ticket_ = draw(); }
@@ -45,20 +45,12 @@ class ItemQueue {
   __device__ void drop() {
     next_ = read_;
     next_.read_ids();
-    read_ = read(__shfl_sync(0xffffffff, ticket_, 0));
+    read_ = read_item(args_, __shfl_sync(0xffffffff, ticket_, 0));
     ticket_ = draw();
   }
 
  private:
   __device__ int draw() const { return threadIdx.x % 32 == 0 ? given_ + atomicAdd(args_.taken, 1) : 0; }
-  __device__ WalkItem read(int index) const {
-    WalkItem out;
-    const int heads = args_.view.layout.shape.heads;
-    if (index >= args_.item_count * heads) return out;
-    out.item = args_.items[index / heads];
-    out.index = index;
-    return out;
-  }
 
   const AttentionArgs& args_;
   int given_ = 0;  // items that warps have by their numbers

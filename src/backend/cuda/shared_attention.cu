@@ -12,6 +12,7 @@
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/boxed_places.cuh"
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/half_kernels.cuh"
 #include "backend/cuda/prefix_fold.cuh"
 #include "backend/cuda/tensor_map.h"
 #include "backend/cuda/wide_rows.cuh"
@@ -232,8 +233,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                        const __grid_constant__ Maps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 memory[];
-  const std::uint32_t begin = shared_address(memory);
-  auto& room = *reinterpret_cast<Room<kDim>*>(reinterpret_cast<std::byte*>(memory) + (1024 - begin % 1024) % 1024);
+  auto& room = *room_for_boxes<Room<kDim>>(memory);
   const Work work(args, prefixes);
   if (threadIdx.x == 0) init_barriers(room, work.multipliers());
   __syncthreads();
@@ -276,7 +276,7 @@ Maps make_maps(const AttentionArgs& args, int dim, Number number) {
 template <class Half, int kDim>
 void launch(const AttentionArgs& args, const PrefixArgs& prefixes, Number number, cudaStream_t stream) {
   const auto kernel = attend_to_prefixes<Half, kDim>;
-  constexpr size_t kRoom = sizeof(Room<kDim>) + 1024;
+  constexpr size_t kRoom = sizeof(Room<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const int blocks = prefixes.group_count * args.view.layout.shape.heads * prefixes.parts;
@@ -289,9 +289,7 @@ void launch(const AttentionArgs& args, const PrefixArgs& prefixes, Number number
 }  // namespace prefix
 
 bool takes_prefixes(const KvView& view, int heads_per_kv) {
-  const KvFormat format = view.layout.k_format;
-  return usual_blocks(view, kRowBytes) && (format == KvFormat::kBF16 || format == KvFormat::kF16) &&
-         view.retention.full() && view.finer.full() && heads_per_kv <= kRowsOfPrefix;
+  return takes_boxes(view) && view.retention.full() && view.finer.full() && heads_per_kv <= kRowsOfPrefix;
 }
 
 // Thread blocks of a group wait for each other: there are more than one only where all run at once.
@@ -303,13 +301,9 @@ int parts_of_prefix(const KvView& view, int group_count, int processors) {
 }
 
 void prefix_attention(const AttentionArgs& args, const PrefixArgs& prefixes, cudaStream_t stream) {
-  const bool small = args.view.layout.shape.k_dim == 64;
-  if (args.view.layout.k_format == KvFormat::kBF16) {
-    return small ? prefix::launch<HalfBF16, 64>(args, prefixes, Number::kBF16, stream)
-                 : prefix::launch<HalfBF16, 128>(args, prefixes, Number::kBF16, stream);
-  }
-  small ? prefix::launch<HalfF16, 64>(args, prefixes, Number::kF16, stream)
-        : prefix::launch<HalfF16, 128>(args, prefixes, Number::kF16, stream);
+  launch_half(args.view.layout, [&]<class Half, int kDim>(Number number) {
+    prefix::launch<Half, kDim>(args, prefixes, number, stream);
+  });
 }
 
 }  // namespace kvasir::cuda

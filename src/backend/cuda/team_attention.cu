@@ -1,14 +1,15 @@
 // Attention over f16 and bf16 in blocks of 16 tokens on Hopper, where there are so few splits that what counts is how
 // long one takes: as boxed_attention.cu, but four warps share a split, a tile each.
 //
-// All four tiles come at once. Each warp multiplies the keys of its own; when all know each other's maxima, each makes
-// weights of its scores. Sums of values go through the tiles in their order, as one warp's would: each warp has a
-// quarter of the dimensions.
+// All four tiles come at once. Each warp multiplies the keys of its own; when all know each other's maxima, each
+// makes weights of its scores. Sums of values go through the tiles in their order, as one warp's would: each warp has
+// a quarter of the dimensions.
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/boxed_tiles.cuh"
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/half_kernels.cuh"
 #include "backend/cuda/launch.h"
 
 namespace kvasir::cuda {
@@ -18,7 +19,7 @@ constexpr int kTeam = kSplitTokens / kTileTokens;  // warps
 constexpr int kItemsOfProcessor = 2;               // beyond, warps that work alone do more at a time
 
 template <int kDim>
-struct alignas(1024) TeamRoom {
+struct alignas(kBoxAlignment) TeamRoom {
   static constexpr int kTileBytes = kTileTokens * kDim * 2;
   std::byte k[kTeam][kTileBytes];
   std::byte v[kTeam][kTileBytes];
@@ -40,11 +41,7 @@ struct Team {
   int warp;
 
   __device__ WalkItem item_at(int index) const {
-    WalkItem out;
-    const int heads = args.view.layout.shape.heads;
-    if (index >= args.item_count * heads) return out;
-    out.item = args.items[index / heads];
-    out.index = index;
+    WalkItem out = read_item(args, index);
     out.read_ids();
     return out;
   }
@@ -205,9 +202,7 @@ __global__ void __launch_bounds__(kTeam * 32, 1)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
   let_followers_start();
-  const std::uint32_t begin = shared_address(shared);
-  auto& room =
-      *reinterpret_cast<TeamRoom<kDim>*>(reinterpret_cast<std::byte*>(shared) + (1024 - begin % 1024) % 1024);
+  auto& room = *room_for_boxes<TeamRoom<kDim>>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (threadIdx.x % 32 == 0) {
     hopper::barrier_init(hopper::shared_address(&room.full_k[warp]), 1);
@@ -223,7 +218,7 @@ __global__ void __launch_bounds__(kTeam * 32, 1)
 template <class Half, int kDim>
 void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
   const auto kernel = attend_in_teams<Half, kDim>;
-  constexpr size_t kRoom = sizeof(TeamRoom<kDim>) + 1024;
+  constexpr size_t kRoom = sizeof(TeamRoom<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const int blocks = std::min(args.processors, args.item_count * args.view.layout.shape.heads);
@@ -238,12 +233,8 @@ bool suits_teams(const AttentionArgs& args) {
 }
 
 void team_attention(const AttentionArgs& args, cudaStream_t stream) {
-  const bool small = args.view.layout.shape.k_dim == 64;
-  if (args.view.layout.k_format == KvFormat::kBF16) {
-    return small ? launch<HalfBF16, 64>(args, Number::kBF16, stream)
-                 : launch<HalfBF16, 128>(args, Number::kBF16, stream);
-  }
-  small ? launch<HalfF16, 64>(args, Number::kF16, stream) : launch<HalfF16, 128>(args, Number::kF16, stream);
+  launch_half(args.view.layout,
+              [&]<class Half, int kDim>(Number number) { launch<Half, kDim>(args, number, stream); });
 }
 
 }  // namespace kvasir::cuda
