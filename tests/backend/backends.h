@@ -52,12 +52,19 @@ inline std::string form_name(const ::testing::TestParamInfo<Form>& form) {
   return std::string(name_of(form.param.isa)) + "_t" + std::to_string(form.param.threads);
 }
 
-// Whose ops take rows in the host's memory, as ref's do.
-inline std::unique_ptr<Backend> make_form(const Form& form, Activations activations = Activations::kAsWeights) {
-  if (on_gpu(form)) return std::make_unique<StagedBackend>(make_cuda_backend(0, activations));
+// With a memory of its own, as an engine has it.
+inline std::unique_ptr<Backend> make_plain(const Form& form, Activations activations = Activations::kAsWeights) {
+  if (on_gpu(form)) return make_cuda_backend(0, activations);
   auto cpu = make_cpu_backend(form.threads, form.isa, activations);
   if (form.device == Form::Device::kCpu) return cpu;
-  return std::make_unique<StagedBackend>(std::make_unique<FarBackend>(std::move(cpu)));
+  return std::make_unique<FarBackend>(std::move(cpu));
+}
+
+// Whose ops take rows in the host's memory, as ref's do.
+inline std::unique_ptr<Backend> make_form(const Form& form, Activations activations = Activations::kAsWeights) {
+  auto plain = make_plain(form, activations);
+  if (form.device == Form::Device::kCpu) return plain;
+  return std::make_unique<StagedBackend>(std::move(plain));
 }
 
 // Ops over all forms of the cpu, which must agree to the bit.

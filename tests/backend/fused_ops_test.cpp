@@ -1,45 +1,19 @@
 // Ops that are two in one: the bits of the two, on memory of the backend's own.
 #include "backend/backends.h"
+#include "backend/device_rows.h"
 #include "backend/kv_storage.h"
 #include "backend/rope.h"
 
 namespace kvasir::testing {
 namespace {
 
-// Rows in the backend's memory.
-class DeviceRows {
- public:
-  DeviceRows(Backend& backend, const OwnedMatrix& from)
-      : backend_(backend), memory_(backend.allocate(from.values.size() * sizeof(float))), view_(from.view) {
-    view_.data = memory_.as<float>();
-    backend.upload(memory_.as<std::byte>(), std::as_bytes(std::span(from.values)));
-  }
-  Matrix view() const { return view_; }
-  std::vector<float> values() const {
-    std::vector<float> out(static_cast<size_t>(view_.rows * view_.stride));
-    backend_.download(std::as_writable_bytes(std::span(out)), memory_.as<std::byte>());
-    return out;
-  }
-
- private:
-  Backend& backend_;
-  Buffer memory_;
-  Matrix view_;
-};
-
 class FusedTest : public ::testing::TestWithParam<Form> {
  protected:
-  static std::unique_ptr<Backend> make() {
-    if (on_gpu(GetParam())) return make_cuda_backend(0, Activations::kAsWeights);
-    auto cpu = make_cpu_backend(GetParam().threads, GetParam().isa);
-    if (GetParam().device == Form::Device::kCpu) return cpu;
-    return std::make_unique<FarBackend>(std::move(cpu));
-  }
   DeviceRows rows(int count, int width, std::uint64_t seed = 0) {
     return {*backend_, OwnedMatrix(count, width, seed)};
   }
 
-  std::unique_ptr<Backend> backend_ = make();
+  std::unique_ptr<Backend> backend_ = make_plain(GetParam());
 };
 
 INSTANTIATE_TEST_SUITE_P(Forms, FusedTest, ::testing::ValuesIn(all_forms()), form_name);

@@ -368,9 +368,15 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
             taken_.data()};
   if (is_plain(layout)) return out;
   const Plan& cut = plan(batch);
-  if (!cut.groups.empty() || !cut.prefixes.empty() || cut.tiles.empty()) return std::nullopt;
+  if (!cut.groups.empty() || cut.tiles.empty()) return std::nullopt;
   out.at[7] = cut.device_tiles;
   out.at[8] = cut.device_items;
+  if (!cut.prefixes.empty()) {
+    const std::array<const void*, 6> also{cut.device_prefixes,  cut.device_prefix_rows, begun_out_.data(),
+                                          begun_states_.data(), prefix_sums_.data(),    prefix_states_.data()};
+    std::ranges::copy(also, out.at.begin() + 9);
+    out.prefixes = static_cast<int>(cut.prefixes.size());
+  }
   out.tiles = static_cast<int>(cut.tiles.size());
   out.items = cut.tiles.back().first_item + cut.tiles.back().splits() + cut.spare;
   const size_t bytes_of_item = static_cast<size_t>(layout.shape.heads * kTileRows) *

@@ -22,9 +22,10 @@ inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
 // What the kernels of an attention call are given beyond the call itself: what is there and how much of it. Two calls
 // of one shape launch the same kernels with the same parameters.
 struct AttentionShape {
-  std::array<const void*, 9> at{};
+  std::array<const void*, 15> at{};
   int tiles = 0;
   int items = 0;
+  int prefixes = 0;
 
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
