@@ -106,6 +106,21 @@ inline void add_gpu(std::vector<Cell>& cells) {
   }
 }
 
+// Heads as large as real models have them: a GPU has kernels for these alone.
+inline void add_large_heads(std::vector<Cell>& cells) {
+  if (cuda_devices().empty()) return;
+  const auto add = [&](const char* policy, const char* model) {
+    cells.push_back({"cuda:0", "auto", 1, parse_kv_policy(policy, "cell"), model, {}});
+  };
+  for (const char* format : {"f16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int2"}) {
+    add(format, "heads_of_64");
+    add(format, "heads_of_128");
+  }
+  add("bf16, window=64, sinks=4", "heads_of_64");
+  add("int4, recent=20:bf16, sinks=4", "heads_of_128");
+  add("k=int8, v=bf16, 0:fp8_e4m3", "heads_of_64");
+}
+
 // Every backend of this machine x every KV format that is number by number x full attention, odd head sizes, and a
 // hybrid of window and full; and bf16 weights, whose products round their rows. Dot products differ from plain
 // AVX-512 in those alone.
@@ -160,6 +175,7 @@ inline std::vector<Cell> all_cells() {
     cells.push_back({"far", "auto", 2, parse_kv_policy(policy, "cell"), "gqa", {}});
   }
   add_gpu(cells);
+  add_large_heads(cells);
   return cells;
 }
 
@@ -205,8 +221,13 @@ inline std::vector<Cell> scheduling_cells() {
   return cells;
 }
 
-// A golden, or, by the name of a type, a model with weights of that type.
+// A golden, or, by the name of a type, a model with weights of that type, or one of random weights with large heads.
 inline std::unique_ptr<Model> load_cell(const Cell& cell, Backend& backend) {
+  if (cell.model.starts_with("heads_of_")) {
+    const std::string shape = "layers=2,hidden=128,ffn=128,heads=8,kv_heads=2,vocab=101,context=512,head_dim=";
+    const std::string dim = cell.model.substr(std::string("heads_of_").size());
+    return make_random_model(parse_shape(shape + dim), backend, {512, {}}, 1);
+  }
   const auto type = weight_type_named(cell.model);
   if (!type || !is_quantized(*type)) return load_golden(cell.model, backend, 512, cell.windows);
   return load_model(QuantizedModel(*type).path(), backend, {512, {}});
