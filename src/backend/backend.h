@@ -16,6 +16,7 @@
 
 #include "backend/buffer.h"
 #include "backend/tensor.h"
+#include "base/bytes.h"
 #include "base/draw.h"
 #include "base/ids.h"
 #include "layout/kv_view.h"
@@ -89,6 +90,13 @@ struct HeadMatrices {
   std::int64_t head_stride = 0;  // between the matrices of two heads
 };
 
+// A piece of the device's memory, and where it lies on the host meanwhile: in memory of allocate_on_host().
+struct HostCopy {
+  std::byte* host = nullptr;
+  std::byte* device = nullptr;
+  size_t bytes = 0;
+};
+
 struct NormRule {
   const float* weight = nullptr;
   float eps = 0;
@@ -113,9 +121,21 @@ class Backend {
 
   // Memory. allocate() gives zeros, aligned to 64 bytes at least.
   virtual Buffer allocate(size_t bytes) = 0;
+  // The most that a cache should take when nobody says how much.
+  virtual std::uint64_t room_for_cache() const { return physical_memory() / 2; }
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
+  // Host memory that the device reaches without help.
+  virtual Buffer allocate_on_host(size_t bytes) { return allocate_host(bytes); }
+  // From the device, and back to it: in order with all ops, but nobody waits for them. What lies on the host is for
+  // the device alone until finish().
+  virtual void save(std::span<const HostCopy> pieces) {
+    for (const HostCopy& piece : pieces) download({piece.host, piece.bytes}, piece.device);
+  }
+  virtual void restore(std::span<const HostCopy> pieces) {
+    for (const HostCopy& piece : pieces) upload(piece.device, {piece.host, piece.bytes});
+  }
   // Until every op so far is done: for who measures them. download() waits by itself.
   virtual void finish() {}
 

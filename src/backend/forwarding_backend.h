@@ -17,9 +17,13 @@ class ForwardingBackend : public Backend {
   std::string description() const override { return plain_->description(); }
   std::string kernel_version() const override { return plain_->kernel_version(); }
   Buffer allocate(size_t bytes) override { return plain_->allocate(bytes); }
+  std::uint64_t room_for_cache() const override { return plain_->room_for_cache(); }
   void upload(std::byte* to, std::span<const std::byte> from) override { plain_->upload(to, from); }
   void download(std::span<std::byte> to, const std::byte* from) override { plain_->download(to, from); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { plain_->copy(to, from, bytes); }
+  Buffer allocate_on_host(size_t bytes) override { return plain_->allocate_on_host(bytes); }
+  void save(std::span<const HostCopy> pieces) override { plain_->save(pieces); }
+  void restore(std::span<const HostCopy> pieces) override { plain_->restore(pieces); }
   void finish() override { plain_->finish(); }
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return plain_->load(stacked); }
   void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {

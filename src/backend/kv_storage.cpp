@@ -60,6 +60,10 @@ void KvStorage::copy_block(size_t group, BlockId from, BlockId to) {
   backend_.copy(at(group, to), at(group, from), static_cast<size_t>(layout(group).block_bytes()));
 }
 
+HostCopy KvStorage::saved_at(std::byte* host, size_t group, BlockId block) const {
+  return {host, at(group, block), static_cast<size_t>(layout(group).block_bytes())};
+}
+
 void KvStorage::read_block(size_t group, BlockId block, std::span<std::byte> to) const {
   CHECK(to.size() == static_cast<size_t>(layout(group).block_bytes()));
   backend_.download(to, at(group, block));

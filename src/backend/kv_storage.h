@@ -38,6 +38,13 @@ class KvStorage {
 
   void copy_block(size_t group, BlockId from, BlockId to);
 
+  // Host memory for blocks that are saved, and the piece of it that one is saved to and restored from.
+  Buffer allocate_on_host(size_t bytes) { return backend_.allocate_on_host(bytes); }
+  HostCopy saved_at(std::byte* host, size_t group, BlockId block) const;
+  void save(std::span<const HostCopy> blocks) { backend_.save(blocks); }
+  void restore(std::span<const HostCopy> blocks) { backend_.restore(blocks); }
+  void finish() { backend_.finish(); }
+
   // A block's bytes to the host and back; both of layout(group).block_bytes().
   void read_block(size_t group, BlockId block, std::span<std::byte> to) const;
   void write_block(size_t group, BlockId block, std::span<const std::byte> from);

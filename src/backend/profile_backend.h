@@ -27,9 +27,13 @@ class ProfileBackend final : public Backend {
   std::string description() const override { return inner_.description(); }
   std::string kernel_version() const override { return inner_.kernel_version(); }
   Buffer allocate(size_t bytes) override { return inner_.allocate(bytes); }
+  std::uint64_t room_for_cache() const override { return inner_.room_for_cache(); }
   void upload(std::byte* to, std::span<const std::byte> from) override { inner_.upload(to, from); }
   void download(std::span<std::byte> to, const std::byte* from) override { inner_.download(to, from); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { inner_.copy(to, from, bytes); }
+  Buffer allocate_on_host(size_t bytes) override { return inner_.allocate_on_host(bytes); }
+  void save(std::span<const HostCopy> pieces) override { inner_.save(pieces); }
+  void restore(std::span<const HostCopy> pieces) override { inner_.restore(pieces); }
   void finish() override { inner_.finish(); }
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return inner_.load(stacked); }
 

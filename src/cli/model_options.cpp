@@ -86,7 +86,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->group(cache);
   command
       .add_option("--kv-memory", options.kv_memory,
-                  "Memory for the cache, like 512MiB; default: four longest sequences")
+                  "Memory for the cache, like 512MiB; default: four longest sequences, if there is room")
       ->group(cache);
   command.add_option("--block-size", options.block_size, "Tokens in a block")->capture_default_str()->group(cache);
   command.add_option("--max-batch-tokens", options.max_batch_tokens, "Tokens in one step")

@@ -39,7 +39,8 @@ struct EngineConfig {
   std::vector<KvPolicy> kv_of_house;              // that no request may ask for: memory is laid out for them as well
   int block_tokens = kDefaultBlockTokens;
   std::int64_t context = 0;    // the longest sequence; 0: what the model was trained for
-  std::uint64_t kv_bytes = 0;  // for all blocks; 0: four of the longest sequences, at most half the memory
+  std::uint64_t kv_bytes = 0;  // for all blocks; 0: four of the longest sequences, at most half the
+                               // memory, or nine tenths of what weights left of a device
   std::string eviction = "lru";
   CacheConfig::Reuse reuse = CacheConfig::Reuse::kOn;
   Mode mode = Mode::kCached;

@@ -38,7 +38,7 @@ void check_basis(const Model& model, const KvPolicy& policy) {
                          kKvBasisFile));
 }
 
-EngineConfig completed(EngineConfig config, const Model& model) {
+EngineConfig completed(EngineConfig config, const Model& model, const Backend& backend) {
   const std::int64_t trained = model.config().context;
   if (config.block_tokens < 1 || config.block_tokens > 65536) {
     fail_usage(fmt::format("a block of {} tokens makes no sense", config.block_tokens), "--block-size",
@@ -58,7 +58,7 @@ EngineConfig completed(EngineConfig config, const Model& model) {
       config.kv_bytes += static_cast<std::uint64_t>(
           kDefaultSequences * blocks_for(config.context, config.block_tokens) * layout.block_bytes());
     }
-    config.kv_bytes = std::min(config.kv_bytes, physical_memory() / 2);
+    config.kv_bytes = std::min(config.kv_bytes, backend.room_for_cache());
   }
   if (pages_of(model, config).count < std::ssize(groups)) {
     const std::int64_t needed = pages_of(model, config).bytes * std::ssize(groups);

@@ -12,7 +12,7 @@ namespace kvasir {
 bool streams(std::span<const KvGroup> groups, std::int64_t trained);
 
 // What was left open is filled in. Throws Error for what makes no sense, or for memory that cannot hold one block.
-EngineConfig completed(EngineConfig config, const Model& model);
+EngineConfig completed(EngineConfig config, const Model& model, const Backend& backend);
 
 // Throws Error when the policy keeps shorter rows and the model has no directions for them.
 void check_basis(const Model& model, const KvPolicy& policy);

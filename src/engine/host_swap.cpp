@@ -37,13 +37,6 @@ bool has_holes(const KvCache& cache, const KvLease& lease, std::int64_t from) {
 
 }  // namespace
 
-SavedBlocks::SavedBlocks(std::shared_ptr<std::uint64_t> counter, std::uint64_t size)
-    : used_(std::move(counter)), bytes_(size) {
-  *used_ += bytes_;
-}
-
-SavedBlocks::~SavedBlocks() { *used_ -= bytes_; }
-
 std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) const {
   if (!cache.shares(lease.policy())) return 0;  // which rows it has is not in its blocks
   const std::int64_t first = first_private_slot(cache, lease);
@@ -63,26 +56,34 @@ std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease
   const std::uint64_t bytes = bytes_for(cache, lease);
   CHECK(bytes > 0 && has_room(bytes));
   run_copies(cache);
-  const auto start = std::chrono::steady_clock::now();
-  auto saved = std::make_unique<SavedBlocks>(used_, bytes);
-  saved->length = lease.length();
-  saved->first_slot = first_private_slot(cache, lease);
+  auto saved = std::unique_ptr<SavedBlocks>(
+      new SavedBlocks{lease.length(), first_private_slot(cache, lease), {}, {room_, bytes}});
   const std::span<const size_t> groups = cache.groups_of(lease.policy());
-  saved->data.resize(groups.size());
+  std::vector<HostCopy> pieces;
+  saved->blocks.resize(groups.size());
   for (size_t i = 0; i < groups.size(); ++i) {
+    const auto size = static_cast<size_t>(storage_.layout(groups[i]).block_bytes());
     for (std::int64_t slot = saved->first_slot; slot < slots_written(cache, lease); ++slot) {
-      std::vector<std::byte>& block = saved->data[i].emplace_back(storage_.layout(groups[i]).block_bytes());
-      storage_.read_block(groups[i], lease.table(i).at(slot), block);
+      std::byte* place = saved->blocks[i].emplace_back(saved->bytes.place(size));
+      pieces.push_back(storage_.saved_at(place, groups[i], lease.table(i).at(slot)));
     }
   }
-  saved_bytes_ += static_cast<double>(bytes);
-  saved_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  measured_bytes_ < kMeasuredBytes ? measure(pieces) : storage_.save(pieces);
   return saved;
 }
 
+void HostSwap::measure(std::span<const HostCopy> pieces) {
+  storage_.finish();
+  const auto start = std::chrono::steady_clock::now();
+  storage_.save(pieces);
+  storage_.finish();
+  measured_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (const HostCopy& piece : pieces) measured_bytes_ += static_cast<double>(piece.bytes);
+}
+
 std::optional<double> HostSwap::bytes_per_second() const {
-  if (saved_seconds_ <= 0) return std::nullopt;
-  return saved_bytes_ / saved_seconds_;
+  if (measured_seconds_ <= 0) return std::nullopt;
+  return measured_bytes_ / measured_seconds_;
 }
 
 bool HostSwap::restore(KvCache& cache, KvLease& lease, std::span<const TokenId> tokens, const SavedBlocks& saved) {
@@ -92,12 +93,15 @@ bool HostSwap::restore(KvCache& cache, KvLease& lease, std::span<const TokenId> 
   if (found < saved.first_slot * size || !cache.reserve(lease, saved.length - found)) return false;
   run_copies(cache);
   const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  std::vector<HostCopy> pieces;
   for (size_t g = 0; g < groups.size(); ++g) {
-    for (size_t i = 0; i < saved.data[g].size(); ++i) {
+    for (size_t i = 0; i < saved.blocks[g].size(); ++i) {
       const std::int64_t slot = saved.first_slot + static_cast<std::int64_t>(i);
-      if ((slot + 1) * size > found) storage_.write_block(groups[g], lease.table(g).at(slot), saved.data[g][i]);
+      if ((slot + 1) * size <= found) continue;
+      pieces.push_back(storage_.saved_at(saved.blocks[g][i], groups[g], lease.table(g).at(slot)));
     }
   }
+  storage_.restore(pieces);
   cache.commit(lease, tokens.subspan(static_cast<size_t>(found), static_cast<size_t>(saved.length - found)));
   return true;
 }

@@ -11,34 +11,29 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "engine/host_room.h"
 #include "kv/cache.h"
 
 namespace kvasir {
 
-// The bytes of one paused sequence; gives its room back when it goes.
+// One paused sequence.
 struct SavedBlocks {
-  SavedBlocks(std::shared_ptr<std::uint64_t> counter, std::uint64_t size);
-  ~SavedBlocks();
-  SavedBlocks(const SavedBlocks&) = delete;
-  SavedBlocks& operator=(const SavedBlocks&) = delete;
-
-  Position length = 0;                                    // tokens whose K and V were in the cache
-  std::int64_t first_slot = 0;                            // of all groups
-  std::vector<std::vector<std::vector<std::byte>>> data;  // [group of its policy][slot - first_slot]
-
- private:
-  std::shared_ptr<std::uint64_t> used_;
-  std::uint64_t bytes_;
+  Position length = 0;          // tokens whose K and V were in the cache
+  std::int64_t first_slot = 0;  // of all groups
+  std::vector<std::vector<std::byte*>>
+      blocks;  // [group of its policy][slot - first_slot]: where each lies in `bytes`
+  SavedBytes bytes;
 };
 
 class HostSwap {
  public:
-  // The storage outlives this. Memory is taken only while something is saved.
-  HostSwap(KvStorage& storage, std::uint64_t bytes) : storage_(storage), bytes_(bytes) {}
+  // The storage outlives this and all that is saved. Memory is taken when something is saved for the first time.
+  HostSwap(KvStorage& storage, std::uint64_t bytes)
+      : storage_(storage), room_(std::make_shared<HostRoom>(storage, bytes)) {}
 
   // What saving this lease would take; 0: it cannot be saved.
   std::uint64_t bytes_for(const KvCache& cache, const KvLease& lease) const;
-  bool has_room(std::uint64_t bytes) const { return bytes <= bytes_ - *used_; }
+  bool has_room(std::uint64_t bytes) const { return bytes <= room_->left(); }
 
   // Copies the lease's blocks out, from the first that only it holds on. Requires bytes_for() > 0 and room. Runs the
   // cache's pending copies first: they may be what is saved.
@@ -48,19 +43,22 @@ class HostSwap {
   // lease's own room changed, when too little of the beginning is still cached or there is no room.
   bool restore(KvCache& cache, KvLease& lease, std::span<const TokenId> tokens, const SavedBlocks& saved);
 
-  std::optional<double> bytes_per_second() const;  // of what was saved so far; nullopt: nothing was
-  std::uint64_t used() const { return *used_; }
-  std::uint64_t size() const { return bytes_; }
+  std::optional<double> bytes_per_second() const;  // of what was saved first; nullopt: nothing was
+  std::uint64_t used() const { return room_->used(); }
+  std::uint64_t size() const { return room_->size(); }
 
  private:
-  void run_copies(KvCache& cache);
+  // Later ones go on while the device copies.
+  static constexpr double kMeasuredBytes = 256e6;
 
-  double saved_bytes_ = 0;
-  double saved_seconds_ = 0;
+  void run_copies(KvCache& cache);
+  void measure(std::span<const HostCopy> pieces);
+
+  double measured_bytes_ = 0;
+  double measured_seconds_ = 0;
 
   KvStorage& storage_;
-  std::uint64_t bytes_;
-  std::shared_ptr<std::uint64_t> used_ = std::make_shared<std::uint64_t>(0);
+  std::shared_ptr<HostRoom> room_;
 };
 
 }  // namespace kvasir

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "backend/ref/ref_backend.h"
+#include "backend/backends.h"
 
 namespace kvasir::testing {
 namespace {
@@ -64,6 +64,40 @@ TEST(KvStorage, BlocksOfEverySizeStayInTheirPage) {
     storage.write_block(0, static_cast<BlockId>(2 * per_page - 1), written);
     storage.copy_block(0, static_cast<BlockId>(2 * per_page - 1), static_cast<BlockId>(2 * per_page));
     EXPECT_EQ(*view.block_at(static_cast<BlockId>(2 * per_page)), std::byte{7});
+  }
+}
+
+class SavedBlocksTest : public ::testing::TestWithParam<Form> {};
+
+INSTANTIATE_TEST_SUITE_P(Forms, SavedBlocksTest, ::testing::ValuesIn(all_forms()), form_name);
+
+// Of 8 MB: what saves and restores them must keep the order of all that happens, though nobody waits.
+TEST_P(SavedBlocksTest, ComeBackElsewhereThoughTheirPlacesWereTakenAtOnce) {
+  const auto backend = make_plain(GetParam());
+  const KvGroup group{{0, 1}, {8, 64, 64}, KvFormat::kF32, KvFormat::kF32, {}};
+  const auto bytes = static_cast<size_t>(make_layout(group, 16).block_bytes());
+  constexpr BlockId kBlocks = 64;
+  KvStorage storage(*backend, {3 * kBlocks, static_cast<std::int64_t>(bytes)}, 16);
+  storage.set_group(0, group);
+  const Buffer host = storage.allocate_on_host(kBlocks * bytes);
+  std::vector<HostCopy> away;
+  std::vector<HostCopy> back;
+  for (BlockId block = 0; block < kBlocks; ++block) {
+    storage.write_block(0, block, std::vector(bytes, static_cast<std::byte>(block + 1)));
+    std::byte* place = host.as<std::byte>() + static_cast<size_t>(block) * bytes;
+    away.push_back(storage.saved_at(place, 0, block));
+    back.push_back(storage.saved_at(place, 0, 2 * kBlocks - 1 - block));
+  }
+  storage.save(away);
+  for (BlockId block = 0; block < kBlocks; ++block) storage.copy_block(0, 2 * kBlocks, block);  // zeros
+  storage.restore(back);
+  for (BlockId block = 0; block < kBlocks; ++block) storage.copy_block(0, kBlocks + block, 2 * kBlocks + block);
+  std::vector<std::byte> found(bytes);
+  for (BlockId block = 0; block < kBlocks; ++block) {
+    storage.read_block(0, block, found);
+    EXPECT_EQ(found, std::vector(bytes, std::byte{0})) << block;
+    storage.read_block(0, 2 * kBlocks + block, found);
+    EXPECT_EQ(found, std::vector(bytes, static_cast<std::byte>(kBlocks - block))) << block;
   }
 }
 

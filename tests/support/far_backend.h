@@ -84,6 +84,8 @@ class FarBackend final : public ForwardingBackend {
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
     ForwardingBackend::copy(near(to), near(from), bytes);
   }
+  void save(std::span<const HostCopy> pieces) override { Backend::save(pieces); }
+  void restore(std::span<const HostCopy> pieces) override { Backend::restore(pieces); }
 
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     ForwardingBackend::embed(table, tokens, near(out));

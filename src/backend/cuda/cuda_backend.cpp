@@ -12,8 +12,10 @@
 #include "backend/cuda/cuda_attention.h"
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/cuda_matmul.h"
+#include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/device_sequences.h"
 #include "backend/cuda/draw_rows.h"
+#include "backend/cuda/host_copies.h"
 #include "backend/cuda/row_ops.h"
 #include "backend/cuda/staging.h"
 #include "base/check.h"
@@ -23,19 +25,8 @@ namespace kvasir {
 namespace cuda {
 namespace {
 
-// Everything of a backend goes along one stream, in order; only download() and draw() wait for it.
-class Stream {
- public:
-  Stream() { check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
-  ~Stream() { cudaStreamDestroy(stream_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  operator cudaStream_t() const { return stream_; }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
+// Everything of a backend goes along one stream, in order, but for blocks that are saved on the host: only download()
+// and draw() wait for it.
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, Activations activations) : device_(device), activations_(activations) {
@@ -57,6 +48,13 @@ class CudaBackend final : public Backend {
     check(cudaStreamSynchronize(stream_), "clearing device memory");  // another stream may be the first to use it
     return out;
   }
+  // Nobody else wants the rest of what weights left, but for the rows of larger batches.
+  std::uint64_t room_for_cache() const override {
+    size_t free = 0;
+    size_t all = 0;
+    check(cudaMemGetInfo(&free, &all), "asking for the device's memory");
+    return free / 10 * 9;
+  }
   void upload(std::byte* to, std::span<const std::byte> from) override {
     if (from.size() <= kSmall) {  // the caller may go on at once
       leave_batch_alone();
@@ -76,6 +74,19 @@ class CudaBackend final : public Backend {
     check(cudaStreamSynchronize(stream_), "downloading");
   }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { perform(CopyOp{to, from, bytes}); }
+  Buffer allocate_on_host(size_t bytes) override {
+    void* at = nullptr;
+    check(cudaMallocHost(&at, std::max<size_t>(bytes, 1)), "pinned memory");
+    return {at, bytes, [](void* data, size_t) { cudaFreeHost(data); }};
+  }
+  void save(std::span<const HostCopy> pieces) override {
+    stop_recording();
+    host_copies_.save(pieces);
+  }
+  void restore(std::span<const HostCopy> pieces) override {
+    stop_recording();
+    host_copies_.restore(pieces);
+  }
   void finish() override {
     stop_recording();
     check(cudaStreamSynchronize(stream_), "waiting for the device");
@@ -222,6 +233,7 @@ class CudaBackend final : public Backend {
   Activations activations_;
   cudaDeviceProp properties_{};
   Stream stream_;
+  HostCopies host_copies_{stream_};
   Staging staging_{stream_};
   SequenceTables tables_{staging_};
   CudaAttention attention_{stream_, staging_, tables_};
