@@ -29,6 +29,8 @@ struct Tensor {
   cuuint32_t box[3] = {};
 };
 
+// Boxes are rows of 128 bytes. If the second-level cache fetches more than that at a time, its halves give each other
+// a quarter more than is read.
 CUtensorMap make_map(const void* data, const Tensor& tensor, Number number, CUtensorMapSwizzle swizzle) {
   static const Encode encode = find_encoder();
   CUtensorMap map;
@@ -37,7 +39,7 @@ CUtensorMap make_map(const void* data, const Tensor& tensor, Number number, CUte
   const cuuint32_t element_strides[3] = {1, 1, 1};
   const CUresult result = encode(&map, type, tensor.indices, const_cast<void*>(data), tensor.sizes, tensor.strides,
                                  tensor.box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                                 CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) fail_system("the driver refused a tensor map, error " + std::to_string(result), "cuda");
   return map;
 }
