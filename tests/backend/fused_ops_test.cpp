@@ -87,41 +87,54 @@ TEST_P(FusedTest, GateAndTheProductBehindIt) {
   }
 }
 
+// Single tokens of many sequences, and `rows` of some; a GPU turns many rows otherwise than few.
+struct TurnedRows {
+  KvFormat format;
+  int dim;
+  int rows;
+};
+
 TEST_P(FusedTest, RotationsAndWhatIsCached) {
   constexpr int kHeads = 6;
   constexpr int kKvHeads = 2;
-  constexpr int kDim = 64;
   constexpr int kSequences = 70;
+  std::vector<TurnedRows> cases;
   for (const KvFormat format : kAllKvFormats) {
-    const KvGroup group{{0, 1}, {kKvHeads, kDim, kDim}, format, format, {}};
+    cases.push_back({format, 64, 4});
+    cases.push_back({format, 128, 39});
+  }
+  for (const TurnedRows& of : cases) {
+    const KvFormat format = of.format;
+    const int dim = of.dim;
+    const KvGroup group{{0, 1}, {kKvHeads, dim, dim}, format, format, {}};
     std::vector<std::vector<BlockId>> tables(kSequences);
     std::vector<SequenceView> sequences;
     std::vector<Position> positions;
     BlockId blocks = 0;
     for (int i = 0; i < kSequences; ++i) {
       const Position start = i * 5 % 37;
-      const int count = i % 7 == 3 ? 4 : 1;
+      const int count = i % 7 == 3 ? of.rows : 1;
       for (Position p = 0; p < start + count; p += 16) tables[static_cast<size_t>(i)].push_back(blocks++);
       sequences.push_back({tables[static_cast<size_t>(i)].data(), start, static_cast<int>(positions.size()), count});
       for (int r = 0; r < count; ++r) positions.push_back(start + r);
     }
     const auto count = static_cast<int>(positions.size());
-    OwnedMatrix cos(count, kDim / 2);
-    OwnedMatrix sin(count, kDim / 2);
+    OwnedMatrix cos(count, dim / 2);
+    OwnedMatrix sin(count, dim / 2);
     std::vector<double> frequencies;
-    for (int i = 0; i < kDim / 2; ++i) frequencies.push_back(1.0 / (i + 1));
+    for (int i = 0; i < dim / 2; ++i) frequencies.push_back(1.0 / (i + 1));
     rope_angles(positions, frequencies, cos.values.data(), sin.values.data());
     const DeviceRows device_cos(*backend_, cos);
     const DeviceRows device_sin(*backend_, sin);
-    const RopeTable table{device_cos.view().data, device_sin.view().data, kDim / 2};
+    const RopeTable table{device_cos.view().data, device_sin.view().data, dim / 2};
     const std::int64_t bytes = make_layout(group, 16).block_bytes();
     const auto run = [&](auto&& write) {
       KvStorage storage(*backend_, KvStorage::Pages{blocks, bytes}, 16);
       storage.set_group(0, group);
-      const DeviceRows all = rows(count, (kHeads + 2 * kKvHeads) * kDim, 5);
-      const Matrix q = all.view().columns(0, kHeads * kDim);
-      const Matrix k = all.view().columns(kHeads * kDim, kKvHeads * kDim);
-      const Matrix v = all.view().columns((kHeads + kKvHeads) * kDim, kKvHeads * kDim);
+      const DeviceRows all = rows(count, (kHeads + 2 * kKvHeads) * dim, 5);
+      const Matrix q = all.view().columns(0, kHeads * dim);
+      const Matrix k = all.view().columns(kHeads * dim, kKvHeads * dim);
+      const Matrix v = all.view().columns((kHeads + kKvHeads) * dim, kKvHeads * dim);
       write(UnturnedRows{q, k, v, kHeads, kKvHeads, table}, storage.view(0, 1));
       std::vector<std::byte> cached(static_cast<size_t>(blocks * bytes));
       for (BlockId b = 0; b < blocks; ++b) {
@@ -137,8 +150,8 @@ TEST_P(FusedTest, RotationsAndWhatIsCached) {
     });
     const auto together =
         run([&](const UnturnedRows& r, const KvView& view) { backend_->rope_kv_write(r, view, sequences); });
-    EXPECT_EQ(together.first, apart.first) << static_cast<int>(format);
-    EXPECT_EQ(together.second, apart.second) << static_cast<int>(format);
+    EXPECT_EQ(together.first, apart.first) << static_cast<int>(format) << " " << dim;
+    EXPECT_EQ(together.second, apart.second) << static_cast<int>(format) << " " << dim;
   }
 }
 

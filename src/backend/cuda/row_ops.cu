@@ -10,7 +10,7 @@ namespace kvasir::cuda {
 namespace {
 
 constexpr int kNormThreads = 256;
-constexpr int kHeld = 32;  // numbers of a thread
+constexpr int kMostHeld = 32;  // numbers of a thread
 constexpr int kThreads = 256;
 
 // Of a whole thread block, the same in all threads: a thread's sum in the order of its numbers, then warps, then all.
@@ -48,8 +48,9 @@ __global__ void normalize(const NormRows rows) {
   }
 }
 
-// The same in one, for rows that a thread block can hold in registers.
-template <class T>
+// The same in one, for rows that a thread block can hold in registers, kHeld numbers of a thread: the fewer, the more
+// thread blocks have theirs on the way at once.
+template <class T, int kHeld>
 __global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, const NormRows rows, RowsRoom also) {
   __shared__ float shared[kNormThreads / 32];
   let_followers_start();
@@ -183,12 +184,15 @@ void layer_norm(const NormRows& rows, cudaStream_t stream) {
                rows);
 }
 
-bool fits_add_rms_norm(int cols) { return cols <= kHeld * kNormThreads; }
+bool fits_add_rms_norm(int cols) { return cols <= kMostHeld * kNormThreads; }
 
 void add_rms_norm(Matrix y, const NormRows& rows, RowsRoom also, cudaStream_t stream) {
-  const auto kernel = also.number == Number::kF16 ? add_and_normalize<__half> : add_and_normalize<__nv_bfloat16>;
-  launch_early("add_rms_norm", kernel, {dim3(static_cast<unsigned>(rows.x.rows)), dim3(kNormThreads)}, stream, y, rows,
-               also);
+  const bool half = rows.x.cols <= kMostHeld / 2 * kNormThreads;
+  const auto f16 = half ? add_and_normalize<__half, kMostHeld / 2> : add_and_normalize<__half, kMostHeld>;
+  const auto bf16 =
+      half ? add_and_normalize<__nv_bfloat16, kMostHeld / 2> : add_and_normalize<__nv_bfloat16, kMostHeld>;
+  launch_early("add_rms_norm", also.number == Number::kF16 ? f16 : bf16,
+               {dim3(static_cast<unsigned>(rows.x.rows)), dim3(kNormThreads)}, stream, y, rows, also);
 }
 
 void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream) {
