@@ -305,7 +305,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
   }
   if (cut.tiles.empty()) return;
   const bool as_they_come = reads_boxes(batch.view) || reads_fp8(batch.view);
-  if (!as_they_come || !cut.prefixes.empty()) prepare(batch, args);
+  if (!as_they_come) prepare(batch, args);
   attend_to_prefixes(cut, args);
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
   const size_t bytes_of_item = rows_of_item * static_cast<size_t>(args.v_stride) * sizeof(float);

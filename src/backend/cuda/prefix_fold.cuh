@@ -89,10 +89,11 @@ struct Work {
   __device__ int own_splits() const { return (group.splits - part + prefixes.parts - 1) / prefixes.parts; }
   __device__ int split(int round) const { return round * prefixes.parts + part; }
 
+  __device__ std::int64_t batch_row(int row) const { return prefixes.rows[group.first + row / args.heads_per_kv]; }
+  __device__ int head(int row) const { return kv_head * args.heads_per_kv + row % args.heads_per_kv; }
   // Of the batch's rows and heads.
   __device__ std::int64_t state(int row) const {
-    const std::int64_t batch_row = prefixes.rows[group.first + row / args.heads_per_kv];
-    return (batch_row * args.view.layout.shape.heads + kv_head) * args.heads_per_kv + row % args.heads_per_kv;
+    return batch_row(row) * args.view.layout.shape.heads * args.heads_per_kv + head(row);
   }
   // Where the sums of a round's split lie.
   __device__ std::int64_t slot(int round, int of_part) const {

@@ -16,6 +16,7 @@
 #include "backend/cuda/prefix_fold.cuh"
 #include "backend/cuda/tensor_map.h"
 #include "backend/cuda/wide_rows.cuh"
+#include "layout/row_numbers.h"
 
 namespace kvasir::cuda {
 namespace prefix {
@@ -151,17 +152,19 @@ struct Multiplier {
     return thread_of_group() / 32 * 16 + lane_group() + i * 8;
   }
 
-  // Rows that are not there are zeros.
+  // To 16 bits; rows that are not there are zeros.
   __device__ __forceinline__ void load_queries(RowQueries<kDim>& q) const {
+    const Matrix& from = work.args.queries;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = number * kRowsOfMultiplier + row_of(i);
       const bool there = row < work.rows();
-      const std::uint16_t* at = work.args.q + (there ? work.state(row) : 0) * work.args.k_stride + lane_pair() * 2;
+      const float* numbers =
+          from.data + (there ? work.batch_row(row) : 0) * from.stride + work.head(row) * kDim + lane_pair() * 2;
 #pragma unroll
-      for (int step = 0; step < kDim / 16; ++step) {
-        q[step][i] = there ? *reinterpret_cast<const std::uint32_t*>(at + step * 16) : 0U;
-        q[step][i + 2] = there ? *reinterpret_cast<const std::uint32_t*>(at + step * 16 + 8) : 0U;
+      for (int j = 0; j < kDim / 8; ++j) {
+        const float2 two = there ? *reinterpret_cast<const float2*>(numbers + j * 8) : float2{0.0F, 0.0F};
+        q[j / 2][i + j % 2 * 2] = Half::pack(held(two.x), held(two.y));
       }
     }
   }
