@@ -2,7 +2,7 @@
 // blocks. A box is K, or V, of one block and head, and comes with the 128-byte swizzle.
 //
 // Each warp has room for one tile of keys and one of values; the next ones are on their way into them as soon as they
-// were multiplied. Seven warps of a processor have then more than 100 KB on their way. Queries are read as they came,
+// were multiplied. Six warps of a processor have then some 100 KB on their way. Queries are read as they came,
 // straight into registers.
 #include <algorithm>
 
@@ -62,6 +62,22 @@ struct Copies {
   }
 };
 
+// As write_part(), and the second-level cache is asked to keep the sums until they are merged: else they would make
+// way for keys and values.
+template <int kDim>
+__device__ void write_part_and_keep(const TileRows& rows, std::int64_t index, const Sums<kDim>& sums) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int row = lane_pair() * 2 + i;
+    if (row >= rows.count()) continue;
+    const std::int64_t at = index * kTileRows + row;
+    float* to = rows.args.part_out + at * rows.args.v_stride + lane_group();
+#pragma unroll
+    for (int j = 0; j < kDim / 8; ++j) hopper::store_and_keep(to + j * 8, sums.o[j / 2][j % 2 * 2 + i]);
+    if (lane_group() == 0) rows.args.part_states[at] = {sums.m[i], sums.d[i]};
+  }
+}
+
 template <class Half, int kDim>
 __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& map, WarpRoom<kDim>& room,
                                 Barriers& barriers) {
@@ -96,16 +112,17 @@ __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& ma
       __syncwarp();
       copies.next_values();
     }
-    write_part<kDim>(tile_rows, now.index, sums);
+    write_part_and_keep<kDim>(tile_rows, now.index, sums);
     now = copies.begun.index == now.index ? WalkItem{} : copies.begun;
   }
 }
 
 #endif
 
-// As many as have room, in shared memory and in registers.
+// 8 have room in shared memory and in registers, or 7 of heads of 128. Six are no slower with many splits, and end
+// sooner together with few.
 template <int kDim>
-inline constexpr int kWarps = kDim == 64 ? 8 : 7;
+inline constexpr int kWarps = kDim == 64 ? 8 : 6;
 
 template <class Half, int kDim>
 __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)

@@ -48,6 +48,9 @@ inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000ULL;
 inline constexpr std::uint64_t kEvictLast = 0x14F0000000000000ULL;
 
 // Sums that another kernel reads soon.
+__device__ __forceinline__ void store_and_keep(float* to, float one) {
+  asm volatile("st.global.L2::cache_hint.f32 [%0], %1, %2;" ::"l"(to), "f"(one), "l"(kEvictLast) : "memory");
+}
 __device__ __forceinline__ void store_and_keep(float* to, float2 two) {
   asm volatile("st.global.L2::cache_hint.v2.f32 [%0], {%1, %2}, %3;"
                ::"l"(to), "f"(two.x), "f"(two.y), "l"(kEvictLast) : "memory");
