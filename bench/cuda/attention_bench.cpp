@@ -205,14 +205,16 @@ void decode(const std::vector<KvFormat>& formats, const std::vector<Shape>& shap
   }
 }
 
-void prefill(const std::vector<KvFormat>& formats) {
-  fmt::print("{:>8} {:>8} {:>12} {:>10}\n", "format", "tokens", "us a layer", "TFLOP/s");
+void prefill(const std::vector<KvFormat>& formats, const std::vector<Shape>& shapes) {
+  fmt::print("{:>8} {:>6} {:>8} {:>12} {:>10}\n", "format", "batch", "tokens", "us a layer", "TFLOP/s");
   for (const KvFormat format : formats) {
-    for (const int tokens : {2048, 8192}) {
-      Scene scene({1, tokens, tokens}, format);
+    for (const Shape& shape : shapes) {
+      const auto tokens = static_cast<int>(shape.context);
+      Scene scene({shape.batch, tokens, tokens}, format);
       const double seconds = scene.time();
-      const double operations = 2.0 * tokens * tokens * kHeads * kDim;  // the causal half of two products
-      fmt::print("{:>8} {:>8} {:>12.1f} {:>10.0f}\n", format_name(format), tokens, seconds * 1e6,
+      const double operations =
+          2.0 * shape.batch * tokens * tokens * kHeads * kDim;  // the causal half of two products
+      fmt::print("{:>8} {:>6} {:>8} {:>12.1f} {:>10.0f}\n", format_name(format), shape.batch, tokens, seconds * 1e6,
                  operations / seconds / 1e12);
     }
   }
@@ -242,10 +244,11 @@ int run(const std::vector<std::string>& arguments) {
       shapes.push_back({std::stoi(arguments[i]), std::stoi(arguments[i].substr(cross + 1))});
     }
   }
+  if (shapes.empty() && what == "prefill") shapes = {{1, 2048}, {1, 8192}, {4, 512}};
   if (shapes.empty()) shapes = {{1, 8192}, {8, 8192}, {32, 4096}, {64, 8192}, {128, 2048}};
   if (formats.empty()) formats = {KvFormat::kBF16, KvFormat::kE4M3, KvFormat::kInt8, KvFormat::kInt4};
   if (what == "prefill") {
-    prefill(formats);
+    prefill(formats, shapes);
   } else if (what == "shared") {
     shared(formats);
   } else {

@@ -82,7 +82,7 @@ template <class Half, int kDim>
 __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& map, WarpRoom<kDim>& room,
                                 Barriers& barriers) {
   Copies<kDim> copies{args, map, room, barriers, ItemWalk(args)};
-  wait_for_forerunners();
+  wait_for_rows(args);
   copies.walk.begin(args.taken);
   copies.next_keys();
   copies.next_values();
@@ -142,6 +142,7 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
   }
   __syncwarp();
   attend_to_items<Half, kDim>(args, map, room, barriers[warp]);
+  wait_for_prompts(args);
 #endif
 }
 

@@ -4,6 +4,7 @@
 #include "backend/cuda/boxed_places.cuh"
 #include "backend/cuda/hopper.cuh"
 #include "backend/cuda/item_walk.cuh"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/tensor_map.h"
 
 namespace kvasir::cuda {
@@ -15,6 +16,17 @@ inline CUtensorMap map_of_boxes(const KvView& view, Number number) {
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+// Attention of a batch's prompts goes ahead of that of its other rows, and neither needs the other: these begin as
+// soon as a processor has done with prompts. What both need was there before the prompts' kernel let others start.
+__device__ inline bool behind_prompts(const AttentionArgs& args) { return args.group_count > 0; }
+__device__ inline void wait_for_rows(const AttentionArgs& args) {
+  behind_prompts(args) ? __threadfence() : wait_for_forerunners();
+}
+// At the end: who waits for this kernel has waited for the prompts' too.
+__device__ inline void wait_for_prompts(const AttentionArgs& args) {
+  if (behind_prompts(args)) wait_for_forerunners();
+}
 
 struct TileOfItem {
   const KvView& view;

@@ -59,6 +59,12 @@ AttentionTile make_tile(const SequenceView& sequence, const Retention& retention
   return tile;
 }
 
+// Tiles that a group goes through: as far as its last token sees.
+int tiles_of(const AttentionGroup& group) {
+  const auto last = static_cast<int>((group.query + group.tokens - 1) % kSplitTokens) / kTileTokens + 1;
+  return (group.splits() - 1) * (kSplitTokens / kTileTokens) + last;
+}
+
 }  // namespace
 
 CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables)
@@ -185,7 +191,7 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
     }
   }
   // Those that look at the most come first, so that all end at about the same time.
-  std::ranges::stable_sort(plan.groups, std::greater<>(), &AttentionGroup::splits);
+  std::ranges::stable_sort(plan.groups, std::greater<>(), tiles_of);
   return plan;
 }
 
@@ -327,6 +333,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     args.part_states = room<SoftmaxState>(part_states_, part_rows);
     attend_to_items(args);
     merge_splits(args, stream_);
+    args.group_count = 0;  // what comes now is behind the merge, not behind prompts
   }
 }
 

@@ -15,6 +15,7 @@
 #include "backend/cuda/boxed_places.cuh"
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/half_kernels.cuh"
+#include "backend/cuda/launch.h"
 #include "backend/cuda/prompt_feed.cuh"
 #include "backend/cuda/prompt_rows.cuh"
 #include "backend/cuda/tensor_map.h"
@@ -201,6 +202,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x < 128) room.ones[threadIdx.x] = Half::kOnes & 0xffffU;
   hopper::fence_shared();
   __syncthreads();
+  wait_for_forerunners();
+  let_followers_start();  // not earlier: see behind_prompts()
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp < 4) {
     hopper::give_up_registers<kFeederRegisters>();
@@ -238,8 +241,8 @@ void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
         "attention's shared memory");
   const PromptMaps maps = make_maps(args, kDim, number);
   const int blocks = std::min(args.processors, args.group_count * args.view.layout.shape.heads);
-  kernel<<<static_cast<unsigned>(blocks), kThreads, kRoom, stream>>>(args, maps);
-  check_launch("attention of prompts");
+  launch_early("attention of prompts", kernel, {dim3(static_cast<unsigned>(blocks)), dim3(kThreads), kRoom}, stream,
+               args, maps);
 }
 
 }  // namespace

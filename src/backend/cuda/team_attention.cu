@@ -168,7 +168,7 @@ struct Team {
 
   __device__ void run() const {
     WalkItem item = item_at(static_cast<int>(blockIdx.x));
-    wait_for_forerunners();
+    wait_for_rows(args);
     unsigned parity = 0;  // of this warp's barriers
     copy_keys(item);
     while (item.valid()) {
@@ -212,6 +212,7 @@ __global__ void __launch_bounds__(kTeam * 32, 1)
   }
   __syncwarp();
   Team<Half, kDim>{args, map, room, warp}.run();
+  wait_for_prompts(args);
 #endif
 }
 
