@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backend/weight_form.h"
 #include "backend/weight_type.h"
 
 namespace kvasir {
@@ -28,6 +29,7 @@ struct HostWeight {
   DType dtype = DType::kF32;
   int rows = 0;
   int cols = 0;
+  WeightForm form = WeightForm::kAsStored;  // what a backend shall make of it
 };
 
 }  // namespace kvasir

@@ -142,11 +142,12 @@ class RefBackend final : public Backend {
     const int inputs = stacked.front().cols;
     auto out = std::make_unique<RefWeight>(outputs, inputs);
     out->values.resize(static_cast<size_t>(outputs) * static_cast<size_t>(inputs));
-    out->dtype = stacked.front().dtype;
+    // Rows are rounded to bf16 beside codes.
+    out->dtype = stacked.front().form == WeightForm::kAsStored ? stacked.front().dtype : DType::kBF16;
     float* to = out->values.data();
     for (const HostWeight& weight : stacked) {
-      CHECK(weight.cols == inputs);
-      for (int r = 0; r < weight.rows; ++r, to += inputs) read_row(weight, r, to);
+      CHECK(weight.cols == inputs && weight.form == stacked.front().form);
+      for (int r = 0; r < weight.rows; ++r, to += inputs) read_kept_row(weight, r, to);
     }
     return out;
   }
