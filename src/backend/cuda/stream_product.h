@@ -34,8 +34,10 @@ class StreamProduct {
   // Whether that device can do it: Hopper.
   bool available() const { return available_; }
 
-  // How many thread blocks it runs at once.
+  // How many thread blocks it runs at once, one a processor, or clusters of so many.
   int blocks_at_once() const { return clusters_[1]; }
+  int clusters_at_once(int size) const { return clusters_[static_cast<size_t>(size)]; }
+  int shared_bytes() const { return shared_bytes_; }  // for the stages of each
 
   // Whether enough stages of that shape fit into shared memory.
   bool can_do(const Product& product, StreamShape shape) const;

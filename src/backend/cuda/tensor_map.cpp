@@ -62,8 +62,9 @@ CUtensorMap make_tensor_map_3d(const BoxedRows& rows) {
     tensor.box[i] = static_cast<cuuint32_t>(rows.box[i]);
   }
   for (size_t i = 0; i < 2; ++i) tensor.strides[i] = static_cast<cuuint64_t>(rows.strides[i]);
-  return make_map(rows.data, tensor, rows.number,
-                  rows.swizzle == BoxSwizzle::k32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_128B);
+  constexpr CUtensorMapSwizzle kSwizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B,
+                                              CU_TENSOR_MAP_SWIZZLE_128B};
+  return make_map(rows.data, tensor, rows.number, kSwizzles[static_cast<size_t>(rows.swizzle)]);
 }
 
 }  // namespace kvasir::cuda

@@ -25,9 +25,9 @@ inline constexpr int kBoxCols = 64;
 // Asks the driver once per process for its encoder. Throws Error where it has none.
 CUtensorMap make_tensor_map(const BoxedMatrix& matrix);
 
-enum class BoxSwizzle : std::uint8_t { k32, k128 };
+enum class BoxSwizzle : std::uint8_t { kNone, k32, k128 };
 
-// The same with three indices, the fastest first, in boxes whose first side has as many bytes as the swizzle.
+// The same with three indices, the fastest first, in boxes whose first side has as many bytes as the swizzle, if any.
 struct BoxedRows {
   const void* data = nullptr;
   std::int64_t sizes[3] = {};

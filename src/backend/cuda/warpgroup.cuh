@@ -68,12 +68,19 @@ __device__ __forceinline__ void hold(float (&values)[kCount]) {
 #pragma unroll
   for (float& value : values) asm volatile("" : "+f"(value)::"memory");
 }
+template <int kSteps>
+__device__ __forceinline__ void hold(std::uint32_t (&operands)[kSteps][4]) {
+#pragma unroll
+  for (int i = 0; i < kSteps * 4; ++i) asm volatile("" : "+r"(operands[i / 4][i % 4])::"memory");
+}
 
 #define KVASIR_D8(i)                                                                                          \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
       "+f"(d[i + 7])
 #define KVASIR_D32(i) KVASIR_D8(i), KVASIR_D8(i + 8), KVASIR_D8(i + 16), KVASIR_D8(i + 24)
 #define KVASIR_LIST(...) __VA_ARGS__
+#define KVASIR_R8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define KVASIR_R16 KVASIR_R8 ",%8,%9,%10,%11,%12,%13,%14,%15"
 #define KVASIR_R32                                                                                             \
   "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
   "%29,%30,%31"
@@ -114,13 +121,37 @@ __device__ __forceinline__ void multiply_by_rows(float (&d)[32], const std::uint
                  KVASIR_LIST(KVASIR_IN_REGISTERS))
 #undef KVASIR_TAIL
 }
-// And 8 columns, columns of b along k without a swizzle.
+// And 8 to 128 columns, columns of b along k as the descriptor says.
 template <class Half>
 __device__ __forceinline__ void multiply_by_columns(float (&d)[4], const std::uint32_t (&a)[4], std::uint64_t b,
                                                     int adds) {
 #define KVASIR_TAIL "0"
   KVASIR_BY_TYPE(8, "%0,%1,%2,%3", KVASIR_LIST("+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])), "{%4,%5,%6,%7}", "%8",
                  "%9", KVASIR_LIST(KVASIR_IN_REGISTERS))
+}
+template <class Half>
+__device__ __forceinline__ void multiply_by_columns(float (&d)[8], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                    int adds) {
+  KVASIR_BY_TYPE(16, KVASIR_R8, KVASIR_LIST(KVASIR_D8(0)), "{%8,%9,%10,%11}", "%12", "%13",
+                 KVASIR_LIST(KVASIR_IN_REGISTERS))
+}
+template <class Half>
+__device__ __forceinline__ void multiply_by_columns(float (&d)[16], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                    int adds) {
+  KVASIR_BY_TYPE(32, KVASIR_R16, KVASIR_LIST(KVASIR_D8(0), KVASIR_D8(8)), "{%16,%17,%18,%19}", "%20", "%21",
+                 KVASIR_LIST(KVASIR_IN_REGISTERS))
+}
+template <class Half>
+__device__ __forceinline__ void multiply_by_columns(float (&d)[32], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                    int adds) {
+  KVASIR_BY_TYPE(64, KVASIR_R32, KVASIR_LIST(KVASIR_D32(0)), "{%32,%33,%34,%35}", "%36", "%37",
+                 KVASIR_LIST(KVASIR_IN_REGISTERS))
+}
+template <class Half>
+__device__ __forceinline__ void multiply_by_columns(float (&d)[64], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                    int adds) {
+  KVASIR_BY_TYPE(128, KVASIR_R64, KVASIR_LIST(KVASIR_D32(0), KVASIR_D32(32)), "{%64,%65,%66,%67}", "%68", "%69",
+                 KVASIR_LIST(KVASIR_IN_REGISTERS))
 #undef KVASIR_TAIL
 }
 
@@ -129,6 +160,8 @@ __device__ __forceinline__ void multiply_by_columns(float (&d)[4], const std::ui
 #undef KVASIR_WGMMA
 #undef KVASIR_R64
 #undef KVASIR_R32
+#undef KVASIR_R16
+#undef KVASIR_R8
 #undef KVASIR_LIST
 #undef KVASIR_D32
 #undef KVASIR_D8
