@@ -124,6 +124,43 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, Number num
   }
 }
 
+// Microseconds of multiply() by weights of this form, one after the other, more of them than the caches hold.
+double time_form(CudaMatmul& matmul, cudaStream_t stream, std::span<const std::unique_ptr<Weight>> weights,
+                 int rows) {
+  const Weight& first = *weights.front();
+  CudaRows x(rows, first.inputs(), 5, stream);
+  CudaRows out(rows, first.outputs(), 6, stream);
+  const auto multiply = [&](int i) {
+    matmul.multiply(*weights[static_cast<size_t>(i) % weights.size()], x.matrix, nullptr, out.matrix);
+    return true;
+  };
+  multiply(0);  // measures
+  return microseconds(stream, std::max(8, static_cast<int>(weights.size()) * 2), multiply);
+}
+
+// Weights in 8 bits beside the same in 16.
+void time_forms(CudaMatmul& matmul, cudaStream_t stream, Shape shape) {
+  constexpr WeightForm kForms[] = {WeightForm::kAsStored, WeightForm::kInt8, WeightForm::kFp8};
+  const double codes = static_cast<double>(shape.outputs) * shape.inputs;
+  const int copies = std::max(2, static_cast<int>(std::ceil(300e6 / codes)));
+  const auto numbers = matmul.make_random(shape.outputs, shape.inputs, Number::kBF16, 1);
+  const auto host = testing::download<std::byte>(numbers->memory().data(), numbers->memory().size());
+  std::vector<std::unique_ptr<Weight>> weights[3];
+  for (size_t f = 0; f < 3; ++f) {
+    const HostWeight weight{host, DType::kBF16, shape.outputs, shape.inputs, kForms[f]};
+    for (int i = 0; i < copies; ++i) weights[f].push_back(matmul.load({&weight, 1}));
+  }
+  for (const int rows : {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024}) {
+    std::string line = fmt::format("{}x{} M={:<5}", shape.outputs, shape.inputs, rows);
+    for (size_t f = 0; f < 3; ++f) {
+      const double time = time_form(matmul, stream, weights[f], rows);
+      line += fmt::format(" | {:9} {:7.1f} us {:5.2f} TB/s {:16}", name_of(kForms[f]), time,
+                          codes * (f == 0 ? 2 : 1) / time / 1e6, matmul.choice(*weights[f].front(), rows));
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
 void time_f32(CudaMatmul& matmul, cudaStream_t stream, Shape shape) {
   const auto weight = matmul.make_random(shape.outputs, shape.inputs, Number::kF32, 1);
   for (const int rows : {1, 4, 64, 512}) {
@@ -194,6 +231,16 @@ void time_layers(CudaMatmul& matmul, cudaStream_t stream, int rows) {
              rows, own / kLayers, bytes / own / 1e6, any / kLayers, own / any);
 }
 
+constexpr Shape kShapes[] = {{4096, 4096}, {6144, 4096}, {28672, 4096}, {4096, 14336}, {128256, 4096}};
+
+int time_all_forms() {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreate(&stream), "creating a stream");
+  CudaMatmul matmul(stream, Activations::kAsWeights);
+  for (const Shape shape : kShapes) time_forms(matmul, stream, shape);
+  return 0;
+}
+
 int time_all() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream), "creating a stream");
@@ -201,10 +248,7 @@ int time_all() {
   fmt::print(
       "multiply() with its conversion of rows, beside the product alone by cuBLASLt (best of any, best that does "
       "not split sums), and by the best shape of stream; microseconds\n");
-  for (const Shape shape :
-       {Shape{4096, 4096}, Shape{6144, 4096}, Shape{28672, 4096}, Shape{4096, 14336}, Shape{128256, 4096}}) {
-    time_shape(matmul, stream, shape, Number::kBF16);
-  }
+  for (const Shape shape : kShapes) time_shape(matmul, stream, shape, Number::kBF16);
   for (const int rows : {1, 4, 8, 16, 32, 64, 128, 512}) time_layers(matmul, stream, rows);
   for (const Shape shape : {Shape{768, 256}, Shape{4096, 1024}}) time_f32(matmul, stream, shape);
   return 0;
@@ -213,9 +257,11 @@ int time_all() {
 }  // namespace
 }  // namespace kvasir::cuda
 
-int main() {
+// "forms": weights in 8 bits beside those in 16, and nothing else.
+int main(int count, char** arguments) {
   try {
-    return kvasir::cuda::time_all();
+    const bool forms = count > 1 && std::string_view(arguments[1]) == "forms";
+    return forms ? kvasir::cuda::time_all_forms() : kvasir::cuda::time_all();
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

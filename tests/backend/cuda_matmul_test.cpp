@@ -8,6 +8,7 @@
 #include <random>
 
 #include "backend/cuda/convert_rows.h"
+#include "backend/quant/row_codes.h"
 #include "backend/weight_reader.h"
 #include "support/cuda_data.h"
 
@@ -22,10 +23,12 @@ struct Case {
   int outputs;
   int inputs;
   int most;  // rows
+  WeightForm form = WeightForm::kAsStored;
 };
 
-std::string name_of(Number number) {
-  return number == Number::kBF16 ? "bf16" : number == Number::kF16 ? "f16" : "f32";
+std::string name_of(const Case& test) {
+  if (test.form != WeightForm::kAsStored) return std::string(kvasir::name_of(test.form));
+  return test.number == Number::kBF16 ? "bf16" : test.number == Number::kF16 ? "f16" : "f32";
 }
 
 std::vector<Case> all_cases() {
@@ -42,6 +45,20 @@ std::vector<Case> all_cases() {
     if (number == Number::kF32) continue;
     out.push_back({number, 6144, 4096, 2048});
     out.push_back({number, 4096, 14336, 2048});
+  }
+  for (const WeightForm form : {WeightForm::kInt8, WeightForm::kFp8}) {
+    for (const Case& shape :
+         std::vector<Case>{{Number::kBF16, 1, 1, 300},
+                           {Number::kBF16, 7, 5, 300},
+                           {Number::kBF16, 100, 200, 300},
+                           {Number::kBF16, 257, 1000, 300},
+                           {Number::kBF16, 31, 4104, 300},
+                           {Number::kBF16, 2048, 768, 2600},
+                           {Number::kBF16, 4096, 4096, 2048},
+                           {Number::kBF16, 17001, 8192, 700}}) {  // the last in more than one slab
+      out.push_back(shape);
+      out.back().form = form;
+    }
   }
   return out;
 }
@@ -84,7 +101,34 @@ class CudaMatmulTest : public ::testing::TestWithParam<Case> {
   }
 
   std::unique_ptr<Weight> random_weight() {
-    return matmul_->make_random(GetParam().outputs, GetParam().inputs, GetParam().number, 3);
+    auto numbers = matmul_->make_random(GetParam().outputs, GetParam().inputs, GetParam().number, 3);
+    if (GetParam().form == WeightForm::kAsStored) return numbers;
+    const std::vector<std::uint16_t> rows = rows_of(*numbers);
+    const HostWeight weight{std::as_bytes(std::span(rows)), DType::kBF16, GetParam().outputs, GetParam().inputs,
+                            GetParam().form};
+    return matmul_->load({&weight, 1});
+  }
+  // Of numbers of 16 bits, without their padding.
+  static std::vector<std::uint16_t> rows_of(const Weight& weight) {
+    const auto& on_device = dynamic_cast<const CudaWeight&>(weight);
+    const auto ld = static_cast<size_t>(on_device.ld());
+    const auto inputs = static_cast<size_t>(weight.inputs());
+    std::vector<std::uint16_t> bits =
+        download<std::uint16_t>(on_device.data(), static_cast<size_t>(weight.outputs()) * ld);
+    for (size_t r = 1; r < static_cast<size_t>(weight.outputs()); ++r) {
+      std::copy_n(bits.begin() + static_cast<std::ptrdiff_t>(r * ld), inputs,
+                  bits.begin() + static_cast<std::ptrdiff_t>(r * inputs));
+    }
+    return bits;
+  }
+  // What random_weight() stands for: the first outputs, in rows of ld.
+  std::vector<float> numbers_of(size_t outputs, size_t ld) {
+    auto numbers = matmul_->make_random(GetParam().outputs, GetParam().inputs, GetParam().number, 3);
+    std::vector<float> out =
+        as_floats(dynamic_cast<const CudaWeight&>(*numbers).data(), GetParam().number, outputs * ld);
+    if (GetParam().form == WeightForm::kAsStored) return out;
+    for (size_t o = 0; o < outputs; ++o) round_to_codes(GetParam().form, std::span(out).subspan(o * ld, ld));
+    return out;
   }
   CudaRows random_rows() const { return {GetParam().most, GetParam().inputs, 5, stream_}; }
 
@@ -102,7 +146,7 @@ TEST_P(CudaMatmulTest, ARowsBitsDoNotDependOnTheRowsBesideIt) {
     if (r < GetParam().most) watched.push_back(r);
   }
   for (const int r : watched) matmul_->multiply(*weight, row_of(x.matrix, r), nullptr, row_of(alone.matrix, r));
-  for (const int rows : {1, 2, 3, 5, 8, 13, 16, 17, 33, 64, 65, 100, 128, 300, 511, 777, 1025, 2048, 2600}) {
+  for (const int rows : {1, 2, 3, 5, 8, 13, 16, 17, 33, 64, 65, 100, 128, 200, 300, 511, 777, 1025, 2048, 2600}) {
     if (rows > GetParam().most) continue;
     poison(out.matrix);
     matmul_->multiply(*weight, x.matrix.first_rows(rows), nullptr, out.matrix.first_rows(rows));
@@ -126,7 +170,7 @@ TEST_P(CudaMatmulTest, ValuesAreTheSumsOfTheRoundedOperands) {
 
   const auto outputs = static_cast<size_t>(std::min(GetParam().outputs, 64));
   const std::vector<float> rows = as_floats(converted.data(), GetParam().number, 3 * ld);
-  const std::vector<float> w = as_floats(on_device.data(), GetParam().number, outputs * ld);
+  const std::vector<float> w = numbers_of(outputs, ld);
   double error = 0;
   double size = 0;
   for (size_t r = 0; r < 3; ++r) {
@@ -158,6 +202,7 @@ TEST_P(CudaMatmulTest, TheBiasIsAddedToTheSumWhereverTheOutputLies) {
 
 TEST_P(CudaMatmulTest, EveryKernelHasTheSameBits) {
   if (GetParam().number == Number::kF32) GTEST_SKIP() << "float32 has one kernel";
+  if (GetParam().form != WeightForm::kAsStored) GTEST_SKIP() << "see EveryWayOfCodesHasTheSameBits";
   const auto weight = random_weight();
   const auto& on_device = dynamic_cast<const CudaWeight&>(*weight);
   const CudaRows x = random_rows();
@@ -190,8 +235,52 @@ TEST_P(CudaMatmulTest, EveryKernelHasTheSameBits) {
   }
 }
 
+TEST_P(CudaMatmulTest, EveryWayOfCodesHasTheSameBits) {
+  if (GetParam().form == WeightForm::kAsStored) GTEST_SKIP() << "see EveryKernelHasTheSameBits";
+  const auto weight = random_weight();
+  const auto& on_device = dynamic_cast<const CudaWeight&>(*weight);
+  const CudaRows x = random_rows();
+  const CudaRows bias(1, GetParam().outputs, 11, stream_);
+  ProductTuner tuner(stream_);
+  CodedProducts ways(stream_, tuner);
+  ways.prepare();
+  for (const int rows : {1, 3, 8, 9, 20, 40, 64, 65, 128, 200}) {
+    const DeviceMemory converted(static_cast<size_t>(rows * on_device.ld() * 2));
+    convert_rows(x.matrix.first_rows(rows), Number::kBF16, converted.data(), on_device.ld(), stream_);
+    const CudaRows widened(rows, GetParam().outputs, 9, stream_);
+    const CudaRows out(rows, GetParam().outputs, 10, stream_);
+    CodedProduct product;
+    product.form = GetParam().form;
+    product.scales = on_device.scales();
+    product.of.w = on_device.data();
+    product.of.x = converted.data();
+    product.of.bias = bias.matrix.data;
+    product.of.out = widened.matrix.data;
+    product.of.ld_x = on_device.ld();
+    product.of.ld_out = out.matrix.stride;
+    product.of.rows = rows;
+    product.of.outputs = GetParam().outputs;
+    product.of.inputs = static_cast<int>(on_device.ld());
+    poison(widened.matrix);
+    ways.run(product, WideChoice{ByMma{}});
+    product.of.out = out.matrix.data;
+    for (const int tile : kCodeTiles) {
+      for (const int cluster : {1, 2, 4}) {
+        for (const int boxes : {2, 4}) {
+          const StreamShape shape{tile, cluster, boxes};
+          if (!ways.code_stream().can_do(product.of, shape)) continue;
+          poison(out.matrix);
+          ways.run(product, shape);
+          EXPECT_TRUE(same_bits(widened.matrix, out.matrix))
+              << "codes " << tile << "x" << cluster << " b" << boxes << ", " << rows << " rows";
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, CudaMatmulTest, ::testing::ValuesIn(all_cases()), [](const auto& test) {
-  return fmt::format("{}_{}x{}", name_of(test.param.number), test.param.outputs, test.param.inputs);
+  return fmt::format("{}_{}x{}", name_of(test.param), test.param.outputs, test.param.inputs);
 });
 
 // Not of one shape.

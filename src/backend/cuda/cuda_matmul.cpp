@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "backend/cuda/code_rows.h"
 #include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/convert_rows.h"
 #include "backend/cuda/f32_product.h"
@@ -16,12 +17,26 @@ namespace {
 
 const CudaWeight& mine(const Weight& weight) { return static_cast<const CudaWeight&>(weight); }
 
+bool is_coded(const CudaWeight& weight) { return weight.form() != WeightForm::kAsStored; }
+
+CodedProduct coded(const CudaWeight& weight, const Product& product) {
+  return {product, weight.scales(), weight.form()};
+}
+
+std::string name_of(const char* kernels, StreamShape shape) {
+  return fmt::format("{} {}x{} b{}", kernels, shape.tile, shape.cluster, shape.boxes);
+}
+
 }  // namespace
 
 CudaMatmul::CudaMatmul(cudaStream_t stream, Activations activations)
-    : stream_(stream), loader_(stream, activations), tuner_(stream) {}
+    : stream_(stream), loader_(stream, activations), tuner_(stream), coded_(stream, tuner_) {}
 
-std::unique_ptr<Weight> CudaMatmul::load(std::span<const HostWeight> stacked) { return loader_.load(stacked); }
+std::unique_ptr<Weight> CudaMatmul::load(std::span<const HostWeight> stacked) {
+  std::unique_ptr<CudaWeight> out = loader_.load(stacked);
+  if (is_coded(*out)) coded_.prepare();
+  return out;
+}
 
 std::unique_ptr<Weight> CudaMatmul::make_random(int outputs, int inputs, Number number, std::uint64_t seed) {
   auto out = std::make_unique<CudaWeight>(outputs, inputs, number);
@@ -72,24 +87,35 @@ RowsRoom CudaMatmul::room_for(Matrix x) {
 
 RowsRoom CudaMatmul::room_for(Matrix x, const Weight& weight) {
   if (x.rows == 0 || x.rows > ProductTuner::kMostRows || mine(weight).number() == Number::kF32) return {};
-  if (!tuner_.knows(product_of(mine(weight), x.rows))) return {};
+  if (!knows(mine(weight), product_of(mine(weight), x.rows))) return {};
   return make_room(x, mine(weight).number());
+}
+
+bool CudaMatmul::knows(const CudaWeight& weight, const Product& product) const {
+  return is_coded(weight) ? coded_.knows(coded(weight, product)) : tuner_.knows(product);
 }
 
 void CudaMatmul::multiply_some(const CudaWeight& weight, Matrix x, const float* bias, Matrix out) {
   Product product = product_of(weight, x.rows);
   const Matrix& there = ready_.x;
   const bool ready = there.data == x.data && there.rows == x.rows && there.cols == x.cols &&
-                     there.stride == x.stride && ready_.number == product.number && tuner_.knows(product);
-  const Choice choice = tuner_.choose(product);  // may overwrite product.x
-  last_numbers_[x.cols] = product.number;
-  product.bias = bias;
-  product.out = out.data;
-  product.ld_out = out.stride;
-  if (!ready) {
+                     there.stride == x.stride && ready_.number == product.number && knows(weight, product);
+  const auto prepare = [&] {
+    last_numbers_[x.cols] = product.number;
+    product.bias = bias;
+    product.out = out.data;
+    product.ld_out = out.stride;
+    if (ready) return;
     convert_rows(x, product.number, rows_.data(), product.ld_x, stream_);
     forget_rows();
+  };
+  if (is_coded(weight)) {
+    const CodedChoice choice = coded_.choose(coded(weight, product));  // may overwrite product.x
+    prepare();
+    return coded_.run(coded(weight, product), choice);
   }
+  const Choice choice = tuner_.choose(product);  // likewise
+  prepare();
   tuner_.run(product, choice);
 }
 
@@ -118,15 +144,23 @@ void CudaMatmul::multiply_f32_rows(const CudaWeight& weight, Matrix x, const flo
 
 void CudaMatmul::embed(const Weight& table, const TokenId* tokens_on_device, int rows, Matrix out) {
   CHECK(out.cols == table.inputs() && out.rows == rows);
+  if (is_coded(mine(table))) {
+    const CodedWeights weights{mine(table).data(), mine(table).scales(), table.inputs(), mine(table).form()};
+    return gather_codes(weights, tokens_on_device, out, stream_);
+  }
   gather_rows({mine(table).data(), mine(table).ld(), mine(table).number()}, tokens_on_device, out, stream_);
 }
 
 std::string CudaMatmul::choice(const Weight& weight, int rows) {
   if (mine(weight).number() == Number::kF32) return "f32";
-  const Choice choice = tuner_.choose(product_of(mine(weight), std::min(rows, ProductTuner::kMostRows)));
-  if (const auto* shape = std::get_if<StreamShape>(&choice)) {
-    return fmt::format("stream {}x{} b{}", shape->tile, shape->cluster, shape->boxes);
+  const Product product = product_of(mine(weight), std::min(rows, ProductTuner::kMostRows));
+  if (is_coded(mine(weight))) {
+    const CodedChoice choice = coded_.choose(coded(mine(weight), product));
+    const auto* shape = std::get_if<StreamShape>(&choice);
+    return shape == nullptr ? "widened" : name_of("codes", *shape);
   }
+  const Choice choice = tuner_.choose(product);
+  if (const auto* shape = std::get_if<StreamShape>(&choice)) return name_of("stream", *shape);
   return std::holds_alternative<ByMma>(choice) ? "mma" : "cublasLt";
 }
 

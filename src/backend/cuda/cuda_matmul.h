@@ -14,6 +14,7 @@
 
 #include "backend/activations.h"
 #include "backend/backend.h"
+#include "backend/cuda/coded_products.h"
 #include "backend/cuda/convert_rows.h"
 #include "backend/cuda/cuda_weight.h"
 #include "backend/cuda/product_tuner.h"
@@ -52,12 +53,14 @@ class CudaMatmul {
   // Whether cuBLASLt was found: for descriptions. Without it many rows go slower, with the same bits.
   bool has_cublas_lt() const { return tuner_.lt().available(); }
 
-  // What multiply() does with so many rows: "stream 32x2 b2" (StreamShape), "cublasLt", "mma". For reports, and to
-  // have it measured (ProductTuner) before the device's memory is given to something else.
+  // What multiply() does with so many rows: "stream 32x2 b2" (StreamShape), "cublasLt", "mma", and with codes
+  // "codes 32x2 b2" or "widened". For reports, and to have it measured (ProductTuner, CodedProducts) before the
+  // device's memory is given to something else.
   std::string choice(const Weight& weight, int rows);
 
  private:
   Product product_of(const CudaWeight& weight, int rows);
+  bool knows(const CudaWeight& weight, const Product& product) const;
   void multiply_some(const CudaWeight& weight, Matrix x, const float* bias, Matrix out);  // kMostRows at most
   RowsRoom make_room(Matrix x, Number number);
   void multiply_f32_rows(const CudaWeight& weight, Matrix x, const float* bias, Matrix out);
@@ -65,6 +68,7 @@ class CudaMatmul {
   cudaStream_t stream_;
   WeightLoader loader_;
   ProductTuner tuner_;
+  CodedProducts coded_;
   DeviceMemory rows_;  // of the call at hand, as they meet its weights
   struct Ready {
     Matrix x;  // without data: none

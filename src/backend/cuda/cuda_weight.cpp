@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "backend/cuda/code_layout.h"
+#include "backend/quant/row_codes.h"
 #include "backend/weight_reader.h"
 #include "base/check.h"
 #include "layout/codec_f16.h"
@@ -28,17 +30,43 @@ bool same_numbers(DType type, Number number) {
 
 // A row as it lies on the device, without its padding.
 void write_row(const HostWeight& from, int row, Number number, std::byte* to) {
-  if (same_numbers(from.dtype, number)) {
+  if (from.form == WeightForm::kAsStored && same_numbers(from.dtype, number)) {
     const size_t bytes = row_bytes(from.dtype, from.cols);
     std::memcpy(to, from.bytes.data() + bytes * static_cast<size_t>(row), bytes);
     return;
   }
-  if (number == Number::kF32) return read_row(from, row, reinterpret_cast<float*>(to));
+  if (number == Number::kF32) return read_kept_row(from, row, reinterpret_cast<float*>(to));
   CHECK(number == Number::kF16);
   std::vector<float> values(static_cast<size_t>(from.cols));
   read_row(from, row, values.data());
   auto* out = reinterpret_cast<CodecF16::Stored*>(to);
   for (const float value : values) *out++ = CodecF16::encode(std::clamp(value, -kLargestF16, kLargestF16));
+}
+
+struct StackedRow {
+  const HostWeight* weight = nullptr;
+  int row = 0;
+};
+StackedRow row_of(std::span<const HostWeight> stacked, int row) {
+  size_t at = 0;
+  while (row >= stacked[at].rows) row -= stacked[at++].rows;
+  return {&stacked[at], row};
+}
+
+// The units of up to 8 outputs from `first` on, and their scales.
+void write_units(std::span<const HostWeight> stacked, int first, std::byte* to, std::span<float> scales) {
+  const int cols = stacked.front().cols;
+  std::fill_n(to, static_cast<size_t>(units_along(cols)) * kUnitBytes, std::byte{0});
+  std::vector<float> values(static_cast<size_t>(cols));
+  std::vector<std::uint8_t> codes(static_cast<size_t>(cols));
+  for (size_t i = 0; i < scales.size(); ++i) {
+    const StackedRow from = row_of(stacked, first + static_cast<int>(i));
+    read_row(*from.weight, from.row, values.data());
+    scales[i] = encode_codes(from.weight->form, values, codes.data());
+    for (int k = 0; k < cols; ++k) {
+      to[code_in_row(static_cast<int>(i), k)] = static_cast<std::byte>(codes[static_cast<size_t>(k)]);
+    }
+  }
 }
 
 int host_threads() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U)); }
@@ -50,6 +78,17 @@ CudaWeight::CudaWeight(int outputs, int inputs, Number number)
       ld_(padded(inputs)),
       number_(number),
       memory_(static_cast<size_t>(outputs) * static_cast<size_t>(ld_ * bytes_of(number))) {}
+
+CudaWeight::CudaWeight(int outputs, int inputs, WeightForm form)
+    : Weight(outputs, inputs),
+      ld_(padded(inputs)),
+      number_(Number::kBF16),
+      form_(form),
+      memory_(code_bytes(outputs, inputs) + static_cast<size_t>(outputs) * sizeof(float)) {}
+
+float* CudaWeight::scales() const {
+  return reinterpret_cast<float*>(memory_.data() + code_bytes(outputs(), inputs()));
+}
 
 WeightLoader::WeightLoader(cudaStream_t stream, Activations activations)
     : stream_(stream), activations_(activations), threads_(host_threads()) {}
@@ -64,27 +103,51 @@ WeightLoader::~WeightLoader() {
 std::unique_ptr<CudaWeight> WeightLoader::load(std::span<const HostWeight> stacked) {
   CHECK(!stacked.empty());
   int outputs = 0;
-  for (const HostWeight& weight : stacked) outputs += weight.rows;
+  const HostWeight& first = stacked.front();
+  for (const HostWeight& weight : stacked) {
+    CHECK(weight.cols == first.cols && weight.dtype == first.dtype && weight.form == first.form);
+    CHECK(weight.bytes.size() >= row_bytes(weight.dtype, weight.cols) * static_cast<size_t>(weight.rows));
+    outputs += weight.rows;
+  }
+  const bool numbers = first.form == WeightForm::kAsStored || activations_ == Activations::kF32;
+  return numbers ? load_numbers(stacked, outputs) : load_codes(stacked, outputs);
+}
+
+std::unique_ptr<CudaWeight> WeightLoader::load_numbers(std::span<const HostWeight> stacked, int outputs) {
   const HostWeight& first = stacked.front();
   auto out = std::make_unique<CudaWeight>(outputs, first.cols, number_of(first.dtype, activations_));
-  int at = 0;
-  for (const HostWeight& weight : stacked) {
-    CHECK(weight.cols == first.cols && weight.dtype == first.dtype);
-    CHECK(weight.bytes.size() >= row_bytes(weight.dtype, weight.cols) * static_cast<size_t>(weight.rows));
-    copy_rows(weight, *out, at);
-    at += weight.rows;
-  }
+  const auto bytes = static_cast<size_t>(out->ld() * bytes_of(out->number()));
+  const auto used = static_cast<size_t>(first.cols * bytes_of(out->number()));
+  copy({out->data(), bytes, outputs}, [&](int row, std::byte* to) {
+    const StackedRow from = row_of(stacked, row);
+    write_row(*from.weight, from.row, out->number(), to);
+    std::fill(to + used, to + bytes, std::byte{0});
+  });
   // Before the file may be closed, and before a kernel that starts early may read the weights.
   check(cudaStreamSynchronize(stream_), "copying weights to the device");
   return out;
 }
 
-void WeightLoader::copy_rows(const HostWeight& from, const CudaWeight& weight, int first_output) {
-  const auto bytes = static_cast<size_t>(weight.ld() * bytes_of(weight.number()));
-  const auto used = static_cast<size_t>(from.cols * bytes_of(weight.number()));
-  if (bytes > kPartBytes) fail_input("a weight has rows of " + std::to_string(from.cols) + " numbers: too many");
-  const int at_once = static_cast<int>(kPartBytes / bytes);
-  for (int done = 0; done < from.rows; done += at_once) {
+std::unique_ptr<CudaWeight> WeightLoader::load_codes(std::span<const HostWeight> stacked, int outputs) {
+  const HostWeight& first = stacked.front();
+  auto out = std::make_unique<CudaWeight>(outputs, first.cols, first.form);
+  std::vector<float> scales(static_cast<size_t>(outputs));
+  const auto bytes = static_cast<size_t>(units_along(first.cols)) * kUnitBytes;
+  copy({out->data(), bytes, units_across(outputs)}, [&](int unit, std::byte* to) {
+    const int at = unit * kUnitOutputs;
+    const auto count = static_cast<size_t>(std::min(kUnitOutputs, outputs - at));
+    write_units(stacked, at, to, std::span(scales).subspan(static_cast<size_t>(at), count));
+  });
+  check(cudaMemcpyAsync(out->scales(), scales.data(), scales.size() * sizeof(float), cudaMemcpyHostToDevice, stream_),
+        "copying weights to the device");
+  check(cudaStreamSynchronize(stream_), "copying weights to the device");  // as above
+  return out;
+}
+
+void WeightLoader::copy(const Pieces& pieces, const std::function<void(int piece, std::byte* to)>& write) {
+  if (pieces.bytes > kPartBytes) fail_input("a weight has rows of too many numbers");
+  const int at_once = static_cast<int>(kPartBytes / pieces.bytes);
+  for (int done = 0; done < pieces.count; done += at_once) {
     Part& part = parts_[next_part_++ % parts_.size()];
     if (part.at == nullptr) {
       check(cudaMallocHost(reinterpret_cast<void**>(&part.at), kPartBytes), "allocating pinned memory");
@@ -92,14 +155,12 @@ void WeightLoader::copy_rows(const HostWeight& from, const CudaWeight& weight, i
     } else {
       check(cudaEventSynchronize(part.copied), "copying weights to the device");
     }
-    const int count = std::min(at_once, from.rows - done);
+    const int count = std::min(at_once, pieces.count - done);
     threads_.parallel_for(count, [&](std::int64_t i, int) {
-      std::byte* to = part.at + static_cast<size_t>(i) * bytes;
-      write_row(from, done + static_cast<int>(i), weight.number(), to);
-      std::fill(to + used, to + bytes, std::byte{0});
+      write(done + static_cast<int>(i), part.at + static_cast<size_t>(i) * pieces.bytes);
     });
-    std::byte* to = weight.data() + static_cast<size_t>(first_output + done) * bytes;
-    check(cudaMemcpyAsync(to, part.at, static_cast<size_t>(count) * bytes, cudaMemcpyHostToDevice, stream_),
+    std::byte* to = pieces.to + static_cast<size_t>(done) * pieces.bytes;
+    check(cudaMemcpyAsync(to, part.at, static_cast<size_t>(count) * pieces.bytes, cudaMemcpyHostToDevice, stream_),
           "copying weights to the device");
     check(cudaEventRecord(part.copied, stream_), "copying weights to the device");
   }

@@ -1,14 +1,16 @@
-// Weights in device memory: [outputs][ld] of one plain type, as they are multiplied.
+// Weights in device memory: [outputs][ld] of one plain type, as they are multiplied, or codes of 8 bits.
 //
 //   in the file     on the device                                    rows they meet are rounded to
 //   bf16            bf16                                             bf16
 //   f16             f16                                              f16, finite
 //   f32             f32                                              nothing
 //   quantized       f16: the decoded numbers, rounded and finite     f16, finite
-//   any, kF32       f32                                              nothing
+//   any, int8, fp8  codes (code_layout.h), behind them the scales    bf16
+//   any, kF32       f32: of codes, what they stand for               nothing
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -23,15 +25,19 @@ namespace kvasir::cuda {
 class CudaWeight final : public Weight {
  public:
   CudaWeight(int outputs, int inputs, Number number);
+  CudaWeight(int outputs, int inputs, WeightForm form);  // of 8 bits
 
   std::span<const std::byte> memory() const override { return {memory_.data(), memory_.size()}; }  // on the device
   std::byte* data() const { return memory_.data(); }
-  std::int64_t ld() const { return ld_; }  // elements: inputs, padded with zeros
-  Number number() const { return number_; }
+  std::int64_t ld() const { return ld_; }    // elements: inputs, padded with zeros; of rows that codes meet
+  Number number() const { return number_; }  // of the rows that they meet
+  WeightForm form() const { return form_; }  // kAsStored: numbers
+  float* scales() const;                     // of codes: [outputs]
 
  private:
   std::int64_t ld_;
   Number number_;
+  WeightForm form_ = WeightForm::kAsStored;
   DeviceMemory memory_;
 };
 
@@ -53,7 +59,15 @@ class WeightLoader {
     cudaEvent_t copied = nullptr;  // when it may be written again
   };
 
-  void copy_rows(const HostWeight& from, const CudaWeight& weight, int first_output);
+  struct Pieces {
+    std::byte* to = nullptr;  // on the device, one after the other
+    size_t bytes = 0;         // of each
+    int count = 0;
+  };
+
+  std::unique_ptr<CudaWeight> load_numbers(std::span<const HostWeight> stacked, int outputs);
+  std::unique_ptr<CudaWeight> load_codes(std::span<const HostWeight> stacked, int outputs);
+  void copy(const Pieces& pieces, const std::function<void(int piece, std::byte* to)>& write);
 
   cudaStream_t stream_;
   Activations activations_;
