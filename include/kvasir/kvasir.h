@@ -26,6 +26,7 @@ struct LlmOptions {
   std::string device = "cpu";         // "cpu", "cuda:0", "auto": cuda:0 if there is one; "ref": the oracle
   std::string isa = "auto";           // auto, scalar, avx2, avx512, avx512dot: the answer is the same with each
   std::string activations = "auto";   // auto: rows are rounded to bf16 where the weights are; f32: never
+  std::string weights = "as-stored";  // int8, fp8: made so as they are loaded, on a GPU; half the memory of bf16
   int threads = 0;                    // 0: as many as cores
   std::int64_t context = 0;           // longest sequence, in tokens; 0: what the model was trained for
   std::string kv = "f16";             // the KV policy: "bf16", "k=f16, v=bf16", "f16, window=1024, sinks=4"

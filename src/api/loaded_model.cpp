@@ -79,7 +79,8 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
       public_texts(read_all(public_files, tokenizer, chat)),
       backend(make_backend({options.device, options.threads, options.isa, parse_activations(options.activations)})),
       model(load_model(options.model, *backend,
-                       {options.max_batch_tokens, options.on_load, find_kv_basis(options.kv_basis, options.model)})),
+                       {options.max_batch_tokens, options.on_load, find_kv_basis(options.kv_basis, options.model),
+                        parse_weight_form(options.weights)})),
       engine(*backend, *model, engine_config(options, public_texts)),
       longest(longest_with({})) {
   if (tokenizer.vocab_size() > model->config().vocab) {

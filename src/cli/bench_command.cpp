@@ -30,8 +30,7 @@ namespace {
 
 struct BenchOptions {
   ModelOptions model;
-  std::string shape;    // instead of a model
-  std::string weights;  // of a shape: their type; empty: the shape's own
+  std::string shape;  // instead of a model
   LoadTest load;
   std::int64_t hit = 0;
   std::vector<std::int64_t> prefill;
@@ -49,7 +48,8 @@ struct BenchReport {
   std::string model;
   std::string backend;
   bool cached = true;
-  std::string kv;  // the policy
+  std::string kv;       // the policy
+  std::string weights;  // as the option says
   std::vector<BenchResult> results;
   std::optional<LoadResult> load;
   std::optional<HitResult> hit;
@@ -117,16 +117,26 @@ std::unique_ptr<Backend> backend_of(const BenchOptions& options) {
       {options.model.device, options.model.threads, options.model.isa, parse_activations(options.model.activations)});
 }
 
+// A shape's weights are made in a type of their own, or in one that --weights names beside its forms.
 ModelConfig shape_of(const BenchOptions& options) {
   ModelConfig config = parse_shape(options.shape);
-  if (options.weights.empty()) return config;
-  const std::optional<DType> type = weight_type_named(options.weights);
-  if (!type || is_quantized(*type)) {
-    fail_usage(fmt::format("'{}' is not a type that weights can be made in", options.weights), "--weights",
-               "use bf16, f16 or f32");
+  const std::optional<DType> type = weight_type_named(options.model.weights);
+  if (!type) return config;
+  if (is_quantized(*type)) {
+    fail_usage(fmt::format("'{}' is not a type that weights can be made in", options.model.weights), "--weights",
+               "use bf16, f16 or f32, or make them int8 or fp8 on a GPU");
   }
   config.dtype = *type;
   return config;
+}
+
+WeightForm form_of(const BenchOptions& options) {
+  if (!weight_type_named(options.model.weights)) return parse_weight_form(options.model.weights);
+  if (options.shape.empty()) {
+    fail_usage("a model's weights have their type", "--weights",
+               "give --shape, or convert the model, or make them int8 or fp8 on a GPU");
+  }
+  return WeightForm::kAsStored;
 }
 
 struct BenchModel {
@@ -135,9 +145,7 @@ struct BenchModel {
 };
 
 BenchModel model_of(const BenchOptions& options, Backend& backend) {
-  if (options.shape.empty() && !options.weights.empty()) {
-    fail_usage("a model's weights have their type", "--weights", "give --shape, or convert the model");
-  }
+  const WeightForm form = form_of(options);
   if (!options.shape.empty() && !options.model.model.empty()) {
     fail_usage("a model and a shape are given", "--shape", "give one of them");
   }
@@ -146,7 +154,8 @@ BenchModel model_of(const BenchOptions& options, Backend& backend) {
                    [&loading](int done, int all) {
                      loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
                    },
-                   {}};
+                   {},
+                   form};
   if (!options.shape.empty()) return {options.shape, make_random_model(shape_of(options), backend, load, 1)};
   const std::filesystem::path folder = find_model(options.model.model);
   load.kv_basis = find_kv_basis(options.model.kv_basis, folder);
@@ -197,6 +206,7 @@ BenchReport measure(const BenchOptions& options) {
   report.backend = backend.description();
   report.cached = !options.model.no_cache;
   report.kv = to_text(config.kv);
+  report.weights = options.model.weights;
   const std::unique_ptr<Limits> limits = limits_of(options.model, *model);
 
   if (!options.versus.empty()) {
@@ -273,7 +283,10 @@ void print_results(const BenchReport& report) {
 }
 
 void print_table(const BenchReport& report) {
-  fmt::print("{} on {}, {} KV{}\n", report.model, report.backend, report.kv, report.cached ? "" : ", no cache");
+  const std::string weights =
+      report.weights == kvasir::name_of(WeightForm::kAsStored) ? "" : report.weights + " weights, ";
+  fmt::print("{} on {}, {}{} KV{}\n", report.model, report.backend, weights, report.kv,
+             report.cached ? "" : ", no cache");
   print_machine(report);
   if (!report.results.empty()) print_results(report);
   if (report.load) print_load(*report.load);
@@ -301,11 +314,9 @@ nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) 
 }
 
 void print_json(const BenchReport& report) {
-  nlohmann::ordered_json out{{"model", report.model},
-                             {"backend", report.backend},
-                             {"kv", report.kv},
-                             {"cache", report.cached},
-                             {"results", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out{{"model", report.model},     {"backend", report.backend},
+                             {"weights", report.weights}, {"kv", report.kv},
+                             {"cache", report.cached},    {"results", nlohmann::ordered_json::array()}};
   for (const BenchResult& r : report.results) out["results"].push_back(to_json(report, r));
   if (report.load) out["load"] = load_json(*report.load);
   if (report.hit) out["hit"] = hit_json(*report.hit);
@@ -335,12 +346,13 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--hit", options->hit, "First token behind so many cached tokens, beside a decode step");
   command->add_option("--shape", options->shape,
                       "Random weights instead of a model: a known name (llama-3.1-8b), or layers=16,hidden=2048,…");
-  command->add_option("--weights", options->weights, "Of a shape: bf16, f16 or f32; default: its own");
   command->add_option("-r,--repeats", options->repeats, "Repeats; the median counts")->capture_default_str();
   command->add_flag("--json", options->json, "Machine-readable output");
   command->add_flag("--profile", options->profile,
                     "Where the time of a decode step goes: op by op, behind -d tokens");
   add_model_options(*command, options->model);
+  CLI::Option* weights = command->get_option("--weights");
+  weights->description(weights->get_description() + "; of a --shape: bf16, f16 and f32 too");
   command->callback([options] {
     if (options->profile) return profile(*options);
     const BenchReport report = measure(*options);

@@ -19,6 +19,7 @@ struct ModelOptions {
   std::string device = "auto";
   std::string isa = "auto";
   std::string activations = "auto";
+  std::string weights = "as-stored";
   int threads = 0;
   std::int64_t context = 0;
   std::string kv = "f16";

@@ -33,7 +33,7 @@ std::unique_ptr<Model> load_with_bar(const ModelOptions& options, const std::fil
                      [&loading](int done, int all) {
                        loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
                      },
-                     find_kv_basis(options.kv_basis, folder)});
+                     find_kv_basis(options.kv_basis, folder), parse_weight_form(options.weights)});
 }
 
 }  // namespace kvasir

@@ -54,7 +54,8 @@ void tune_rank(const RankTuning& tuning) {
   const Tokenizer tokenizer = load_tokenizer(folder);
   const TextWindows windows = calibration_windows(tuning, tokenizer, config);
   RankRecorder recorder(backend_of(tuning.model), config);
-  const auto model = load_model(folder, recorder, {tuning.model.max_batch_tokens, {}});
+  const auto model =
+      load_model(folder, recorder, {tuning.model.max_batch_tokens, {}, {}, parse_weight_form(tuning.model.weights)});
   KvBasis basis;
   {
     Progress progress("reading");
@@ -62,7 +63,7 @@ void tune_rank(const RankTuning& tuning) {
       progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(windows.count()));
     });
   }
-  const std::vector<std::byte> bytes = kv_basis_bytes(basis, model->fingerprint());
+  const std::vector<std::byte> bytes = kv_basis_bytes(basis, model->stored_fingerprint());
   write_basis(out, bytes);
   fmt::print(stderr, "{}: {} from {} tokens\n", out.string(), format_bytes(bytes.size()), windows.text().size());
 }

@@ -3,7 +3,7 @@
 //
 // The file is a safetensors file of five tensors:
 //
-//     model      U8  [32]                           the fingerprint of the model that it was made for
+//     model      U8  [32]                           the stored fingerprint of the model that it was made for
 //     keys       F32 [layers][kv_heads][dim][dim]   k becomes k M, of which the first columns say most
 //     queries    F32 [layers][kv_heads][dim][dim]   q becomes q M, so that products of the two stay what they were
 //     values     F32 [layers][kv_heads][dim][dim]   orthonormal columns: v becomes v M, and outputs o M^T

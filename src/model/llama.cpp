@@ -76,7 +76,8 @@ class Llama final : public Model {
       : config_(config),
         backend_(backend),
         max_rows_(options.max_rows),
-        fingerprint_(name(config, weights)),
+        form_(options.weights),
+        stored_fingerprint_(name(config, weights)),
         weight_bytes_(weights.bytes()),
         frequencies_(rope_frequencies(config.rope, config.head_dim)) {
     load_ends(weights);
@@ -89,7 +90,12 @@ class Llama final : public Model {
   }
 
   const ModelConfig& config() const override { return config_; }
-  Key256 fingerprint() const override { return fingerprint_; }
+  Key256 stored_fingerprint() const override { return stored_fingerprint_; }
+  Key256 fingerprint() const override {
+    if (form_ == WeightForm::kAsStored) return stored_fingerprint_;
+    const std::array<std::string_view, 1> parts{name_of(form_)};
+    return keyed_hash(stored_fingerprint_, parts);
+  }
   std::uint64_t weight_bytes() const override { return weight_bytes_; }
   int max_rows() const override { return max_rows_; }
   const std::optional<Key256>& basis_name() const override { return basis_name_; }
@@ -347,10 +353,11 @@ class Llama final : public Model {
   // ------------------------------------------------------------------------------------------------------
 
   void load_ends(const TensorSource& weights) {
-    embedding_ = load(weights, {weights.matrix("model.embed_tokens.weight", config_.vocab, config_.hidden)});
+    embedding_ = load(weights, {weights.matrix("model.embed_tokens.weight", config_.vocab, config_.hidden)},
+                      config_.tied_embeddings ? form_ : WeightForm::kAsStored);
     final_norm_ = load_vectors(weights, {weights.vector("model.norm.weight", config_.hidden)});
     if (!config_.tied_embeddings) {
-      head_ = load(weights, {weights.matrix("lm_head.weight", config_.vocab, config_.hidden)});
+      head_ = load(weights, {weights.matrix("lm_head.weight", config_.vocab, config_.hidden)}, form_);
     }
   }
 
@@ -363,11 +370,11 @@ class Llama final : public Model {
     layer.qkv = load_stack(weights, {weights.matrix(attention + "q_proj.weight", q_width(), hidden),
                                      weights.matrix(attention + "k_proj.weight", kv_width(), hidden),
                                      weights.matrix(attention + "v_proj.weight", kv_width(), hidden)});
-    layer.out = load(weights, {weights.matrix(attention + "o_proj.weight", hidden, q_width())});
+    layer.out = load(weights, {weights.matrix(attention + "o_proj.weight", hidden, q_width())}, form_);
     layer.ffn_norm = load_vectors(weights, {weights.vector(at + "post_attention_layernorm.weight", hidden)});
     layer.gate_up = load_stack(weights, {weights.matrix(mlp + "gate_proj.weight", config_.ffn, hidden),
                                          weights.matrix(mlp + "up_proj.weight", config_.ffn, hidden)});
-    layer.down = load(weights, {weights.matrix(mlp + "down_proj.weight", hidden, config_.ffn)});
+    layer.down = load(weights, {weights.matrix(mlp + "down_proj.weight", hidden, config_.ffn)}, form_);
     if (config_.attention_bias) {
       layer.qkv_bias = load_vectors(weights, {weights.vector(attention + "q_proj.bias", q_width()),
                                               weights.vector(attention + "k_proj.bias", kv_width()),
@@ -386,13 +393,20 @@ class Llama final : public Model {
     Stack loaded;
     for (auto begin = stacked.begin(); begin != stacked.end();) {
       const auto end = std::find_if(begin, stacked.end(), [&](const auto& one) { return one.dtype != begin->dtype; });
-      loaded.push_back(load(weights, {begin, end}));
+      loaded.push_back(load(weights, {begin, end}, form_));
       begin = end;
     }
     return loaded;
   }
 
-  std::unique_ptr<Weight> load(const TensorSource& weights, const std::vector<HostWeight>& stacked) {
+  std::unique_ptr<Weight> load(const TensorSource& weights, std::vector<HostWeight> stacked, WeightForm form) {
+    for (HostWeight& weight : stacked) {
+      weight.form = form;
+      if (form == WeightForm::kAsStored) continue;
+      const auto outputs = static_cast<std::uint64_t>(weight.rows);  // a scale each
+      weight_bytes_ += outputs * (static_cast<std::uint64_t>(weight.cols) + sizeof(float));
+      weight_bytes_ -= outputs * row_bytes(weight.dtype, weight.cols);
+    }
     std::unique_ptr<Weight> loaded = backend_.load(stacked);
     for (const HostWeight& weight : stacked) weights.done_with(weight);
     return loaded;
@@ -455,7 +469,8 @@ class Llama final : public Model {
   ModelConfig config_;
   Backend& backend_;
   int max_rows_;
-  Key256 fingerprint_;
+  WeightForm form_;
+  Key256 stored_fingerprint_;
   std::uint64_t weight_bytes_;
   AngleTable frequencies_;
   std::unique_ptr<Weight> embedding_;  // [vocab][hidden]; also the head when tied

@@ -16,7 +16,7 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, Backend& ba
   check_runnable(config, path.string());
   std::unique_ptr<Model> model = make_llama(config, Weights(path), backend, options);
   if (!options.kv_basis.empty()) {
-    model->use_basis(load_kv_basis(options.kv_basis, config, model->fingerprint()));
+    model->use_basis(load_kv_basis(options.kv_basis, config, model->stored_fingerprint()));
   }
   return model;
 }

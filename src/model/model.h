@@ -24,7 +24,8 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
-  virtual Key256 fingerprint() const = 0;          // names the weights and the config
+  virtual Key256 fingerprint() const = 0;          // names the weights, as they are multiplied, and the config
+  virtual Key256 stored_fingerprint() const = 0;   // as they are stored: what a basis is made for
   virtual std::uint64_t weight_bytes() const = 0;  // as they lie in the backend's memory, without padding
   virtual int max_rows() const = 0;                // of one batch
   virtual std::vector<std::span<const std::byte>> weight_memory() const = 0;  // where the matrices lie
@@ -42,6 +43,7 @@ struct LoadOptions {
   int max_rows = 512;
   std::function<void(int done, int all)> progress;  // layers loaded; may be empty
   std::filesystem::path kv_basis{};                 // see find_kv_basis; empty: none
+  WeightForm weights = WeightForm::kAsStored;       // of all matrices but an embedding that is nothing else
 };
 
 // Loads a Hugging Face folder or a GGUF file. The backend outlives the model. Throws Error.

@@ -150,6 +150,21 @@ TEST_F(ProgramTest, SynthWritesAModelThatRuns) {
   expect_refused("synth --shape layers=1,hidden=8,ffn=8,heads=2,vocab=9 --out " + out, 1, "a model in it already");
 }
 
+TEST_F(ProgramTest, WeightsInEightBitsAreForGpus) {
+  for (const char* form : {"int8", "fp8"}) {
+    const std::string weights = "--weights " + std::string(form);
+    for (const char* command : {"run -p hello -n 2 ", "bench -n 2 ", "serve "}) {
+      expect_refused(command + weights + " --device cpu", 2, "kvasir convert -o model.gguf --weights q8_0");
+    }
+    const Ran ran = run("run -m tales-draft -p hello -n 4 --temp 0 --device ref " + weights);  // the oracle has them
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_FALSE(ran.out.empty());
+  }
+  expect_refused("run -p hello --weights int4", 2, "use as-stored, int8 or fp8");
+  EXPECT_EQ(run("run -m tales-draft -p hello -n 4 --temp 0 --weights as-stored").out,
+            run("run -m tales-draft -p hello -n 4 --temp 0").out);
+}
+
 TEST_F(ProgramTest, BenchMakesWeightsAndLoads) {
   const std::string shape = "--shape layers=2,hidden=64,ffn=96,heads=4,kv_heads=2,vocab=300 --device cpu ";
   const Ran ran =
@@ -172,6 +187,7 @@ TEST_F(ProgramTest, BenchMakesWeightsAndLoads) {
   expect_refused("bench " + shape + "-m tales", 2, "a model and a shape");
   expect_refused("bench " + shape + "--weights q4_0", 2, "bf16, f16 or f32");
   expect_refused("bench --weights f16", 2, "--shape");
+  expect_refused("bench " + shape + "--weights int8", 2, "as they are stored, and not as int8");
   expect_refused("bench --shape no-such-model", 2, "no-such-model");
   expect_refused("bench " + shape + "--requests -1", 2, "requests");
 }

@@ -37,6 +37,7 @@ struct Cell {
   std::string model;
   std::vector<std::int64_t> windows;
   Activations activations = Activations::kAsWeights;
+  WeightForm weights = WeightForm::kAsStored;
 
   std::string name() const {
     std::string out = device == "cpu" ? isa + "_t" + std::to_string(threads) : device.substr(0, device.find(':'));
@@ -45,6 +46,7 @@ struct Cell {
     out += "_" + model;
     for (const std::int64_t window : windows) out += "_w" + std::to_string(window);
     if (activations == Activations::kF32) out += "_f32_rows";
+    if (weights != WeightForm::kAsStored) out += "_" + std::string(name_of(weights)) + "_weights";
     if (policy.k_rank > 0 || policy.v_rank > 0) out += "_rank";
     if (policy.channels > 0) out += "_channels";
     if (!policy.retention.full()) out += "_sinks";
@@ -154,6 +156,10 @@ inline std::vector<Cell> all_cells() {
   // bf16 weights whose rows are not rounded.
   cells.push_back({"ref", "auto", 1, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kF32});
   cells.push_back({"cpu", "auto", 2, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kF32});
+  // Weights that became codes of 8 bits as they were loaded: the cpu has none.
+  for (const WeightForm form : {WeightForm::kInt8, WeightForm::kFp8}) {
+    cells.push_back({"ref", "auto", 1, uniform_policy(KvFormat::kF16), "bf16", {}, Activations::kAsWeights, form});
+  }
   add_formats_of_rows(cells);
   // Recent tokens in a format of their own.
   for (const char* device : {"ref", "cpu"}) {
@@ -229,8 +235,8 @@ inline std::unique_ptr<Model> load_cell(const Cell& cell, Backend& backend) {
     return make_random_model(parse_shape(shape + dim), backend, {512, {}}, 1);
   }
   const auto type = weight_type_named(cell.model);
-  if (!type || !is_quantized(*type)) return load_golden(cell.model, backend, 512, cell.windows);
-  return load_model(QuantizedModel(*type).path(), backend, {512, {}});
+  if (!type || !is_quantized(*type)) return load_golden(cell.model, backend, 512, cell.windows, cell.weights);
+  return load_model(QuantizedModel(*type).path(), backend, {512, {}, {}, cell.weights});
 }
 
 // What became of one request.

@@ -20,10 +20,11 @@ inline std::filesystem::path golden_dir(const std::string& name) {
 
 // A golden model; `windows` (per layer, 0 = none) makes a hybrid of it, with one cache group a window.
 inline std::unique_ptr<Model> load_golden(const std::string& name, Backend& backend, int max_rows = 512,
-                                          const std::vector<std::int64_t>& windows = {}) {
+                                          const std::vector<std::int64_t>& windows = {},
+                                          WeightForm weights = WeightForm::kAsStored) {
   ModelConfig config = load_config(golden_dir(name));
   config.windows = windows;
-  return make_llama(config, Weights(golden_dir(name)), backend, {max_rows, {}});
+  return make_llama(config, Weights(golden_dir(name)), backend, {max_rows, {}, {}, weights});
 }
 
 }  // namespace kvasir::testing
