@@ -15,7 +15,8 @@ namespace kvasir {
 
 class HostRoom {
  public:
-  // The storage outlives this. Chunks may have less than one of them in all more than `bytes`, for each who saves.
+  // The storage outlives this. `bytes` bound what is saved; chunks that are not full come on top, one for each who
+  // saves.
   HostRoom(KvStorage& storage, std::uint64_t bytes) : storage_(storage), bytes_(bytes) {}
   ~HostRoom() {
     if (!free_.empty()) storage_.finish();  // copies may be on their way
