@@ -97,6 +97,9 @@ struct HostCopy {
   size_t bytes = 0;
 };
 
+using DrawTicket = std::uint64_t;  // of one backend, ascending
+inline constexpr DrawTicket kNoDraw = 0;
+
 struct NormRule {
   const float* weight = nullptr;
   float eps = 0;
@@ -148,7 +151,7 @@ class Backend {
   virtual void end_batch() {}
 
   // Ops. x and out may be the same matrix where the shapes agree, except in matmul, project and attention.
-  virtual void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) = 0;
+  virtual void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) = 0;  // or drawn_token()s
   virtual void rms_norm(Matrix x, const float* weight, float eps, Matrix out) = 0;
   virtual void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) = 0;
   virtual void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) = 0;  // bias may be null
@@ -186,11 +189,13 @@ class Backend {
     kv_write(rows.k, rows.v, view, sequences);
   }
 
-  // A token of each row of logits, as sample/sampler.h draws it with these parameters; -1 where the logits are no
-  // numbers. False, and nothing done: the host must do it.
-  virtual bool draw(Matrix /*logits*/, std::span<const DrawRule> /*rules*/, std::span<TokenId> /*tokens*/) {
-    return false;
-  }
+  // Tokens without their logits leaving the backend: one of each row, as sample/sampler.h draws it with these
+  // parameters. Nobody waits for them but take_drawn(), and embed() knows those of the last draw as drawn_token(row)
+  // even before. Every draw is taken once. kNoDraw, and nothing done: the host must do it.
+  virtual DrawTicket draw(Matrix /*logits*/, std::span<const DrawRule> /*rules*/) { return kNoDraw; }
+  virtual DrawTicket last_draw() const { return kNoDraw; }
+  // The tokens of a draw, one for each of its rows; -1 where the logits are no numbers.
+  virtual void take_drawn(DrawTicket /*ticket*/, std::span<TokenId> /*tokens*/) {}
 };
 
 }  // namespace kvasir

@@ -71,9 +71,9 @@ class ForwardingBackend : public Backend {
   void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
     plain_->rope_kv_write(rows, view, sequences);
   }
-  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
-    return plain_->draw(logits, rules, tokens);
-  }
+  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override { return plain_->draw(logits, rules); }
+  DrawTicket last_draw() const override { return plain_->last_draw(); }
+  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override { plain_->take_drawn(ticket, tokens); }
 
  private:
   std::unique_ptr<Backend> plain_;

@@ -115,10 +115,10 @@ void ProfileBackend::rope_kv_write(const UnturnedRows& rows, const KvView& view,
         [&] { inner_.rope_kv_write(rows, view, sequences); });
 }
 
-bool ProfileBackend::draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) {
-  bool done = false;
-  timed("draw", bytes_of(logits), [&] { done = inner_.draw(logits, rules, tokens); });
-  return done;
+DrawTicket ProfileBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
+  DrawTicket ticket = kNoDraw;
+  timed("draw", bytes_of(logits), [&] { ticket = inner_.draw(logits, rules); });
+  return ticket;
 }
 
 }  // namespace kvasir

@@ -58,7 +58,9 @@ class ProfileBackend final : public Backend {
   void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override;
   void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override;
   void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override;
-  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override;
+  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override;
+  DrawTicket last_draw() const override { return inner_.last_draw(); }
+  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override { inner_.take_drawn(ticket, tokens); }
 
  private:
   template <class Call>

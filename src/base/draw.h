@@ -22,6 +22,11 @@ struct DrawRule {
   Position position = 0;  // of the token that is drawn
 };
 
+// Where a token is wanted that a backend has drawn and nobody on the host knows yet: row `row` of its last draw.
+constexpr TokenId drawn_token(int row) { return -1 - row; }
+constexpr bool is_drawn(TokenId token) { return token < 0; }
+constexpr int row_of_drawn(TokenId token) { return -1 - token; }
+
 // The natural logarithm of a positive, normal number, to about a unit in the last place.
 constexpr double same_log(double x) {
   constexpr double kLn2 = 0.69314718055994530942;

@@ -34,11 +34,10 @@ void WaitBackend::download(std::span<std::byte> to, const std::byte* from) {
   waited_ += seconds_since(start);
 }
 
-bool WaitBackend::draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) {
+void WaitBackend::take_drawn(DrawTicket ticket, std::span<TokenId> tokens) {
   const LoadClock::time_point start = LoadClock::now();
-  const bool done = ForwardingBackend::draw(logits, rules, tokens);
+  ForwardingBackend::take_drawn(ticket, tokens);
   waited_ += seconds_since(start);
-  return done;
 }
 
 double percentile(const std::vector<double>& ascending, double share) {
@@ -65,6 +64,7 @@ LoadResult LoadBench::once(Engine& engine, const LoadTest& test, std::uint64_t s
   LoadResult result;
   result.test = test;
   std::int64_t told = 0;
+  const std::int64_t ahead = engine.steps_ahead();
   const LoadClock::time_point start = LoadClock::now();
   for (int i = 0; i < test.requests; ++i) {
     bool first = true;
@@ -88,6 +88,7 @@ LoadResult LoadBench::once(Engine& engine, const LoadTest& test, std::uint64_t s
     result.host.push_back(step - (backend_.waited() - waited));
   }
   result.seconds = seconds_since(start);
+  result.ahead = engine.steps_ahead() - ahead;
   result.tokens_per_second = static_cast<double>(test.requests * test.generate) / result.seconds;
   for (std::vector<double>* values : {&result.first_tokens, &result.steps, &result.host}) std::ranges::sort(*values);
   return result;
@@ -136,6 +137,7 @@ void print_load(const LoadResult& r) {
       "  {} decode steps: {:.3f} ms at p50, {:.3f} ms at p99; the host's part {:.0f} us at p50, {:.0f} us at p99\n",
       r.steps.size(), 1e3 * percentile(r.steps, 0.5), 1e3 * percentile(r.steps, 0.99), 1e6 * percentile(r.host, 0.5),
       1e6 * percentile(r.host, 0.99));
+  if (r.ahead > 0) fmt::print("  {} steps were begun before the tokens of the one before were known\n", r.ahead);
 }
 
 void print_hit(const HitResult& r) {
@@ -155,7 +157,8 @@ nlohmann::ordered_json load_json(const LoadResult& r) {
           {"first_token_seconds", of(r.first_tokens)},
           {"decode_steps", r.steps.size()},
           {"step_seconds", of(r.steps)},
-          {"host_seconds", of(r.host)}};
+          {"host_seconds", of(r.host)},
+          {"steps_ahead", r.ahead}};
 }
 
 nlohmann::ordered_json hit_json(const HitResult& r) {

@@ -20,7 +20,7 @@ class WaitBackend final : public ForwardingBackend {
   using ForwardingBackend::ForwardingBackend;
 
   void download(std::span<std::byte> to, const std::byte* from) override;
-  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override;
+  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override;
 
   double waited() const { return waited_; }  // seconds since it was made
 
@@ -42,6 +42,7 @@ struct LoadResult {
   // Of the steps in which every running request got a token, ascending: all of the step, and the host's part of it.
   std::vector<double> steps;
   std::vector<double> host;
+  std::int64_t ahead = 0;  // steps that were begun before the tokens of the one before were known
 };
 
 struct HitResult {

@@ -6,6 +6,7 @@ namespace kvasir {
 
 int logit_rows_of(const PlannedRows& planned) {
   const Sequence& sequence = *planned.sequence;
+  if (planned.drawn >= 0) return 1;
   if (sequence.request.score_from) {
     const Position end = sequence.lease.length() + planned.rows;
     return static_cast<int>(std::clamp<Position>(end - *sequence.request.score_from, 0, planned.rows));
@@ -26,7 +27,8 @@ void build_batch(std::span<const PlannedRows> plan, const KvCache& cache, Batch&
     const Position start = sequence.lease.length();
     const int first_row = batch.rows();
     for (int i = 0; i < planned.rows; ++i) {
-      batch.tokens.push_back(sequence.tokens[static_cast<size_t>(start + i)]);
+      batch.tokens.push_back(planned.drawn >= 0 ? drawn_token(planned.drawn)
+                                                : sequence.tokens[static_cast<size_t>(start + i)]);
       batch.positions.push_back(start + i);
     }
     const std::span<const size_t> groups = cache.groups_of(sequence.lease.policy());

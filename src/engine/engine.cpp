@@ -126,6 +126,7 @@ void Engine::cancel_all() {
 }
 
 RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
+  if (flying_.in_the_air()) land();  // what is written there would be the copy's as well
   Sequence* from = scheduler_.find(id);
   CHECK(from != nullptr);
   Request request = from->request;
@@ -181,13 +182,36 @@ void Engine::run() {
 void Engine::step() {
   cache_.set_clock(now());
   pins_.expire(now());
+  if (!flying_.in_the_air() && !launch()) return;
+  fly_ahead();
+  land();
+  finish_done();
+  if (idle()) abandon();
+}
+
+// The next step as the scheduler plans it. True: its tokens are on their way; else all of it is done.
+bool Engine::launch() {
   finish_done();
   const std::vector<PlannedRows>& plan = scheduler_.plan(cache_);
   for (const auto& [id, label, pause] : scheduler_.take_pauses()) {
     if (on_pause_) on_pause_(label.empty() ? std::to_string(id) : label, pause);
   }
-  if (plan.empty()) return;
-  forward(plan);
+  if (plan.empty()) return false;
+  const double began = now();
+  const Matrix logits = enqueue(plan);
+  if (take_off(plan, logits, flying_)) {
+    flying_.began = began;
+    return true;
+  }
+  logits_.resize(static_cast<size_t>(logits.cols) * static_cast<size_t>(logits.rows));
+  backend_.download(std::as_writable_bytes(std::span(logits_)), reinterpret_cast<const std::byte*>(logits.data));
+  measure(batch_.rows(), now() - began);
+  read_logits(plan);
+  finish_done();
+  return false;
+}
+
+void Engine::read_logits(const std::vector<PlannedRows>& plan) {
   const auto vocab = static_cast<size_t>(model_.config().vocab);
   size_t row = 0;
   for (const PlannedRows& planned : plan) {
@@ -195,17 +219,12 @@ void Engine::step() {
     const auto rows = static_cast<size_t>(logit_rows_of(planned));
     advance(*planned.sequence, planned.rows);
     const size_t first = std::exchange(row, row + rows);
-    if (!drawn_.empty()) {
-      if (caught_up) choose_or_fail(*planned.sequence, {{}, drawn_[first]});
-      continue;
-    }
     const std::span<float> logits = std::span(logits_).subspan(vocab * first, vocab * rows);
     show_scored(*planned.sequence, caught_up ? logits.first(logits.size() - vocab) : logits);
     if (!caught_up) continue;
     branch_off(*planned.sequence, logits.last(vocab));
     choose_or_fail(*planned.sequence, {logits.last(vocab), {}});
   }
-  finish_done();
 }
 
 // Rows of a prompt that is scored, but for the last: that one is shown when its token is chosen.
@@ -220,43 +239,13 @@ void Engine::show_scored(const Sequence& sequence, std::span<const float> logits
   }
 }
 
-void Engine::forward(const std::vector<PlannedRows>& plan) {
-  const double start = now();
+Matrix Engine::enqueue(const std::vector<PlannedRows>& plan) {
   for (const BlockCopy& copy : cache_.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
   for (const PlannedRows& planned : plan) watch_rows(*planned.sequence);
   build_batch(plan, cache_, batch_);
   const Matrix logits = model_.forward(batch_, storage_);
   CHECK(logits.cols == model_.config().vocab || logits.rows == 0);
-  if (!draw_in_backend(plan, logits)) {
-    logits_.resize(static_cast<size_t>(logits.cols) * static_cast<size_t>(logits.rows));
-    backend_.download(std::as_writable_bytes(std::span(logits_)), reinterpret_cast<const std::byte*>(logits.data));
-  }
-  measure(batch_.rows(), now() - start);
-}
-
-// Whether nobody but a rule looks at the sequence's logits.
-bool Engine::may_draw_in_backend(const Sequence& sequence) const {
-  const Request& request = sequence.request;
-  const bool may_stop = sequence.answered() >= request.min_tokens || request.stop_tokens.empty();
-  return !observer_ && !request.logprobs && !request.score_from && sequence.forks.empty() && may_stop;
-}
-
-// Tokens instead of logits, if all sequences of the batch allow it and the backend can.
-bool Engine::draw_in_backend(const std::vector<PlannedRows>& plan, Matrix logits) {
-  drawn_.clear();
-  rules_.clear();
-  if (logits.rows == 0) return false;
-  for (const PlannedRows& planned : plan) {
-    const Sequence& sequence = *planned.sequence;
-    if (logit_rows_of(planned) == 0) continue;
-    const auto rule = sequence.sampler.rule(static_cast<Position>(sequence.tokens.size()));
-    if (!rule || !may_draw_in_backend(sequence)) return false;
-    rules_.push_back(*rule);
-  }
-  drawn_.resize(rules_.size());
-  if (backend_.draw(logits, rules_, drawn_)) return true;
-  drawn_.clear();
-  return false;
+  return logits;
 }
 
 // Running averages, for estimates. The first step says more than no step.
@@ -398,6 +387,7 @@ void Engine::choose(Sequence& sequence, const NextRow& row) {
 // The last token travels with the reason why it is the last.
 void Engine::finish_done() {
   for (const std::unique_ptr<Sequence>& sequence : scheduler_.take_finished()) {
+    flying_.forget(*sequence);
     const bool by_itself = sequence->finish == FinishReason::kStop || sequence->finish == FinishReason::kLength;
     if (on_finished_ && by_itself && sequence->request.origin == Request::Origin::kClient) {
       on_finished_({sequence->tokens, std::ssize(sequence->request.prompt), sequence->policy->policy,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "engine/flight.h"
 #include "engine/host_swap.h"
 #include "engine/pins.h"
 #include "engine/policies.h"
@@ -57,6 +58,7 @@ class Engine {
  public:
   // Backend and model outlive the engine. Throws Error when the memory cannot hold one block.
   Engine(Backend& backend, Model& model, EngineConfig config);
+  ~Engine() { abandon(); }
 
   // Throws Error, and changes nothing, when the request is empty, longer than the context, or could never fit.
   RequestId submit(Request request, OnUpdate on_update);
@@ -113,6 +115,8 @@ class Engine {
   const PolicyBook& policies() const { return policies_; }
   const PinBoard& pins() const { return pins_; }
   const HostSwap& swap() const { return swap_; }
+  // Steps that the backend was given before the host knew the tokens of the one before.
+  std::int64_t steps_ahead() const { return steps_ahead_; }
 
  private:
   double now() const;
@@ -124,7 +128,13 @@ class Engine {
   std::vector<Breakpoint> places_to_keep(const Request& request) const;
   TenantShare share_of(std::uint32_t tenant) const;
   std::int64_t most_pinned(std::uint32_t tenant) const;
-  void forward(const std::vector<PlannedRows>& plan);
+  bool launch();
+  Matrix enqueue(const std::vector<PlannedRows>& plan);
+  void read_logits(const std::vector<PlannedRows>& plan);
+  bool take_off(std::span<const PlannedRows> plan, Matrix logits, Flight& flight);
+  void fly_ahead();
+  void land();
+  void abandon();
   void show_scored(const Sequence& sequence, std::span<const float> logits) const;
   void measure(int rows, double seconds);
   void advance(Sequence& sequence, int rows);
@@ -138,8 +148,7 @@ class Engine {
     std::span<float> logits;
     std::optional<TokenId> drawn;
   };
-  bool may_draw_in_backend(const Sequence& sequence) const;
-  bool draw_in_backend(const std::vector<PlannedRows>& plan, Matrix logits);
+  bool may_draw_in_backend(const Sequence& sequence, std::int64_t answered) const;
   static TokenId draw(Sequence& sequence, const NextRow& row, Position position);
   void choose_or_fail(Sequence& sequence, const NextRow& row);
   void choose(Sequence& sequence, const NextRow& row);
@@ -159,9 +168,14 @@ class Engine {
   std::atomic<RequestId> next_id_{1};
   std::atomic<bool> claimed_ = false;
   Batch batch_;
-  std::vector<float> logits_;    // [logit rows][vocab] on the host, …
-  std::vector<TokenId> drawn_;   // … or [logit rows], and no logits
-  std::vector<DrawRule> rules_;  // [logit rows]
+  std::vector<float> logits_;       // [logit rows][vocab] on the host, …
+  std::vector<TokenId> drawn_;      // … or [logit rows], and no logits
+  std::vector<DrawRule> rules_;     // [logit rows]
+  Flight flying_;                   // the step in the air; between steps that of the next
+  Flight next_;                     // only while a step is carried out
+  std::vector<PlannedRows> ahead_;  // kept, so that a step allocates nothing
+  std::int64_t steps_ahead_ = 0;
+  double landed_ = 0;  // when the last tokens came
   OnLogits observer_;
   OnFinished on_finished_;
   OnPause on_pause_;

@@ -28,6 +28,7 @@ std::span<const TokenId> findable(const Sequence& sequence) {
 
 void Scheduler::add(std::unique_ptr<Sequence> sequence) {
   sequence->arrival = ++arrivals_;
+  steps_ahead_ = kStepsWhileOthersWait;
   waiting_.arrive(sequence->request.tenant.id);
   waiting_.put(std::move(sequence));
 }
@@ -41,11 +42,21 @@ void Scheduler::add_running(std::unique_ptr<Sequence> sequence) {
 
 const std::vector<PlannedRows>& Scheduler::plan(KvCache& cache) {
   plan_.clear();
+  steps_ahead_ = 0;
   std::int64_t budget = config_.max_batch_tokens;
   plan_running(cache, budget);
   admit(cache, budget);
   tell_pauses(cache);
   return plan_;
+}
+
+bool Scheduler::reserve_ahead(KvCache& cache, std::span<const PlannedRows> plan) {
+  for (const PlannedRows& planned : plan) {
+    if (!cache.reserve(planned.sequence->lease, planned.rows)) return false;
+  }
+  for (const PlannedRows& planned : plan) waiting_.serve(planned.sequence->request.tenant.id, planned.rows);
+  ++steps_ahead_;
+  return true;
 }
 
 // A chunk ends where a tile does, and where a breakpoint's last block does: that place can then be kept whole.
@@ -298,6 +309,7 @@ std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {
   take_from(running_);
   waiting_.each(take_from);
   for (const auto& sequence : finished) waiting_.leave(sequence->request.tenant.id);
+  if (!finished.empty()) steps_ahead_ = kStepsWhileOthersWait;
   return finished;
 }
 

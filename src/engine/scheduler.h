@@ -28,7 +28,8 @@ struct SchedulerConfig {
 
 struct PlannedRows {
   Sequence* sequence = nullptr;
-  int rows = 0;  // the next tokens of the sequence, reserved in its lease
+  int rows = 0;    // the next tokens of the sequence, reserved in its lease
+  int drawn = -1;  // the one token is not known yet: that row of the backend's last draw
 };
 
 // What it did since it was made.
@@ -54,6 +55,12 @@ class Scheduler {
   void add(std::unique_ptr<Sequence> sequence);
   void add_running(std::unique_ptr<Sequence> sequence);  // has a lease
   const std::vector<PlannedRows>& plan(KvCache& cache);  // valid until the next
+
+  // Whether the next step has the running ones only, as far as can be known: nobody waits who could join.
+  bool settled() const { return waiting_.empty() || full() || steps_ahead_ < kStepsWhileOthersWait; }
+  // Room for a step of all that run and go on, as plan() would give it. False: somebody would have to make room, and
+  // plan() must decide.
+  bool reserve_ahead(KvCache& cache, std::span<const PlannedRows> plan);
 
   // Takes out what has finished, wherever it is, and hands it to the caller.
   std::vector<std::unique_ptr<Sequence>> take_finished();
@@ -109,6 +116,9 @@ class Scheduler {
   bool runs(std::uint32_t tenant) const;
   bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
 
+  // Those that were not admitted have no room, most likely; from time to time somebody looks.
+  static constexpr int kStepsWhileOthersWait = 16;
+
   SchedulerConfig config_;
   HostSwap* swap_ = nullptr;
   PinBoard* pins_ = nullptr;
@@ -116,6 +126,7 @@ class Scheduler {
   std::vector<std::unique_ptr<Sequence>> running_;  // in the order they were admitted
   TenantQueues waiting_;
   std::uint64_t arrivals_ = 0;
+  int steps_ahead_ = 0;  // since plan(); many: somebody came or left
   SchedulerCounts counts_;
   // Of this plan; kept between plans, so that a step allocates nothing.
   std::vector<PlannedRows> plan_;

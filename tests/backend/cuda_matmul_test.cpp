@@ -302,7 +302,7 @@ TEST_P(CudaWeightTest, ALoadedWeightIsWhatTheFileSays) {
     const DeviceMemory ids(tokens.size() * sizeof(TokenId));
     check(cudaMemcpy(ids.data(), tokens.data(), ids.size(), cudaMemcpyHostToDevice), "uploading tokens");
     const CudaRows out(5, cols, 3, stream_);
-    matmul_->embed(*weight, reinterpret_cast<const TokenId*>(ids.data()), 5, out.matrix);
+    matmul_->embed(*weight, {reinterpret_cast<const TokenId*>(ids.data()), nullptr}, out.matrix);
     check(cudaStreamSynchronize(stream_), "embedding");
     const std::vector<float> got = download<float>(out.matrix.data, tokens.size() * static_cast<size_t>(cols));
     std::vector<float> want(static_cast<size_t>(cols));

@@ -20,10 +20,17 @@ struct Row {
 
 TokenId on_the_host(Row row, Position position) { return Sampler(row.params, {}).sample(row.logits, position); }
 
-class DrawTest : public ::testing::TestWithParam<Form> {
+// Those that draw.
+std::vector<std::string> drawing_backends() {
+  std::vector<std::string> out{"ref"};
+  if (!cuda_devices().empty()) out.emplace_back("cuda");
+  return out;
+}
+
+class DrawTest : public ::testing::TestWithParam<std::string> {
  protected:
-  // All rows at once, at a position each.
-  std::vector<TokenId> on_the_device(const std::vector<Row>& rows, Position position) {
+  // All rows at once, at a position each; not taken yet.
+  DrawTicket draw(const std::vector<Row>& rows, Position position) {
     const auto vocab = static_cast<int>(rows.front().logits.size());
     std::vector<float> logits;
     std::vector<DrawRule> rules;
@@ -31,15 +38,16 @@ class DrawTest : public ::testing::TestWithParam<Form> {
       logits.insert(logits.end(), row.logits.begin(), row.logits.end());
       rules.push_back(*Sampler(row.params, {}).rule(position++));
     }
+    return backend_->draw({logits.data(), static_cast<int>(rows.size()), vocab, vocab}, rules);
+  }
+  std::vector<TokenId> on_the_device(const std::vector<Row>& rows, Position position) {
     std::vector<TokenId> tokens(rows.size(), -2);
-    const Matrix matrix{logits.data(), static_cast<int>(rows.size()), vocab, vocab};
-    can_ = backend_->draw(matrix, rules, tokens);
+    backend_->take_drawn(draw(rows, position), tokens);
     return tokens;
   }
 
   void expect_equal(const std::vector<Row>& rows, Position position) {
     const std::vector<TokenId> tokens = on_the_device(rows, position);
-    if (!can_) return;
     for (size_t i = 0; i < rows.size(); ++i) {
       const SamplingParams& p = rows[i].params;
       EXPECT_EQ(tokens[i], on_the_host(rows[i], position + static_cast<Position>(i)))
@@ -63,11 +71,12 @@ class DrawTest : public ::testing::TestWithParam<Form> {
     return out;
   }
 
-  std::unique_ptr<Backend> backend_ = make_form(GetParam());
-  bool can_ = false;
+  std::unique_ptr<Backend> backend_ =
+      GetParam() == "ref" ? make_ref_backend() : make_form({Isa::kScalar, 1, Form::Device::kCuda});
 };
 
-INSTANTIATE_TEST_SUITE_P(Forms, DrawTest, ::testing::ValuesIn(all_forms()), form_name);
+INSTANTIATE_TEST_SUITE_P(Backends, DrawTest, ::testing::ValuesIn(drawing_backends()),
+                         [](const auto& device) { return device.param; });
 
 TEST_P(DrawTest, IsTheSamplersForEveryRule) {
   std::mt19937 random(5);
@@ -113,9 +122,46 @@ TEST_P(DrawTest, LogitsThatAreNoNumbersAreTold) {
   rows[5].params.temperature = 0;
   rows[5].logits[3] = nan;
   const std::vector<TokenId> tokens = on_the_device(rows, 3);
-  if (!can_) return;
   for (const size_t bad : {1U, 2U, 3U, 5U}) EXPECT_EQ(tokens[bad], -1) << bad;
   for (const size_t good : {0U, 4U}) EXPECT_EQ(tokens[good], on_the_host(rows[good], 3 + Position(good))) << good;
+}
+
+std::vector<Row> some_rows(int count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, 4);
+  std::vector<Row> rows(static_cast<size_t>(count), {std::vector<float>(60), {.temperature = 1.0F, .seed = seed}});
+  for (Row& row : rows) {
+    for (float& logit : row.logits) logit = normal(random);
+  }
+  return rows;
+}
+
+// Before anybody has taken them, and in any order; those of a draw before are there as long as they are not taken.
+TEST_P(DrawTest, TheNextBatchKnowsWhatWasDrawn) {
+  constexpr int kColumns = 24;
+  const OwnedWeight table(60, kColumns, DType::kBF16, 3);
+  for (const WeightForm form : {WeightForm::kAsStored, WeightForm::kInt8}) {
+    HostWeight host = table.view;
+    host.form = form;
+    const auto weight = backend_->load({&host, 1});
+    const DrawTicket before = draw(some_rows(3, 1), 8);
+    const DrawTicket last = draw(some_rows(5, 2), 9);
+    EXPECT_EQ(backend_->last_draw(), last);
+    OwnedMatrix got(6, kColumns);
+    backend_->embed(*weight,
+                    std::vector<TokenId>{drawn_token(4), 17, drawn_token(0), drawn_token(1), 3, drawn_token(4)},
+                    got.view);
+    std::vector<TokenId> tokens(5);
+    backend_->take_drawn(last, tokens);
+    OwnedMatrix expected(6, kColumns);
+    backend_->embed(*weight, std::vector<TokenId>{tokens[4], 17, tokens[0], tokens[1], 3, tokens[4]}, expected.view);
+    EXPECT_EQ(got.values, expected.values);
+    std::vector<TokenId> first(3);
+    backend_->take_drawn(before, first);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(first[static_cast<size_t>(i)], on_the_host(some_rows(3, 1)[static_cast<size_t>(i)], 8 + i));
+    }
+  }
 }
 
 }  // namespace

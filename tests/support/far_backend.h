@@ -140,8 +140,8 @@ class FarBackend final : public ForwardingBackend {
     ForwardingBackend::rope_kv_write({near(rows.q), near(rows.k), near(rows.v), rows.heads, rows.kv_heads, table},
                                      near(view), sequences);
   }
-  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
-    return ForwardingBackend::draw(near(logits), rules, tokens);
+  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override {
+    return ForwardingBackend::draw(near(logits), rules);
   }
 
  private:

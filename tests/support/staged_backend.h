@@ -95,9 +95,9 @@ class StagedBackend final : public ForwardingBackend {
         {stage.bring(rows.q), stage.bring(rows.k), stage.bring(rows.v), rows.heads, rows.kv_heads, table}, view,
         sequences);
   }
-  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override {
+  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override {
     Stage stage(*this);
-    return ForwardingBackend::draw(stage.bring(logits), rules, tokens);
+    return ForwardingBackend::draw(stage.bring(logits), rules);
   }
 
  private:

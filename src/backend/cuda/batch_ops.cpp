@@ -15,7 +15,7 @@ auto key(const KvView& view) {
 }
 auto key(std::span<const SequenceView> sequences) { return std::tuple(sequences.data(), sequences.size()); }
 
-auto key(const EmbedOp& op) { return std::tuple(op.table, op.tokens, op.count, key(op.out)); }
+auto key(const EmbedOp& op) { return std::tuple(op.table, op.tokens.sent, op.tokens.drawn, key(op.out)); }
 auto key(const CopyOp& op) { return std::tuple(op.to, op.from, op.bytes); }
 auto key(const NormOp& op) { return std::tuple(key(op.x), key(op.rule), key(op.out)); }
 auto key(const AddNormOp& op) { return std::tuple(key(op.x), key(op.y), key(op.rule), key(op.out)); }

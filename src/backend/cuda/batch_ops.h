@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cuda/convert_rows.h"
 
 namespace kvasir::cuda {
 
 struct EmbedOp {
   const Weight* table = nullptr;
-  const TokenId* tokens = nullptr;  // on the device
-  int count = 0;
+  RowTokens tokens;
   Matrix out;
 };
 struct CopyOp {

@@ -1,6 +1,7 @@
 #include "backend/cuda/code_numbers.cuh"
 #include "backend/cuda/code_rows.h"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/row_tokens.cuh"
 #include "layout/codec_fp8.h"
 
 namespace kvasir::cuda {
@@ -52,8 +53,8 @@ __global__ void scale_kernel(const float* scales, const float* bias, Matrix out)
   }
 }
 
-__global__ void gather_kernel(const __grid_constant__ CodedWeights table, const std::int32_t* tokens, Matrix out) {
-  const int token = tokens[blockIdx.x];
+__global__ void gather_kernel(const __grid_constant__ CodedWeights table, const RowTokens tokens, Matrix out) {
+  const int token = token_of(tokens, blockIdx.x);
   const auto* units = static_cast<const std::uint8_t*>(table.codes) +
                       static_cast<std::int64_t>(token / kUnitOutputs) * units_along(table.inputs) * kUnitBytes;
   const float scale = table.scales[token];
@@ -85,7 +86,7 @@ void scale_outputs(const float* scales, const float* bias, Matrix out, cudaStrea
   launch_early("scale_outputs", scale_kernel, {grid, dim3(kThreads)}, stream, scales, bias, out);
 }
 
-void gather_codes(const CodedWeights& table, const std::int32_t* tokens, Matrix out, cudaStream_t stream) {
+void gather_codes(const CodedWeights& table, RowTokens tokens, Matrix out, cudaStream_t stream) {
   if (out.rows == 0) return;
   const dim3 grid(static_cast<unsigned>(out.rows), blocks_for(out.cols, kThreads * 4));
   gather_kernel<<<grid, kThreads, 0, stream>>>(table, tokens, out);

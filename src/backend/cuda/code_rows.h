@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/cuda/coded_product.h"
+#include "backend/cuda/convert_rows.h"
 #include "backend/tensor.h"
 
 namespace kvasir::cuda {
@@ -28,7 +29,7 @@ void widen_codes(const CodedWeights& weights, const WideRows& rows, cudaStream_t
 // out[r][c] = out[r][c] * scales[c] + bias[c], if there is one.
 void scale_outputs(const float* scales, const float* bias, Matrix out, cudaStream_t stream);
 
-// Outputs `tokens`, as float32.
-void gather_codes(const CodedWeights& table, const std::int32_t* tokens, Matrix out, cudaStream_t stream);
+// The tokens' outputs, as float32.
+void gather_codes(const CodedWeights& table, RowTokens tokens, Matrix out, cudaStream_t stream);
 
 }  // namespace kvasir::cuda

@@ -1,6 +1,7 @@
 #include "backend/cuda/convert_rows.h"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/numbers.cuh"
+#include "backend/cuda/row_tokens.cuh"
 
 namespace kvasir::cuda {
 namespace {
@@ -38,8 +39,8 @@ __global__ void convert_kernel(Matrix x, T* to, std::int64_t ld) {
 }
 
 template <class T>
-__global__ void gather_kernel(const T* table, std::int64_t ld, const std::int32_t* tokens, Matrix out) {
-  const T* from = table + tokens[blockIdx.x] * ld;
+__global__ void gather_kernel(const T* table, std::int64_t ld, const RowTokens tokens, Matrix out) {
+  const T* from = table + token_of(tokens, blockIdx.x) * ld;
   float* to = out.data + blockIdx.x * out.stride;
   for (int c = static_cast<int>(blockIdx.y * kThreads + threadIdx.x); c < out.cols;
        c += static_cast<int>(gridDim.y) * kThreads) {
@@ -58,12 +59,12 @@ dim3 grid_of(int rows, std::int64_t cols, int per_block) {
 
 template <class T>
 void convert_to(Matrix x, void* to, std::int64_t ld, cudaStream_t stream) {
-  launch_early("convert_rows", convert_kernel<T>, {grid_of(x.rows, ld, kThreads * kPerThread), dim3(kThreads)}, stream,
-               x, static_cast<T*>(to), ld);
+  launch_early("convert_rows", convert_kernel<T>, {grid_of(x.rows, ld, kThreads * kPerThread), dim3(kThreads)},
+               stream, x, static_cast<T*>(to), ld);
 }
 
 template <class T>
-void gather_from(Table table, const std::int32_t* tokens, Matrix out, cudaStream_t stream) {
+void gather_from(Table table, RowTokens tokens, Matrix out, cudaStream_t stream) {
   const dim3 grid = grid_of(out.rows, out.cols, kThreads * 4);
   gather_kernel<T><<<grid, kThreads, 0, stream>>>(static_cast<const T*>(table.data), table.ld, tokens, out);
   check_launch("gather_rows");
@@ -78,7 +79,7 @@ void convert_rows(Matrix x, Number number, void* to, std::int64_t ld, cudaStream
   convert_to<float>(x, to, ld, stream);
 }
 
-void gather_rows(Table table, const std::int32_t* tokens, Matrix out, cudaStream_t stream) {
+void gather_rows(Table table, RowTokens tokens, Matrix out, cudaStream_t stream) {
   if (out.rows == 0) return;
   if (table.number == Number::kBF16) return gather_from<__nv_bfloat16>(table, tokens, out, stream);
   if (table.number == Number::kF16) return gather_from<__half>(table, tokens, out, stream);

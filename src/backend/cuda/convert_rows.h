@@ -5,6 +5,7 @@
 
 #include "backend/cuda/product.h"
 #include "backend/tensor.h"
+#include "base/ids.h"
 
 namespace kvasir::cuda {
 
@@ -19,13 +20,20 @@ struct RowsRoom {
   Number number = Number::kBF16;  // of 16 bits
 };
 
-// Rows `tokens` of a table of `number`s, as float32: out has as many columns as the table's rows have numbers.
+// Tokens of rows, on the device: those of the host, and where these are drawn_token()s what was drawn
+// (row_tokens.cuh).
+struct RowTokens {
+  const TokenId* sent = nullptr;
+  const TokenId* drawn = nullptr;
+};
+
+// Rows of a table of `number`s, as float32: out has as many columns as the table's rows have numbers.
 struct Table {
   const void* data = nullptr;
   std::int64_t ld = 0;
   Number number = Number::kBF16;
 };
-void gather_rows(Table table, const std::int32_t* tokens, Matrix out, cudaStream_t stream);
+void gather_rows(Table table, RowTokens tokens, Matrix out, cudaStream_t stream);
 
 // out[r][c] += bias[c]
 void add_bias(const float* bias, Matrix out, cudaStream_t stream);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/batch_graphs.h"
@@ -15,6 +14,7 @@
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/device_sequences.h"
 #include "backend/cuda/draw_rows.h"
+#include "backend/cuda/drawn_tokens.h"
 #include "backend/cuda/host_copies.h"
 #include "backend/cuda/row_ops.h"
 #include "backend/cuda/staging.h"
@@ -26,7 +26,7 @@ namespace cuda {
 namespace {
 
 // Everything of a backend goes along one stream, in order, but for blocks that are saved on the host: only download()
-// and draw() wait for it.
+// and take_drawn() wait for it.
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int device, Activations activations) : device_(device), activations_(activations) {
@@ -104,7 +104,8 @@ class CudaBackend final : public Backend {
 
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     leave_batch_alone();
-    perform(EmbedOp{&table, staging_.send(tokens), static_cast<int>(tokens.size()), out});
+    CHECK(out.rows == std::ssize(tokens));
+    perform(EmbedOp{&table, {staging_.send(tokens), drawn_.on_device()}, out});
   }
   void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
     perform(NormOp{x, {weight, eps}, out});
@@ -156,7 +157,9 @@ class CudaBackend final : public Backend {
     leave_batch_alone();
     perform(TurnWriteOp{rows, view, sequences});
   }
-  bool draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) override;
+  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override;
+  DrawTicket last_draw() const override { return drawn_.last(); }
+  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override { drawn_.take(ticket, tokens); }
 
  private:
   static constexpr size_t kSmall = size_t{64} << 10;
@@ -174,7 +177,7 @@ class CudaBackend final : public Backend {
   }
   void run(const EmbedOp& op) {
     matmul_.forget_rows();
-    matmul_.embed(*op.table, op.tokens, op.count, op.out);
+    matmul_.embed(*op.table, op.tokens, op.out);
   }
   void run(const CopyOp& op) {
     matmul_.forget_rows();
@@ -239,6 +242,7 @@ class CudaBackend final : public Backend {
   CudaAttention attention_{stream_, staging_, tables_};
   CudaMatmul matmul_{stream_, activations_};
   BatchGraphs graphs_{stream_};
+  DrawnTokens drawn_{stream_};
   bool recording_ = false;
   BatchKey key_;  // of the batch that is recorded
 };
@@ -321,17 +325,11 @@ void CudaBackend::run_batch() {
 }
 
 // Only the tokens come back.
-bool CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules, std::span<TokenId> tokens) {
-  CHECK(rules.size() == tokens.size() && logits.rows == std::ssize(rules));
+DrawTicket CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
+  CHECK(logits.rows == std::ssize(rules));
   stop_recording();
-  const DrawRule* sent = staging_.send(rules);
-  const Staging::Room room = staging_.take(tokens.size_bytes());
-  draw_rows({logits, sent, reinterpret_cast<TokenId*>(room.device)}, stream_);
-  check(cudaMemcpyAsync(room.host, room.device, tokens.size_bytes(), cudaMemcpyDeviceToHost, stream_), "drawing");
-  check(cudaStreamSynchronize(stream_), "drawing");
-  std::memcpy(tokens.data(), room.host, tokens.size_bytes());
-  leave_batch_alone();
-  return true;
+  draw_rows({logits, staging_.send(rules), drawn_.room(rules.size())}, stream_);
+  return drawn_.send_back(rules.size());
 }
 
 void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {

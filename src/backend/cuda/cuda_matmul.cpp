@@ -142,13 +142,13 @@ void CudaMatmul::multiply_f32_rows(const CudaWeight& weight, Matrix x, const flo
   multiply_f32(product, stream_);
 }
 
-void CudaMatmul::embed(const Weight& table, const TokenId* tokens_on_device, int rows, Matrix out) {
-  CHECK(out.cols == table.inputs() && out.rows == rows);
+void CudaMatmul::embed(const Weight& table, RowTokens tokens, Matrix out) {
+  CHECK(out.cols == table.inputs());
   if (is_coded(mine(table))) {
     const CodedWeights weights{mine(table).data(), mine(table).scales(), table.inputs(), mine(table).form()};
-    return gather_codes(weights, tokens_on_device, out, stream_);
+    return gather_codes(weights, tokens, out, stream_);
   }
-  gather_rows({mine(table).data(), mine(table).ld(), mine(table).number()}, tokens_on_device, out, stream_);
+  gather_rows({mine(table).data(), mine(table).ld(), mine(table).number()}, tokens, out, stream_);
 }
 
 std::string CudaMatmul::choice(const Weight& weight, int rows) {

@@ -37,7 +37,7 @@ class CudaMatmul {
   void multiply(const Weight& weight, Matrix x, const float* bias, Matrix out);
 
   // out: [tokens][inputs of the table].
-  void embed(const Weight& table, const TokenId* tokens_on_device, int rows, Matrix out);
+  void embed(const Weight& table, RowTokens tokens, Matrix out);
 
   // Room for a kernel to leave x as a product wants it, as well as or instead of where x is: the next multiply() of x
   // takes it from there. None where no product with rows of that length is known. Whoever writes to x afterwards, or

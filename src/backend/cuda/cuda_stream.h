@@ -26,9 +26,13 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
+  void mark(cudaStream_t stream) const { check(cudaEventRecord(event_, stream), "marking a place in a stream"); }
+  // On the host, until all before the last mark is done; not at all if there is none.
+  void wait() const { check(cudaEventSynchronize(event_), "waiting for the device"); }
+
   // What comes on `later` waits for what is on `first` now.
   void order(cudaStream_t first, cudaStream_t later) const {
-    check(cudaEventRecord(event_, first), "marking a place in a stream");
+    mark(first);
     check(cudaStreamWaitEvent(later, event_), "waiting for another stream");
   }
 

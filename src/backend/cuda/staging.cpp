@@ -15,7 +15,7 @@ constexpr size_t kFirstChunk = size_t{1} << 20;
 
 Staging::~Staging() {
   for (const Chunk& chunk : chunks_) {
-    cudaFreeHost(chunk.host);
+    for (std::byte* host : chunk.host) cudaFreeHost(host);
     cudaFree(chunk.device);
   }
 }
@@ -23,7 +23,9 @@ Staging::~Staging() {
 void Staging::reset() {
   held_ = false;
   if (current_ == 0 && (chunks_.empty() || chunks_[0].used == 0)) return;
-  check(cudaStreamSynchronize(stream_), "waiting for the device");
+  sent_[turn_].mark(stream_);
+  turn_ = 1 - turn_;
+  sent_[turn_].wait();
   current_ = 0;
   for (Chunk& chunk : chunks_) chunk.used = 0;
 }
@@ -35,12 +37,12 @@ Staging::Room Staging::take(size_t bytes) {
   if (current_ == chunks_.size()) {
     Chunk chunk;
     chunk.bytes = std::max(bytes, chunks_.empty() ? kFirstChunk : chunks_.back().bytes * 2);
-    check(cudaMallocHost(&chunk.host, chunk.bytes), "pinned memory");
     chunks_.push_back(chunk);
+    for (std::byte*& host : chunks_.back().host) check(cudaMallocHost(&host, chunk.bytes), "pinned memory");
     check(cudaMalloc(&chunks_.back().device, chunk.bytes), "device memory for tables");
   }
   Chunk& chunk = chunks_[current_];
-  const Room room{chunk.host + chunk.used, chunk.device + chunk.used};
+  const Room room{chunk.host[turn_] + chunk.used, chunk.device + chunk.used};
   chunk.used += bytes;
   return room;
 }
@@ -52,7 +54,7 @@ void Staging::send(const Room& room, size_t bytes) {
 
 void Staging::release() {
   held_ = false;
-  for (const Chunk& chunk : chunks_) send({chunk.host, chunk.device}, chunk.used);
+  for (const Chunk& chunk : chunks_) send({chunk.host[turn_], chunk.device}, chunk.used);
 }
 
 }  // namespace kvasir::cuda

@@ -1,13 +1,19 @@
 // Small things on their way to the device: copied into pinned memory, sent along the stream, and there for the
-// kernels behind it until the next reset().
+// kernels behind it until what is sent after the next reset().
+//
+// On the device the same room is used again and again, in the order of the stream. On the host there are two, in
+// turn: what a batch needs is made ready while the one before it is still on its way.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <span>
 #include <vector>
+
+#include "backend/cuda/cuda_stream.h"
 
 namespace kvasir::cuda {
 
@@ -18,7 +24,7 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Waits until what was sent before has arrived, and takes its room again.
+  // Takes the room of what was sent before again. Waits for what was sent before the last reset().
   void reset();
 
   // From now on nothing leaves before release(), which sends everything in one message. Rooms are as large as a power
@@ -46,7 +52,7 @@ class Staging {
 
  private:
   struct Chunk {
-    std::byte* host = nullptr;
+    std::array<std::byte*, 2> host{};
     std::byte* device = nullptr;
     size_t bytes = 0;
     size_t used = 0;
@@ -54,6 +60,8 @@ class Staging {
 
   cudaStream_t stream_;
   std::vector<Chunk> chunks_;
+  std::array<Event, 2> sent_;
+  size_t turn_ = 0;     // of the two on the host
   size_t current_ = 0;  // chunk
   bool held_ = false;
 };

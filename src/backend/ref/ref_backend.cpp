@@ -10,6 +10,7 @@
 
 #include "backend/merge_parts.h"
 #include "backend/quant/int8_rows.h"
+#include "backend/ref/ref_draw.h"
 #include "backend/weight_reader.h"
 #include "base/check.h"
 #include "layout/codec.h"
@@ -154,7 +155,7 @@ class RefBackend final : public Backend {
 
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     for (size_t i = 0; i < tokens.size(); ++i) {
-      std::copy_n(mine(table).row(tokens[i]), table.inputs(), out.row(static_cast<int>(i)));
+      std::copy_n(mine(table).row(draws_.known(tokens[i])), table.inputs(), out.row(static_cast<int>(i)));
     }
   }
 
@@ -300,6 +301,10 @@ class RefBackend final : public Backend {
     }
   }
 
+  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override { return draws_.draw(logits, rules); }
+  DrawTicket last_draw() const override { return draws_.last(); }
+  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override { draws_.take(ticket, tokens); }
+
  private:
   // A row as it meets weights of this type.
   std::vector<float> as_multiplied(DType weights, std::span<const float> row) const {
@@ -314,6 +319,7 @@ class RefBackend final : public Backend {
   }
 
   Activations activations_;
+  RefDraws draws_;
 };
 
 }  // namespace
