@@ -152,8 +152,11 @@ HWY_INLINE Ints all(int value) {
 }
 
 #if HWY_TARGET == HWY_AVX3_DL
+// In assembly because GCC 12 copies every sum to another register and back around the intrinsic, in every round of a
+// loop.
 HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
-  return IntVec{_mm512_dpbusd_epi32(sums.raw, codes.raw, x.raw)};
+  asm("vpdpbusd %2, %1, %0" : "+v"(sums.raw) : "v"(codes.raw), "v"(x.raw));
+  return sums;
 }
 HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) { return dot_part(sums, codes, x); }
 #elif HWY_TARGET == HWY_AVX3

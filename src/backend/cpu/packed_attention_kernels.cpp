@@ -17,6 +17,7 @@
 #include "backend/cpu/codes-inl.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/lanes-inl.h"
+#include "backend/cpu/packed_tiles-inl.h"
 #include "base/check.h"
 #include "layout/codec.h"
 
@@ -27,8 +28,6 @@ HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
 HWY_BEFORE_NAMESPACE();
 #endif
 namespace kvasir::cpu::HWY_NAMESPACE {
-
-inline constexpr int kCodeTile = kLanes * kQuad;  // bytes of 16 keys by 4, or of 16 dimensions by 4 tokens
 
 HWY_INLINE std::int32_t quad_at(const std::int8_t* from) {
   std::int32_t quad;
@@ -66,64 +65,6 @@ HWY_INLINE Lanes value_sums(Ints sums, std::int32_t sum) {
 
 // --- scores
 
-// The tiles of 16 keys of a split, [groups][16 keys][4], groups `stride` bytes apart. Blocks lie anywhere, so the
-// machine cannot guess where the next one is: while a tile is worked on, what comes later is asked for.
-struct PackedTiles {
-  const std::byte* at[kSplitTokens / kLanes];
-  const std::byte* later_keys[kSplitTokens / kLanes];  // some tiles ahead, perhaps in the next split
-  const std::byte* values[kSplitTokens / kLanes];      // of the same tokens
-  int index[kSplitTokens / kLanes];
-  int count = 0;
-  std::int64_t stride = 0;
-};
-
-inline constexpr int kTilesAhead = 6;
-
-// Copies 16 keys into a tile of their own, for block sizes that 16 does not divide.
-void gather_keys(const AttendTask& task, Position first, Position end, int groups, std::byte* to) {
-  const int block_tokens = task.view.layout.block_tokens;
-  std::memset(to, 0, static_cast<size_t>(groups) * kCodeTile);
-  for (int i = 0; i < kLanes && first + i < end; ++i) {
-    const BlockId block = task.sequence.block_of(first + i, block_tokens);
-    if (block == kNoBlock) continue;
-    const std::byte* head = task.view.k_head(block, task.kv_head);
-    const auto slot = static_cast<int>((first + i) % block_tokens);
-    for (int g = 0; g < groups; ++g) {
-      std::memcpy(to + (g * kLanes + i) * kQuad, head + (static_cast<std::int64_t>(g) * block_tokens + slot) * kQuad,
-                  kQuad);
-    }
-  }
-}
-
-PackedTiles packed_tiles(const AttendTask& task, const SplitRange& range, int groups, std::byte* room) {
-  const int block_tokens = task.view.layout.block_tokens;
-  const bool direct = block_tokens % kLanes == 0;
-  const std::int64_t value_bytes = task.view.layout.v_head_bytes / block_tokens;
-  PackedTiles tiles;
-  tiles.stride = static_cast<std::int64_t>(direct ? block_tokens : kLanes) * kQuad;
-  for (Position first = range.begin; first < range.end; first += kLanes) {
-    const auto index = static_cast<int>((first - range.begin) / kLanes);
-    if (direct) {
-      const BlockId block = task.sequence.block_of(first, block_tokens);
-      if (block == kNoBlock) continue;
-      tiles.at[tiles.count] = task.view.k_head(block, task.kv_head) + first % block_tokens * kQuad;
-      tiles.values[tiles.count] = task.view.v_head(block, task.kv_head) + first % block_tokens * value_bytes;
-      const Position later = first + kTilesAhead * kLanes;
-      const BlockId ahead =
-          later <= task.positions[task.rows - 1] ? task.sequence.block_of(later, block_tokens) : kNoBlock;
-      tiles.later_keys[tiles.count] = ahead == kNoBlock
-                                          ? tiles.at[tiles.count]
-                                          : task.view.k_head(ahead, task.kv_head) + later % block_tokens * kQuad;
-    } else {
-      std::byte* to = room + static_cast<std::ptrdiff_t>(index) * groups * kCodeTile;
-      gather_keys(task, first, range.end, groups, to);
-      tiles.at[tiles.count] = tiles.later_keys[tiles.count] = tiles.values[tiles.count] = to;
-    }
-    tiles.index[tiles.count++] = index;
-  }
-  return tiles;
-}
-
 template <class Codec>
 struct Scorer {
   static constexpr int kRows = kParts == 1 ? 4 : 2;   // that share a load of keys
@@ -147,10 +88,7 @@ struct Scorer {
       for (int n = 0; n < N; ++n) {
         Codes codes[Codec::kPerByte];
         unpack_all<Codec>(load_codes(tiles.at[tile + n] + g * tiles.stride), codes);
-        if (row == 0) {
-          __builtin_prefetch(tiles.later_keys[tile + n] + g * tiles.stride, 0, 3);
-          __builtin_prefetch(tiles.values[tile + n] + g * kCodeTile, 0, 2);
-        }
+        if (row == 0) __builtin_prefetch(tiles.values[tile + n] + g * kCodeTile, 0, 2);
         for (int i = 0; i < Codec::kPerByte; ++i) {
           const std::int8_t* quads = first + (g * Codec::kPerByte + i) * kQuad;
           for (int r = 0; r < R; ++r) {
@@ -247,61 +185,6 @@ HWY_INLINE WeightCodes weight_codes(float* weights, const float* scales, int tok
 
 // --- values
 
-// Four tokens of a split side by side, [columns][4], for each four that lie in a block.
-struct ValueQuads {
-  const std::byte* at[kSplitTokens / kQuad];
-  int token[kSplitTokens / kQuad];
-  int count = 0;
-  int columns = 0;  // 16 divides it
-};
-
-// Copies four tokens, for block sizes that 4, or columns that 16, does not divide.
-void gather_quad(const AttendTask& task, Position first, Position end, int columns, std::byte* to) {
-  const int block_tokens = task.view.layout.block_tokens;
-  const bool quads = block_tokens % kQuad == 0;
-  for (int i = 0; i < kQuad && first + i < end; ++i) {
-    const BlockId block = task.sequence.block_of(first + i, block_tokens);
-    if (block == kNoBlock) continue;
-    const auto slot = static_cast<int>((first + i) % block_tokens);
-    const std::byte* from = task.view.v_head(block, task.kv_head) + static_cast<std::int64_t>(slot) * columns;
-    if (quads) {
-      std::memcpy(to, from, static_cast<size_t>(columns) * kQuad);
-      return;
-    }
-    for (int c = 0; c < columns; ++c) to[c * kQuad + i] = from[c];
-  }
-}
-
-ValueQuads value_quads(const AttendTask& task, const SplitRange& range, int columns, std::byte* room) {
-  const int block_tokens = task.view.layout.block_tokens;
-  ValueQuads quads;
-  quads.columns = (columns + kLanes - 1) / kLanes * kLanes;
-  if (block_tokens % kQuad == 0 && columns % kLanes == 0) {
-    for (Position first = range.begin; first < range.end;) {
-      const auto slot = static_cast<int>(first % block_tokens);
-      const Position end = std::min<Position>(first + block_tokens - slot, range.end);
-      const BlockId block = task.sequence.block_of(first, block_tokens);
-      if (block != kNoBlock) {
-        const std::byte* at = task.view.v_head(block, task.kv_head) + static_cast<std::int64_t>(slot) * columns;
-        for (Position token = first; token < end; token += kQuad, at += kQuad * columns) {
-          quads.at[quads.count] = at;
-          quads.token[quads.count++] = static_cast<int>(token - range.begin);
-        }
-      }
-      first = end;
-    }
-    return quads;
-  }
-  for (Position first = range.begin; first < range.end; first += kQuad) {
-    std::byte* to = room + static_cast<std::ptrdiff_t>(quads.count) * quads.columns * kQuad;
-    std::memset(to, 0, static_cast<size_t>(quads.columns) * kQuad);
-    gather_quad(task, first, range.end, columns, to);
-    quads.at[quads.count] = to;
-    quads.token[quads.count++] = static_cast<int>(first - range.begin);
-  }
-  return quads;
-}
-
 template <class Codec>
 struct Mixer {
   static constexpr int kRows = kParts == 1 ? (Codec::kBits == 2 ? 2 : 4) : kParts == 2 && Codec::kBits == 8 ? 2 : 1;
@@ -310,11 +193,15 @@ struct Mixer {
   const ValueQuads& quads;
   const WeightCodes* weights;  // by row
   int columns;                 // of a value row
+  const KeysAhead& ahead;
   PartialRows out;
 
-  template <int R, int C>
+  // Each quad asks for kAsks lines of the tile that it lies in.
+  template <int R, int C, int kAsks>
   HWY_INLINE void chunk(int row, int column) const {
     constexpr int kPer = Codec::kPerByte;
+    constexpr int kQuadsOfTile = kLanes / kQuad;
+    const int asked = column / (C * kLanes) * kAsks * kQuadsOfTile * KeysAhead::kLine;  // in the passes before
     Ints sums[R][2][C * kPer];
     for (int r = 0; r < R; ++r) {
       for (auto& part : sums[r]) {
@@ -322,6 +209,10 @@ struct Mixer {
       }
     }
     for (int q = 0; q < quads.count; ++q) {
+      for (int i = 0; i < kAsks; ++i) {
+        const int line = asked + (q % kQuadsOfTile * kAsks + i) * KeysAhead::kLine;
+        __builtin_prefetch(ahead.at[q / kQuadsOfTile] + line, 0, 2);
+      }
       Codes codes[C][kPer];
       for (int c = 0; c < C; ++c) {
         unpack_all<Codec>(load_codes(quads.at[q] + (column + c * kLanes) * kQuad), codes[c]);
@@ -353,17 +244,24 @@ struct Mixer {
     }
   }
 
-  template <int R>
+  template <int R, int kAsks>
   void rows(int row) const {
     int column = 0;
-    for (; column + kTiles * kLanes <= quads.columns; column += kTiles * kLanes) chunk<R, kTiles>(row, column);
-    for (; column < quads.columns; column += kLanes) chunk<R, 1>(row, column);
+    for (; column + kTiles * kLanes <= quads.columns; column += kTiles * kLanes) chunk<R, kTiles, kAsks>(row, column);
+    for (; column < quads.columns; column += kLanes) chunk<R, 1, 0>(row, column);
   }
+
+  // How many lines a quad asks for in one pass over the columns, so that the first rows ask for all.
+  int asks() const { return ahead.lines * kTiles * kLanes / (quads.columns * (kLanes / kQuad)); }
 
   void run(int count) const {
     int row = 0;
-    for (; row + kRows <= count; row += kRows) rows<kRows>(row);
-    for (; row < count; ++row) rows<1>(row);
+    if (count >= kRows && asks() > 0) {
+      asks() == 1 ? rows<kRows, 1>(0) : rows<kRows, 2>(0);
+      row = kRows;
+    }
+    for (; row + kRows <= count; row += kRows) rows<kRows, 0>(row);
+    for (; row < count; ++row) rows<1, 0>(row);
   }
 };
 
@@ -381,7 +279,8 @@ void mix_packed(const AttendTask& task, const SplitRange& range, const AttendScr
   const int columns = Codec::v_columns(task.view.layout.shape.v_dim);
   const ValueQuads quads = value_quads(task, range, columns, reinterpret_cast<std::byte*>(scratch.values));
   std::memset(out.o, 0, sizeof(float) * static_cast<size_t>(task.rows * out.stride));
-  Mixer<Codec>{quads, weights, columns, out}.run(task.rows);
+  const KeysAhead ahead = keys_ahead(task, range);
+  Mixer<Codec>{quads, weights, columns, ahead, out}.run(task.rows);
 }
 
 // --- the steps
