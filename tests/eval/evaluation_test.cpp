@@ -21,7 +21,9 @@ class EvaluationTest : public ::testing::Test {
  protected:
   ~EvaluationTest() override { std::filesystem::remove(file_); }
 
+  // What was loaded before stays, for evaluations that still have engines on it.
   void load(const std::string& name, const BackendOptions& how = {"cpu", 1, "auto"}) {
+    if (backend_ != nullptr) before_.emplace_back(std::move(backend_), std::move(model_));
     backend_ = make_backend(how);
     model_ = load_model(source_dir() / "models" / name, *backend_, {64, {}});
   }
@@ -57,6 +59,7 @@ class EvaluationTest : public ::testing::Test {
   }
 
   Tokenizer tokenizer_ = Tokenizer::load(source_dir() / "models/tales");
+  std::vector<std::pair<std::unique_ptr<Backend>, std::unique_ptr<Model>>> before_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
   std::filesystem::path file_ =

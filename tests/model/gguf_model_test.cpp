@@ -1,6 +1,7 @@
 // Models through GGUF: the same logits as from safetensors, and errors where a file contradicts itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -28,10 +29,7 @@ const std::vector<TokenId> kTokens{3, 14, 15, 92, 65, 35, 89, 79, 32, 38, 46, 26
 
 class Folder {
  public:
-  Folder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("kvasir_gguf_" + std::to_string(::getpid()) + "_" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+  Folder() : path_(std::filesystem::temp_directory_path() / name()) {
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }
@@ -42,6 +40,12 @@ class Folder {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  static std::string name() {
+    std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::ranges::replace(test, '/', '_');
+    return "kvasir_gguf_" + std::to_string(::getpid()) + "_" + test;
+  }
+
   std::filesystem::path path_;
 };
 
