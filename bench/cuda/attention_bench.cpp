@@ -3,6 +3,8 @@
 //
 //   cuda_attention_bench [decode|prefill|shared] [FORMAT…] [BATCHxCONTEXT…]
 //
+// `shared`: the context is what all sequences begin with; each has 256 tokens of its own behind it.
+//
 // Each launch goes over other layers, together several times the size of the device's cache; the launches are one
 // CUDA graph, and the median of its replays counts.
 #include <cuda_runtime.h>
@@ -220,13 +222,17 @@ void prefill(const std::vector<KvFormat>& formats, const std::vector<Shape>& sha
   }
 }
 
-void shared(const std::vector<KvFormat>& formats) {
-  fmt::print("{:>8} {:>18} {:>18} {:>8}\n", "format", "us sharing 32768", "us without", "times");
+void shared(const std::vector<KvFormat>& formats, const std::vector<Shape>& shapes) {
+  constexpr Position kOwn = 256;
+  fmt::print("{:>8} {:>6} {:>8} {:>12} {:>12} {:>8}\n", "format", "batch", "shared", "us sharing", "us without",
+             "times");
   for (const KvFormat format : formats) {
-    const double with = Scene({128, 32768 + 256, 1, 32768}, format).time();
-    const double without = Scene({128, 32768 + 256, 1, 0}, format).time();
-    fmt::print("{:>8} {:>18.1f} {:>18.1f} {:>8.1f}\n", format_name(format), with * 1e6, without * 1e6,
-               without / with);
+    for (const Shape& shape : shapes) {
+      const double with = Scene({shape.batch, shape.context + kOwn, 1, shape.context}, format).time();
+      const double without = Scene({shape.batch, shape.context + kOwn, 1, 0}, format).time();
+      fmt::print("{:>8} {:>6} {:>8} {:>12.1f} {:>12.1f} {:>8.1f}\n", format_name(format), shape.batch, shape.context,
+                 with * 1e6, without * 1e6, without / with);
+    }
   }
 }
 
@@ -245,12 +251,13 @@ int run(const std::vector<std::string>& arguments) {
     }
   }
   if (shapes.empty() && what == "prefill") shapes = {{1, 2048}, {1, 8192}, {4, 512}};
+  if (shapes.empty() && what == "shared") shapes = {{128, 32768}};
   if (shapes.empty()) shapes = {{1, 8192}, {8, 8192}, {32, 4096}, {64, 8192}, {128, 2048}};
   if (formats.empty()) formats = {KvFormat::kBF16, KvFormat::kE4M3, KvFormat::kInt8, KvFormat::kInt4};
   if (what == "prefill") {
     prefill(formats, shapes);
   } else if (what == "shared") {
-    shared(formats);
+    shared(formats, shapes);
   } else {
     decode(formats, shapes);
   }
