@@ -399,8 +399,25 @@ TEST_P(AttentionTest, SharedBlocksGiveEachSequenceItsOwnBits) {
   }
 }
 
-// So long a prefix of so many that a GPU reads it once: in several groups of rows, by several thread blocks each,
-// which take one or more turns. Of 20 sequences two share less, and one nothing.
+// All sequences of the batch at once, and each alone, to the bit.
+void expect_each_as_alone(Scene& scene, const std::vector<Span>& spans, const std::string& what) {
+  const std::vector<float> together = scene.attend();
+  auto at = together.begin();
+  for (size_t s = 0; s < spans.size(); ++s) {
+    const std::vector<float> alone = scene.attend_alone(s);
+    EXPECT_EQ(std::vector(at, at + static_cast<std::ptrdiff_t>(alone.size())), alone) << what << ", sequence " << s;
+    at += static_cast<std::ptrdiff_t>(alone.size());
+  }
+  EXPECT_EQ(scene.attend(), together) << what;
+}
+
+std::string shape_name(const Case& c) {
+  return std::string(format_name(c.formats.k_format)) + " " + std::to_string(c.heads) + " x " +
+         std::to_string(c.k_dim);
+}
+
+// So long a prefix of so many that a GPU reads it once: in several groups of rows, each in several pieces. Of 20
+// sequences two share less, and one nothing.
 TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
   if (!on_gpu(GetParam())) GTEST_SKIP() << "smaller ones do elsewhere";
   std::vector<Span> spans(20, Span{9 * 256, 1});
@@ -415,15 +432,26 @@ TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
                                            {112, 8, 128, 128, both(format), 16, {}, 128},
                                            {24, 8, 64, 64, both(format), 16, {}, 128}}) {
       Scene scene(*tested_, c, spans, 9 * 256, sharers);
-      const std::vector<float> together = scene.attend();
-      auto at = together.begin();
-      for (size_t s = 0; s < spans.size(); ++s) {
-        const std::vector<float> alone = scene.attend_alone(s);
-        EXPECT_EQ(std::vector(at, at + static_cast<std::ptrdiff_t>(alone.size())), alone)
-            << format_name(format) << " " << c.heads << " x " << c.k_dim << ", sequence " << s;
-        at += static_cast<std::ptrdiff_t>(alone.size());
-      }
-      EXPECT_EQ(scene.attend(), together);
+      expect_each_as_alone(scene, spans, shape_name(c));
+    }
+  }
+}
+
+// Prefixes that end with a span of splits, inside one, and one split behind it, in contexts of more than two spans. A
+// GPU goes through some of them split by split; where there are enough rows, as in the second shape, span by span.
+TEST_P(AttentionTest, PrefixesOfSeveralSpansGiveEachSequenceItsOwnBits) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  for (const int splits : {15, 16, 17}) {
+    std::vector<Span> spans(16, Span{splits * 256, 2});
+    for (size_t i = 0; i < spans.size(); ++i) spans[i].start += static_cast<Position>(i * i * 4);
+    std::vector<size_t> sharers(spans.size() - 1);
+    std::iota(sharers.begin(), sharers.end(), 1);
+    const KvFormat format = splits == 16 ? KvFormat::kF16 : KvFormat::kBF16;
+    for (const Case& c : std::vector<Case>{{8, 2, 128, 128, both(format), 16, {}, 128},
+                                           {256, 2, 128, 128, both(format), 16, {}, 128},
+                                           {512, 4, 64, 64, both(format), 16, {}, 128}}) {
+      Scene scene(*tested_, c, spans, splits * 256, sharers);
+      expect_each_as_alone(scene, spans, shape_name(c) + ", " + std::to_string(splits) + " splits");
     }
   }
 }
@@ -489,6 +517,29 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBits) {
         EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << format_name(format) << " " << dim;
         c.block_tokens = 24;
         EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << format_name(format) << " " << dim;
+      }
+    }
+  }
+}
+
+// The same in contexts of more than two spans of splits: prompts that cross from one into the next, rows in the
+// third, and windows and sinks with spans between them that nobody sees.
+TEST_P(AttentionTest, EveryKernelHasTheSameBitsInLongContexts) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  const std::vector<Span> spans{{4200, 1}, {2030, 60}, {4090, 150}, {2047, 2}, {4351, 3}};
+  for (const KvFormat format : formats_with_kernels(GetParam())) {
+    for (const int dim : {64, 128}) {
+      for (const Retention& retention : std::vector<Retention>{{}, {70, 5}, {1900, 600}}) {
+        Case c{8, 2, dim, dim, both(format), 16, retention, 128};
+        Scene usual(*tested_, c, spans);
+        const std::vector<float> bits = usual.attend();
+        const std::string what = shape_name(c) + ", window of " + std::to_string(retention.window);
+        if (dim == 64 && (format == KvFormat::kF16 || format == KvFormat::kBF16)) {
+          EXPECT_LT(relative_error(bits, Scene(*ref_, c, spans).attend()), tolerance(c.formats)) << what;
+        }
+        for (const int rows : {1, 64}) EXPECT_EQ(usual.attend_in_pieces(rows), bits) << what << " by " << rows;
+        c.block_tokens = 24;
+        EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << what;
       }
     }
   }

@@ -2,8 +2,10 @@
 //
 // A tile is up to 8 rows of the tensor cores: the query heads of one KV head, for one or more neighbouring tokens of
 // one sequence. The context is cut into splits of kSplitTokens, at fixed positions; inside a split softmax runs over
-// kTileTokens keys at a time. A split's sums depend on the row and the split alone, and splits merge in order: so
-// which kernel computes them, together with what, on how many processors, changes no bit.
+// kTileTokens keys at a time. kSpanSplits splits are a span, at fixed positions too: splits merge in order into the
+// sum of their span, and these, in order, into the whole. All of that depends on the row and its keys alone: so which
+// kernel computes it, together with what, on how many processors, changes no bit. A split or a span of which a row
+// sees nothing adds nothing, and so may be left out.
 #pragma once
 
 #include <vector_types.h>
@@ -20,7 +22,17 @@ namespace kvasir::cuda {
 inline constexpr int kTileRows = 8;
 inline constexpr int kTileTokens = 64;
 inline constexpr int kSplitTokens = 256;
+inline constexpr int kSpanSplits = 8;
 inline constexpr int kBlockOfTile = 16;  // tokens whose K, and whose V, lie side by side in shared memory
+
+// Sums over the prefix that a sequence shares with others, in AttentionArgs::begun_out: each is of `splits` splits
+// but for the last, which may have less, and either of one or of a span.
+struct BegunSums {
+  int count = 0;  // none: the sequence shares no prefix
+  int splits = 1;
+  std::int64_t at = 0;    // the first one, of head 0 of a token
+  std::int64_t step = 0;  // to the next ones of the same row; heads lie side by side, tokens behind each other
+};
 
 // Splits [0, sink_splits) and [first_split, end_split) are those that a row of the tile may see.
 struct AttentionTile {
@@ -32,7 +44,7 @@ struct AttentionTile {
   int first_split = 0;
   int end_split = 0;
   int first_item = 0;  // splits of the tiles before it
-  bool begun = false;  // its splits before first_split are in AttentionArgs::begun_out already
+  BegunSums begun;     // over what lies before first_split
 
   KVASIR_HD int splits() const { return sink_splits + end_split - first_split; }
   KVASIR_HD int split_at(int index) const { return index < sink_splits ? index : first_split + index - sink_splits; }
@@ -58,7 +70,6 @@ struct AttentionGroup {
 };
 
 inline constexpr int kRowsOfPrefix = 128;
-inline constexpr int kRoundsOfPrefix = 4;  // see prefix_fold.cuh
 
 // Tokens of several sequences that begin with the same blocks, and go through these together: each with all query
 // heads of a KV head, up to kRowsOfPrefix rows in all.
@@ -66,7 +77,16 @@ struct PrefixGroup {
   const BlockId* blocks = nullptr;  // on the device
   int first = 0;                    // of PrefixArgs::rows
   int tokens = 0;
-  int splits = 0;  // [0, splits), which lie before all of the tokens
+  BegunSums sums;  // of its first token
+};
+
+// Splits of a group and KV head that a thread block goes through, all of them before all of the group's tokens: those
+// of a span, or some that each have a sum of their own.
+struct PrefixPiece {
+  int group = 0;
+  int kv_head = 0;
+  int first_split = 0;
+  int splits = 0;
 };
 
 // One split of one tile, with all that a kernel needs to begin: it is read far ahead.
@@ -94,7 +114,7 @@ struct AttentionArgs {
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads
-  int taken_count = 1;    // numbers from there on that are 0 again when all is done: see PrefixArgs
+  int piece_count = 0;    // of prefixes, whose sums are on their way
   int heads_per_kv = 0;   // query heads of a KV head
   int heads_of_tile = 0;  // of those, in a tile
   int most_rows = 0;      // that a tile has
@@ -108,23 +128,19 @@ struct AttentionArgs {
   SoftmaxState* states = nullptr;       // [rows][heads], or null
   float* part_out = nullptr;            // [items][KV heads][kTileRows][v_stride]: sums of a split
   SoftmaxState* part_states = nullptr;  // [items][KV heads][kTileRows], m for powers of two
-  // Sums over the prefixes that sequences share, like those of a split: [rows][heads][v_stride] and [rows][heads].
-  float* begun_out = nullptr;
+  // Sums over the prefixes that sequences share, like those of a split: see BegunSums.
+  float* begun_out = nullptr;  // [sums][v_stride]
   SoftmaxState* begun_states = nullptr;
   int v_stride = 0;
   bool turns = false;  // outputs are turned by hadamard() at last
 };
 
-// Prefixes that sequences of a batch share. `parts` thread blocks go through the splits of each group and KV head in
-// turn, and give each other sums of splits: each folds some dimensions of all of them.
+// Prefixes that sequences of a batch share.
 struct PrefixArgs {
-  const PrefixGroup* groups = nullptr;  // on the device
-  int group_count = 0;
-  const int* rows = nullptr;  // on the device: of the batch
-  int parts = 1;              // a power of two
-  float4* sums = nullptr;  // [groups][KV heads][kRoundsOfPrefix][parts][kRowsOfPrefix * v_dim / 4], each thread's own
-  SoftmaxState* states = nullptr;  // [groups][KV heads][kRoundsOfPrefix][parts][kRowsOfPrefix]
-  int* arrived = nullptr;          // [groups][KV heads], 0: splits whose sums are there
+  const PrefixGroup* groups = nullptr;  // on the device, as all of these
+  const PrefixPiece* pieces = nullptr;
+  int piece_count = 0;
+  const int* rows = nullptr;  // of the batch
 };
 
 }  // namespace kvasir::cuda

@@ -50,12 +50,11 @@ void fp8_attention(const AttentionArgs& args, cudaStream_t stream);
 bool takes_fp8(const KvView& view);
 // Groups of tiles, on devices with a copy engine, straight into out and states. REQUIRES: takes_boxes().
 void prompt_attention(const AttentionArgs& args, cudaStream_t stream);
-// Groups of sequences with a common prefix, on devices with a copy engine, into begun_out and begun_states; whether
-// there can be any, and how many thread blocks go through the context of a group and KV head.
+// Pieces of common prefixes, on devices with a copy engine, into begun_out and begun_states; whether there can be
+// any.
 void prefix_attention(const AttentionArgs& args, const PrefixArgs& prefixes, cudaStream_t stream);
 bool takes_prefixes(const KvView& view, int heads_per_kv);
-int parts_of_prefix(const KvView& view, int group_count, int processors);
-// Splits, in their order, into out and states, and turned where values are.
+// Prefixes and splits, in their order, into out and states, and turned where values are.
 void merge_splits(const AttentionArgs& args, cudaStream_t stream);
 
 // Everything in float32, where K or V is: a warp for each row and head.

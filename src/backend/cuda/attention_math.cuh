@@ -59,7 +59,8 @@ struct Fold {
   SoftmaxState state;
 };
 
-// A later split joins the sum of those before it. Nothing on one side leaves the other as it is, to the bit.
+// A later split joins the sum of those before it, or a span those before it. Nothing on one side leaves the other as
+// it is, to the bit, but for the sign of a zero.
 __device__ inline Fold fold(const SoftmaxState& sum, const SoftmaxState& next) {
   const float m = fmaxf(sum.m, next.m);
   Fold out{0.0F, 0.0F, {m, 0.0F}};
@@ -71,6 +72,10 @@ __device__ inline Fold fold(const SoftmaxState& sum, const SoftmaxState& next) {
 __device__ inline float fold(const Fold& by, float sum, float next) {
   return __fmaf_rn(next, by.second, __fmul_rn(sum, by.first));
 }
+
+// What a row's sums are multiplied by at last, and how: a zero has no sign then.
+__device__ inline float inverse_of(const SoftmaxState& state) { return state.d == 0.0F ? 0.0F : __frcp_rn(state.d); }
+__device__ inline float normalized(float sum, float inverse) { return __fmaf_rn(sum, inverse, 0.0F); }
 
 // Block i has tokens 16i + g for rows 2t and 2t + 1, then 16i + g + 8 for both; or tokens in an order of the format.
 using Scores = float[kBlocksOfTile][4];

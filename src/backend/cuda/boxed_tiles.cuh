@@ -17,9 +17,12 @@ inline CUtensorMap map_of_boxes(const KvView& view, Number number) {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Attention of a batch's prompts goes ahead of that of its other rows, and neither needs the other: these begin as
-// soon as a processor has done with prompts. What both need was there before the prompts' kernel let others start.
-__device__ inline bool behind_prompts(const AttentionArgs& args) { return args.group_count > 0; }
+// Attention of a batch's prompts, and to prefixes, goes ahead of that of other rows and splits, and none needs the
+// other: these begin as soon as a processor has done with those. What all need was there before the kernels ahead let
+// others start.
+__device__ inline bool behind_prompts(const AttentionArgs& args) {
+  return args.group_count > 0 || args.piece_count > 0;
+}
 __device__ inline void wait_for_rows(const AttentionArgs& args) {
   behind_prompts(args) ? __threadfence() : wait_for_forerunners();
 }

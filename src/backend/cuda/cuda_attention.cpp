@@ -6,7 +6,6 @@
 #include <functional>
 #include <numeric>
 
-#include "backend/shared_prefixes.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "layout/codec.h"
@@ -57,6 +56,13 @@ AttentionTile make_tile(const SequenceView& sequence, const Retention& retention
         static_cast<int>(std::min<Position>((retention.sinks + kSplitTokens - 1) / kSplitTokens, tile.first_split));
   }
   return tile;
+}
+
+// What sequence `i` shares with others is not the tile's.
+void begin_behind(const PrefixPlan& prefixes, size_t i, int heads, AttentionTile& tile) {
+  tile.begun = prefixes.begun[i];
+  tile.begun.at += static_cast<std::int64_t>(tile.first_token) * heads;
+  tile.first_split = std::max(tile.first_split, prefixes.begun_splits[i]);
 }
 
 // Tiles that a group goes through: as far as its last token sees.
@@ -130,33 +136,13 @@ bool CudaAttention::shares_prefixes(const KvView& view, int heads_per_kv) const 
   return has_copy_engine_ && takes_prefixes(view, heads_per_kv);
 }
 
-std::vector<int> CudaAttention::add_prefixes(Plan& plan, const AttentionBatch& batch) const {
-  std::vector<int> out(batch.sequences.size());
-  if (!plan.shares || batch.sequences.size() < 2) return out;
-  const int tokens_of_tile = kTileRows / heads_of_tile(plan.heads_per_kv);
-  std::vector<int> few;
-  for (int i = 0; i < std::ssize(batch.sequences); ++i) {
-    if (batch.sequences[static_cast<size_t>(i)].rows < tokens_of_tile * kTilesOfPrompt) few.push_back(i);
-  }
-  constexpr int kBlocks = kSplitTokens / kBlockOfTile;
-  const auto least = static_cast<int>(kWorthSharing / (batch.view.layout.layer_bytes() * kBlocks)) + 1;
-  for (const SharedPrefix& prefix : find_shared_prefixes(batch.sequences, few, {kBlockOfTile, kBlocks, least})) {
-    PrefixGroup group;
-    group.blocks = tables_.find(batch.sequences, kBlockOfTile).tables[static_cast<size_t>(prefix.sequences[0])];
-    group.splits = prefix.pieces;
-    group.first = static_cast<int>(plan.prefix_rows.size());
-    for (const int i : prefix.sequences) {
-      const SequenceView& sequence = batch.sequences[static_cast<size_t>(i)];
-      out[static_cast<size_t>(i)] = prefix.pieces;
-      for (int row = 0; row < sequence.rows; ++row) plan.prefix_rows.push_back(sequence.first_row + row);
-    }
-    const int end = static_cast<int>(plan.prefix_rows.size());
-    for (; group.first < end; group.first += group.tokens) {
-      group.tokens = std::min(kRowsOfPrefix / plan.heads_per_kv, end - group.first);
-      plan.prefixes.push_back(group);
-    }
-  }
-  return out;
+void CudaAttention::add_prefixes(Plan& plan, const AttentionBatch& batch) const {
+  PrefixRules rules;
+  rules.heads_per_kv = plan.heads_per_kv;
+  rules.most_rows = kTileRows / heads_of_tile(plan.heads_per_kv) * kTilesOfPrompt - 1;
+  rules.worth_bytes = kWorthSharing;
+  rules.processors = processors_;
+  plan.prefixes = plan_prefixes(batch, tables_.find(batch.sequences, kBlockOfTile).tables, rules);
 }
 
 CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
@@ -167,7 +153,7 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
   plan.retention = batch.view.retention;
   plan.grouped = reads_boxes(batch.view);
   plan.shares = shares_prefixes(batch.view, plan.heads_per_kv);
-  const std::vector<int> shared_splits = add_prefixes(plan, batch);
+  if (plan.shares && batch.sequences.size() > 1) add_prefixes(plan, batch);
   const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const int heads = heads_of_tile(plan.heads_per_kv);
   const int tokens = kTileRows / heads;
@@ -181,8 +167,7 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
     for (int first = 0; first < sequence.rows; first += tokens) {
       AttentionTile tile = make_tile(sequence, plan.retention, first, std::min(tokens, sequence.rows - first));
       tile.sequence = static_cast<int>(i);
-      tile.begun = shared_splits[i] > 0;
-      if (tile.begun) tile.first_split = shared_splits[i];
+      if (!plan.prefixes.pieces.empty()) begin_behind(plan.prefixes, i, batch.heads, tile);
       for (tile.first_head = 0; tile.first_head < plan.heads_per_kv; tile.first_head += heads) {
         tile.first_item = item;
         item += tile.splits();
@@ -197,9 +182,11 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
 
 void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
   if (!plan.groups.empty()) plan.device_groups = staging_.send(std::span<const AttentionGroup>(plan.groups));
-  if (!plan.prefixes.empty()) {
-    plan.device_prefixes = staging_.send(std::span<const PrefixGroup>(plan.prefixes));
-    plan.device_prefix_rows = staging_.send(std::span<const int>(plan.prefix_rows));
+  if (!plan.prefixes.pieces.empty()) {
+    plan.device_prefixes.groups = staging_.send(std::span<const PrefixGroup>(plan.prefixes.groups));
+    plan.device_prefixes.pieces = staging_.send(std::span<const PrefixPiece>(plan.prefixes.pieces));
+    plan.device_prefixes.piece_count = static_cast<int>(plan.prefixes.pieces.size());
+    plan.device_prefixes.rows = staging_.send(std::span<const int>(plan.prefixes.rows));
   }
   if (plan.tiles.empty()) return;
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
@@ -334,33 +321,23 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     attend_to_items(args);
     merge_splits(args, stream_);
     args.group_count = 0;  // what comes now is behind the merge, not behind prompts
+    args.piece_count = 0;
   }
 }
 
-// Also makes room for the numbers that are 0 between two launches.
+// Also makes room for the number that is 0 between two launches.
 void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
-  const KvShape& shape = args.view.layout.shape;
-  const auto units = plan.prefixes.size() * static_cast<size_t>(shape.heads);
-  if (taken_.size() < (units + 1) * sizeof(int)) {
-    taken_.grow_to((units + 1024) * sizeof(int));
-    check(cudaMemsetAsync(taken_.data(), 0, taken_.size(), stream_), "attention");
+  if (taken_.size() == 0) {
+    taken_.grow_to(sizeof(int));
+    check(cudaMemsetAsync(taken_.data(), 0, sizeof(int), stream_), "attention");
   }
   args.taken = reinterpret_cast<int*>(taken_.data());
-  if (plan.prefixes.empty()) return;
-  args.taken_count = static_cast<int>(units) + 1;
-  const auto rows = static_cast<size_t>(args.out.rows) * static_cast<size_t>(plan.heads_per_kv * shape.heads);
-  args.begun_out = room<float>(begun_out_, rows * static_cast<size_t>(args.v_stride));
-  args.begun_states = room<SoftmaxState>(begun_states_, rows);
-  PrefixArgs prefixes;
-  prefixes.groups = plan.device_prefixes;
-  prefixes.group_count = static_cast<int>(plan.prefixes.size());
-  prefixes.rows = plan.device_prefix_rows;
-  prefixes.parts = parts_of_prefix(args.view, prefixes.group_count, processors_);
-  const auto sums = units * kRoundsOfPrefix * static_cast<size_t>(prefixes.parts * kRowsOfPrefix);
-  prefixes.sums = room<float4>(prefix_sums_, sums * static_cast<size_t>(shape.v_dim) / 4);
-  prefixes.states = room<SoftmaxState>(prefix_states_, sums);
-  prefixes.arrived = args.taken + 1;
-  prefix_attention(args, prefixes, stream_);
+  if (plan.prefixes.pieces.empty()) return;
+  const auto sums = static_cast<size_t>(plan.prefixes.sums);
+  args.begun_out = room<float>(begun_out_, sums * static_cast<size_t>(args.v_stride));
+  args.begun_states = room<SoftmaxState>(begun_states_, sums);
+  prefix_attention(args, plan.device_prefixes, stream_);
+  args.piece_count = plan.device_prefixes.piece_count;
 }
 
 std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) {
@@ -378,11 +355,12 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
   if (!cut.groups.empty() || cut.tiles.empty()) return std::nullopt;
   out.at[7] = cut.device_tiles;
   out.at[8] = cut.device_items;
-  if (!cut.prefixes.empty()) {
-    const std::array<const void*, 6> also{cut.device_prefixes,  cut.device_prefix_rows, begun_out_.data(),
-                                          begun_states_.data(), prefix_sums_.data(),    prefix_states_.data()};
+  if (!cut.prefixes.pieces.empty()) {
+    const PrefixArgs& prefixes = cut.device_prefixes;
+    const std::array<const void*, 5> also{prefixes.groups, prefixes.pieces, prefixes.rows, begun_out_.data(),
+                                          begun_states_.data()};
     std::ranges::copy(also, out.at.begin() + 9);
-    out.prefixes = static_cast<int>(cut.prefixes.size());
+    out.pieces = prefixes.piece_count;
   }
   out.tiles = static_cast<int>(cut.tiles.size());
   out.items = cut.tiles.back().first_item + cut.tiles.back().splits() + cut.spare;

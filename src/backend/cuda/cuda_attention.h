@@ -12,6 +12,7 @@
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/device_memory.h"
 #include "backend/cuda/device_sequences.h"
+#include "backend/cuda/prefix_plan.h"
 
 namespace kvasir::cuda {
 
@@ -22,10 +23,10 @@ inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
 // What the kernels of an attention call are given beyond the call itself: what is there and how much of it. Two calls
 // of one shape launch the same kernels with the same parameters.
 struct AttentionShape {
-  std::array<const void*, 15> at{};
+  std::array<const void*, 14> at{};
   int tiles = 0;
   int items = 0;
-  int prefixes = 0;
+  int pieces = 0;  // of prefixes
 
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
@@ -57,21 +58,18 @@ class CudaAttention {
     bool shares = false;   // and so are sequences that begin alike
     std::vector<AttentionTile> tiles;
     std::vector<AttentionGroup> groups;
-    std::vector<PrefixGroup> prefixes;
-    std::vector<int> prefix_rows;
+    PrefixPlan prefixes;
     int spare = 0;  // items behind those of the tiles, which nobody needs: so their number changes rarely
     const AttentionTile* device_tiles = nullptr;
     const AttentionItem* device_items = nullptr;
     const AttentionGroup* device_groups = nullptr;
-    const PrefixGroup* device_prefixes = nullptr;
-    const int* device_prefix_rows = nullptr;
+    PrefixArgs device_prefixes;
   };
 
   const Plan& plan(const AttentionBatch& batch);
   Plan make_plan(const AttentionBatch& batch);
   bool shares_prefixes(const KvView& view, int heads_per_kv) const;
-  // How many splits at its beginning each sequence shares with others, which are in groups then.
-  std::vector<int> add_prefixes(Plan& plan, const AttentionBatch& batch) const;
+  void add_prefixes(Plan& plan, const AttentionBatch& batch) const;
   static void add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks);
   void send(Plan& plan, const AttentionBatch& batch);
   void attend_plainly(const AttentionBatch& batch, Matrix out);
@@ -92,7 +90,7 @@ class CudaAttention {
   int processors_ = 0;
   std::vector<Plan> plans_;
   DeviceMemory halves_, floats_, scales_, part_out_, part_states_, shares_;
-  DeviceMemory begun_out_, begun_states_, prefix_sums_, prefix_states_;
+  DeviceMemory begun_out_, begun_states_;
   DeviceMemory taken_;  // 0 between two launches
 };
 

@@ -13,39 +13,73 @@ constexpr int kRowsAtOnce = 4;  // of a tile, by a thread block: a warp for each
 constexpr int kDimsAtOnce = 128;
 static_assert(kTurnedAtOnce == kDimsAtOnce);
 
-// What the splits of a row have at dimensions [dim, dim + 4), and their state: in order. All that is read is on its
-// way at once, or as much as registers hold: this kernel waits for memory and does little else.
-struct MergedRow {
+// What a row has at four dimensions: of splits, or of spans.
+struct MergedSums {
   float4 o = {0, 0, 0, 0};
-  SoftmaxState sum;
+  SoftmaxState state;
 
-  __device__ void add(const SoftmaxState& state, const float4& next) {
-    const Fold by = fold(sum, state);
-    sum = by.state;
-    o = {fold(by, o.x, next.x), fold(by, o.y, next.y), fold(by, o.z, next.z), fold(by, o.w, next.w)};
+  __device__ void add(const MergedSums& next) {
+    const Fold by = fold(state, next.state);
+    state = by.state;
+    o = {fold(by, o.x, next.o.x), fold(by, o.y, next.o.y), fold(by, o.z, next.o.z), fold(by, o.w, next.o.w)};
   }
-  // `part` and those `step` behind each other.
-  __device__ void add_all(const AttentionArgs& args, std::int64_t part, std::int64_t step, int splits, int dim) {
-    constexpr int kAtOnce = 16;
-    const SoftmaxState* states = args.part_states + part;
-    const float* sums = args.part_out + part * args.v_stride + dim;
-    for (int split = 0; split < splits; split += kAtOnce) {
-      SoftmaxState state[kAtOnce];
+};
+
+// Sums of a row that lie at equal distances, of 4 numbers each lane, and their states.
+struct Parts {
+  const float* sums;
+  const SoftmaxState* states;
+  int step;  // of rows
+
+  __device__ const float* sum(int index, int stride) const {
+    return sums + static_cast<std::int64_t>(index) * (step * stride);
+  }
+  __device__ const SoftmaxState* state(int index) const { return states + static_cast<std::int64_t>(index) * step; }
+};
+
+// The sums that a row has: of the prefix that its sequence shares, then of its splits, in the order of the context.
+struct RowParts {
+  const AttentionTile& tile;
+  Parts begun, own;
+  int stride;  // of a row
+
+  __device__ int count() const { return tile.begun.count + tile.splits(); }
+  __device__ int span(int index) const {
+    const int split = index - tile.begun.count;
+    return (split < 0 ? index * tile.begun.splits : tile.split_at(split)) / kSpanSplits;
+  }
+
+  // All of a lane's numbers. What is read is on its way at once, or as much as registers hold: this kernel waits for
+  // memory and does little else. Lane i holds the state of the i-th.
+  __device__ MergedSums merged() const {
+    constexpr int kAtOnce = 18;
+    MergedSums all, of_span;
+    int span_at_hand = 0;
+    for (int first = 0; first < count(); first += kAtOnce) {
       float4 next[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        if (split + i < splits) {
-          state[i] = *states;
-          next[i] = *reinterpret_cast<const float4*>(sums);
-        }
-        states += step;
-        sums += step * args.v_stride;
+        const int index = first + i;
+        const int split = index - tile.begun.count;
+        const float* from = split < 0 ? begun.sum(index, stride) : own.sum(split, stride);
+        if (index < count()) next[i] = *reinterpret_cast<const float4*>(from);
       }
+      const int of_lane = min(first + static_cast<int>(threadIdx.x) % 32, count() - 1);
+      const SoftmaxState state =
+          of_lane < tile.begun.count ? *begun.state(of_lane) : *own.state(of_lane - tile.begun.count);
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        if (split + i < splits) add(state[i], next[i]);
+        if (first + i >= count()) break;
+        if (span(first + i) != span_at_hand) {
+          all.add(of_span);
+          of_span = {};
+          span_at_hand = span(first + i);
+        }
+        of_span.add({next[i], {__shfl_sync(0xffffffff, state.m, i), __shfl_sync(0xffffffff, state.d, i)}});
       }
     }
+    all.add(of_span);
+    return all;
   }
 };
 
@@ -58,18 +92,16 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
   const int kv_head = static_cast<int>(blockIdx.z);
   const int first_row = args.sequences[tile.sequence].first_row;
   wait_for_forerunners();
-  if (blockIdx.x == 0 && blockIdx.y == 0 && kv_head == 0) {  // for the next launch
-    for (int i = static_cast<int>(threadIdx.x); i < args.taken_count; i += kRowsAtOnce * 32) args.taken[i] = 0;
-  }
+  if (blockIdx.x == 0 && blockIdx.y == 0 && kv_head == 0 && threadIdx.x == 0) *args.taken = 0;  // for the next launch
   if (row >= tile.tokens * args.heads_of_tile) return;
   const int batch_row = first_row + tile.first_token + row / args.heads_of_tile;
   const int head = kv_head * args.heads_per_kv + tile.first_head + row % args.heads_of_tile;
   const int v_dim = args.view.layout.shape.v_dim;
-  const std::int64_t state =
-      static_cast<std::int64_t>(batch_row) * args.heads_per_kv * args.view.layout.shape.heads + head;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.z) * kTileRows;  // to the next split's sums
+  const std::int64_t heads = static_cast<std::int64_t>(args.heads_per_kv) * gridDim.z;
+  const std::int64_t begun = tile.begun.at + row / args.heads_of_tile * heads + head;
+  const int step = static_cast<int>(gridDim.z) * kTileRows;
   const std::int64_t part =
-      (static_cast<std::int64_t>(tile.first_item - args.first_item) * gridDim.z + kv_head) * kTileRows + row;
+      static_cast<std::int64_t>(tile.first_item - args.first_item) * step + kv_head * kTileRows + row;
   float* out = args.out.data + batch_row * args.out.stride + head * v_dim;
   const ProductRow product_row{args.also, batch_row};
   if (head == 0) product_row.pad(args.out.cols, lane, 32);
@@ -79,16 +111,16 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
   for (int first = 0; first < v_dim; first += kDimsAtOnce) {
     const int dim = first + lane * 4;
     const int read = min(dim, args.v_stride - 4);
-    MergedRow merged;
-    if (tile.begun) {
-      merged.sum = args.begun_states[state];
-      merged.o = *reinterpret_cast<const float4*>(args.begun_out + state * args.v_stride + read);
-    }
-    merged.add_all(args, part, step, tile.splits(), read);
-    const float inverse = merged.sum.d == 0.0F ? 0.0F : __frcp_rn(merged.sum.d);
+    const RowParts parts{
+        tile,
+        {args.begun_out + begun * args.v_stride + read, args.begun_states + begun, static_cast<int>(tile.begun.step)},
+        {args.part_out + part * args.v_stride + read, args.part_states + part, step},
+        args.v_stride};
+    const MergedSums merged = parts.merged();
+    const float inverse = inverse_of(merged.state);
     float four[4] = {merged.o.x, merged.o.y, merged.o.z, merged.o.w};
 #pragma unroll
-    for (float& one : four) one = __fmul_rn(one, inverse);
+    for (float& one : four) one = normalized(one, inverse);
     if (turns_lanes) turn_lanes(four);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -97,7 +129,7 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
       if (!turns_row) product_row.put(head * v_dim + dim + i, four[i]);
     }
     if (first == 0 && lane == 0 && args.states != nullptr) {
-      args.states[state] = {__fmul_rn(merged.sum.m, kLn2), merged.sum.d};
+      args.states[batch_row * heads + head] = {__fmul_rn(merged.state.m, kLn2), merged.state.d};
     }
   }
   if (!turns_row) return;

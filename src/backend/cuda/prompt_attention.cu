@@ -3,9 +3,8 @@
 //
 // A thread block has 128 rows: the query heads of one KV head for neighbouring tokens. Two warpgroups, 64 rows each,
 // go through the context tile after tile, which the copy engine brings for both (prompt_feed.cuh); each folds its
-// splits in their order, as merge_splits.cu does, and writes its rows when it has seen all. Scores of the next tile
-// are multiplied before the values of this one, and the groups take turns at the tensor cores: while one's products
-// are on their way, the other's scores become weights.
+// splits and spans in their order, as merge_splits.cu does, and writes its rows when it has seen all. Scores of the
+// next tile are multiplied before the values of this one: while products are on their way, scores become weights.
 //
 // Rows are the side of 64 here, keys and values lie as they do in the cache; sums have the bits of
 // attention_math.cuh.
@@ -29,7 +28,6 @@ constexpr int kThreads = (1 + kConsumers) * 128;
 
 constexpr int kFeederRegisters = 40;
 constexpr int kConsumerRegisters = 232;
-constexpr int kFirstTurn = 1;  // barriers that warpgroups wait at for their turn
 
 template <class Half, int kDim>
 struct PromptConsumer {
@@ -42,20 +40,15 @@ struct PromptConsumer {
     Groups groups(args);
     GroupWalk walk;
     Ring ring;
-    if (number == 1) hopper::say_at(kFirstTurn, kConsumers * hopper::kGroupThreads);
     while (groups.next(walk)) {
       const ConsumerRows rows{args, walk, number * kRowsOfConsumer};
-      RowSums<kDim> sums;
-      sums.clear();
+      RowSums<kDim> sums(room.totals[number]);
       attend(rows, ring, sums);
       rows.write(sums);
     }
-    if (number == 0) hopper::sync_at(kFirstTurn, kConsumers * hopper::kGroupThreads);
   }
 
  private:
-  __device__ void await_turn() const { hopper::sync_at(kFirstTurn + number, kConsumers * hopper::kGroupThreads); }
-  __device__ void end_turn() const { hopper::say_at(kFirstTurn + 1 - number, kConsumers * hopper::kGroupThreads); }
   static __device__ void give_back(std::uint64_t& barrier) {
     if (threadIdx.x % 32 == 0) hopper::arrive(hopper::shared_address(&barrier));
   }
@@ -66,7 +59,7 @@ struct PromptConsumer {
     hopper::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kDim / 16; ++step) {
-      hopper::multiply_by_rows<Half>(s, q[step], k + step * 32, step);
+      hopper::multiply_by_rows<Half>(s, q[step], hopper::moved_on(k, step * 512), step);
     }
     hopper::wgmma_commit();
   }
@@ -78,7 +71,7 @@ struct PromptConsumer {
     hopper::wgmma_fence();
 #pragma unroll
     for (int block = 0; block < kBlocksOfTile; ++block) {
-      hopper::multiply_by_rows<Half>(sums.o, p[block], v + block * (Room::kBlockBytes / 16), adds + block);
+      hopper::multiply_by_rows<Half>(sums.o, p[block], hopper::moved_on(v, block * Room::kBlockBytes), adds + block);
       hopper::multiply_by_columns<Half>(sums.d, p[block], ones, adds + block);
     }
     hopper::wgmma_commit();
@@ -136,17 +129,20 @@ struct PromptConsumer {
     if (!rows.walk.sees_all(tile)) mask(rows, tile, s);
     if (tile % kTilesOfSplit == 0) sums.begin_split();
     soften(args.scale, s, sums.m, rescale);
+    hopper::settle(s);
   }
 
   // Before the values of a tile: sums of the split so far as the new maximum wants them, or those of the one before
-  // away.
-  __device__ __forceinline__ static void make_ready(int tile, const float (&rescale)[2], RowSums<kDim>& sums) {
-    hopper::hold(sums.o);  // not before the scores are on their way
-    hopper::hold(sums.d);
+  // away, and of a span that has ended.
+  __device__ __forceinline__ void make_ready(const ConsumerRows& rows, int tile, const float (&rescale)[2],
+                                             RowSums<kDim>& sums) const {
     if (tile % kTilesOfSplit != 0) {
       if (__any_sync(0xffffffff, rescale[0] != 1.0F || rescale[1] != 1.0F)) sums.rescale(rescale);
-    } else if (tile > 0) {
+    } else {
       sums.fold_split();
+      if (!rows.walk.begins_span(tile)) return;
+      if (rows.walk.spans_ended(tile - 1)) sums.add_totals();
+      sums.put_aside();
     }
   }
 
@@ -168,25 +164,22 @@ struct PromptConsumer {
       ++ring.count;
       hopper::wait(hopper::shared_address(&room.full_k[ring.stage()]), ring.parity());
       hopper::wait(hopper::shared_address(&room.full_v[now.stage()]), now.parity());
-      await_turn();
       multiply_keys(ring.stage(), q, s);
-      make_ready(tile, rescale, sums);
       multiply_values(now.stage(), p, tile % kTilesOfSplit, sums);
-      end_turn();
       hopper::wgmma_wait<1>();
       give_back(room.empty_k[ring.stage()]);
       scores_to_weights(rows, tile + 1, s, sums, rescale);
       end_values(rows, tile, now.stage(), sums);
-      hopper::hold(s);
+      make_ready(rows, tile + 1, rescale, sums);
       pack<Half>(s, p);
     }
-    make_ready(tiles - 1, rescale, sums);
     hopper::wait(hopper::shared_address(&room.full_v[ring.stage()]), ring.parity());
     multiply_values(ring.stage(), p, (tiles - 1) % kTilesOfSplit, sums);
     end_values(rows, tiles - 1, ring.stage(), sums);
     ++ring.count;
     sums.begin_split();
     sums.fold_split();
+    if (rows.walk.spans_ended(tiles - 1)) sums.add_totals();
   }
 };
 

@@ -12,6 +12,7 @@
 #include "backend/cuda/attention_math.cuh"
 #include "backend/cuda/prompt_walk.cuh"
 #include "backend/cuda/warpgroup.cuh"
+#include "backend/cuda/wide_rows.cuh"
 
 namespace kvasir::cuda {
 
@@ -44,6 +45,7 @@ struct alignas(kBoxAlignment) PromptRoom {
   static constexpr int kTileBytes = kTileTokens * kDim * 2;
   std::byte k[kStages][kTileBytes];
   std::byte v[kStages][kTileBytes];
+  SpanTotals<kDim> totals[kConsumers];
   std::uint16_t ones[128];
   Infinities infinities[kStages];
   std::uint64_t full_k[kStages], full_v[kStages], empty_k[kStages], empty_v[kStages];
@@ -78,14 +80,7 @@ struct alignas(kBoxAlignment) PromptRoom {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// A tile's number, of all that the thread block goes through.
-struct Ring {
-  unsigned count = 0;
-
-  __device__ unsigned stage() const { return count % kStages; }
-  __device__ unsigned parity() const { return count / kStages & 1U; }
-  __device__ unsigned parity_before() const { return parity() ^ 1U; }
-};
+using Ring = hopper::RingAt<kStages>;
 
 // Where the blocks of a group's tiles lie, kBlocksOfTile lanes for each of kTilesAhead tiles: a warp that asks for
 // one tile after the other has no time to find them one by one. As rows of 128 bytes, from the arena's first byte.

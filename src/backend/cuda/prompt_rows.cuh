@@ -13,50 +13,75 @@ namespace kvasir::cuda {
 
 inline constexpr float kLn2 = 0.6931471805599453F;
 
-// o, d and m are of the split at hand, whose first tile's product overwrites o and d.
+// o, d and m are of the split at hand, whose first tile's product overwrites o and d. What is needed once in a split
+// or in a span only is in shared memory, since registers are scarce.
 template <int kDim>
 struct RowSums {
+  SpanTotals<kDim>& totals;
   float o[kDim / 2];
-  float d[4];             // of row g, twice, and of row g + 8
-  float m[2];             // of the scores at hand: a split further on than o where a new one begins
-  float ended_m[2];       // of the split before those, until it is folded
-  float total[kDim / 2];  // of the splits before
-  SoftmaxState states[2];
+  float d[4];            // of row g, twice, and of row g + 8
+  float m[2];            // of the scores at hand: a split further on than o where a new one begins
+  float span[kDim / 2];  // of the splits of the span at hand, those before
 
-  __device__ void clear() {
-#pragma unroll
-    for (float& value : total) value = 0.0F;
-    states[0] = states[1] = {};
+  __device__ explicit RowSums(SpanTotals<kDim>& all) : totals(all) {
+    clear_span();
     m[0] = m[1] = -INFINITY;
   }
   __device__ void begin_split() {
-    ended_m[0] = m[0];
-    ended_m[1] = m[1];
+    totals.ended_m[thread()] = {m[0], m[1]};
     m[0] = m[1] = -INFINITY;
   }
   __device__ void fold_split() {
+    float4& held = totals.span_states[thread()];
+    const float4 states = held;
+    const float2 ended = totals.ended_m[thread()];
+    const Fold g = fold({states.x, states.y}, {ended.x, d[0]});
+    const Fold h = fold({states.z, states.w}, {ended.y, d[2]});
+    held = {g.state.m, g.state.d, h.state.m, h.state.d};
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const Fold by = fold(states[i], {ended_m[i], d[i * 2]});
-      states[i] = by.state;
+    for (int i = 0; i < kDim / 2; ++i) span[i] = fold(i / 2 % 2 == 0 ? g : h, span[i], o[i]);
+  }
+  // The spans that were put aside join the one at hand, as what lies before it.
+  __device__ void add_totals() {
+    const float4 before = totals.states[thread()];
+    const Fold g = fold({before.x, before.y}, state(0));
+    const Fold h = fold({before.z, before.w}, state(1));
+    totals.span_states[thread()] = {g.state.m, g.state.d, h.state.m, h.state.d};
 #pragma unroll
-      for (int j = i * 2; j < kDim / 2; j += 4) {
-        total[j] = fold(by, total[j], o[j]);
-        total[j + 1] = fold(by, total[j + 1], o[j + 1]);
-      }
+    for (int i = 0; i < kDim / 8; ++i) {
+      const float4 four = totals.o[i][thread()];
+      span[i * 4] = fold(g, four.x, span[i * 4]);
+      span[i * 4 + 1] = fold(g, four.y, span[i * 4 + 1]);
+      span[i * 4 + 2] = fold(h, four.z, span[i * 4 + 2]);
+      span[i * 4 + 3] = fold(h, four.w, span[i * 4 + 3]);
     }
+  }
+  // For the next span.
+  __device__ void put_aside() {
+#pragma unroll
+    for (int i = 0; i < kDim / 8; ++i) {
+      totals.o[i][thread()] = {span[i * 4], span[i * 4 + 1], span[i * 4 + 2], span[i * 4 + 3]};
+    }
+    totals.states[thread()] = totals.span_states[thread()];
+    clear_span();
+  }
+  __device__ SoftmaxState state(int i) const {
+    const float4 states = totals.span_states[thread()];
+    return i == 0 ? SoftmaxState{states.x, states.y} : SoftmaxState{states.z, states.w};
   }
   __device__ void rescale(const float (&by)[2]) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      d[i * 2] = __fmul_rn(d[i * 2], by[i]);
-      d[i * 2 + 1] = __fmul_rn(d[i * 2 + 1], by[i]);
+    for (int i = 0; i < 4; ++i) d[i] = __fmul_rn(d[i], by[i / 2]);
 #pragma unroll
-      for (int j = i * 2; j < kDim / 2; j += 4) {
-        o[j] = __fmul_rn(o[j], by[i]);
-        o[j + 1] = __fmul_rn(o[j + 1], by[i]);
-      }
-    }
+    for (int i = 0; i < kDim / 2; ++i) o[i] = __fmul_rn(o[i], by[i / 2 % 2]);
+  }
+
+ private:
+  static __device__ int thread() { return static_cast<int>(threadIdx.x) % hopper::kGroupThreads; }
+  __device__ void clear_span() {
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) span[i] = 0.0F;
+    totals.span_states[thread()] = {-INFINITY, 0.0F, -INFINITY, 0.0F};
   }
 };
 
@@ -96,20 +121,21 @@ struct ConsumerRows {
     }
   }
 
+  // Of the whole context, in `span`.
   template <int kDim>
   __device__ void write(const RowSums<kDim>& sums) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = own(i);
       if (row >= count()) continue;
-      const SoftmaxState& state = sums.states[i];
-      const float inverse = state.d == 0.0F ? 0.0F : __frcp_rn(state.d);
+      const SoftmaxState state = sums.state(i);
+      const float inverse = inverse_of(state);
       const ProductRow product_row{args.also, batch_row(row)};
       float* to = args.out.data + batch_row(row) * args.out.stride + head(row) * kDim + lane_pair() * 2;
 #pragma unroll
       for (int j = 0; j < kDim / 8; ++j) {
-        const float2 two{__fmul_rn(sums.total[j * 4 + i * 2], inverse),
-                         __fmul_rn(sums.total[j * 4 + i * 2 + 1], inverse)};
+        const float2 two{normalized(sums.span[j * 4 + i * 2], inverse),
+                         normalized(sums.span[j * 4 + i * 2 + 1], inverse)};
         *reinterpret_cast<float2*>(to + j * 8) = two;
         product_row.put(head(row) * kDim + lane_pair() * 2 + j * 8, two);
       }

@@ -32,6 +32,10 @@ struct GroupWalk {
     return static_cast<Position>(group->split_at(tile / kTilesOfSplit)) * kSplitTokens +
            tile % kTilesOfSplit * kTileTokens;
   }
+  __device__ int span(int tile) const { return group->split_at(tile / kTilesOfSplit) / kSpanSplits; }
+  // Whether the tile is the first of another span than the one before it, and whether any has ended before it.
+  __device__ bool begins_span(int tile) const { return span(tile) != span(tile - 1); }
+  __device__ bool spans_ended(int tile) const { return span(tile) != span(0); }
   __device__ bool sees_all(int tile) const { return tile >= seen_begin && tile < seen_end; }
   // The block of 16 keys that begins at `key`; kNoBlock: there is none.
   __device__ BlockId block(Position key) const {

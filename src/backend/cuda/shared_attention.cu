@@ -1,180 +1,182 @@
 // Attention of many sequences over the prefix that they share, f16 and bf16 in blocks of 16 tokens on Hopper: its
 // blocks are read once for 128 rows of any of the sequences.
 //
-// Rows are the side of 64 of wgmma, as in prompts, and see everything. There are few groups of rows, and each has
-// its splits folded in order: so several thread blocks go through the context of one group, a split in turn, and
-// give each other the sums of their splits through the second-level cache. Each folds some dimensions of all splits.
-//
-// A thread block has two warpgroups that multiply, one warp that asks the copy engine for keys and values, and others
-// that fold what this and other thread blocks have multiplied (prefix_fold.cuh).
+// Rows are the side of 64 of wgmma, as in prompts, and see everything. A thread block takes one piece of a prefix
+// after the other, a span mostly: two warpgroups multiply, and fold its splits as prompts do; warps beside them bring
+// what they need (prefix_feed.cuh). Where there are fewer spans than processors pieces are smaller, and each split's
+// sum is written: in the end merge_splits.cu folds whatever there is, in its order.
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/boxed_places.cuh"
+#include "backend/cuda/boxed_tiles.cuh"
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/half_kernels.cuh"
-#include "backend/cuda/prefix_fold.cuh"
+#include "backend/cuda/launch.h"
+#include "backend/cuda/prefix_feed.cuh"
 #include "backend/cuda/tensor_map.h"
 #include "backend/cuda/wide_rows.cuh"
-#include "layout/row_numbers.h"
 
 namespace kvasir::cuda {
 namespace prefix {
 namespace {
 
-// The matrices that boxes are taken from: all of the cache.
-struct Maps {
-  CUtensorMap k;  // [128-byte rows][32-byte rows of them][16]
-  CUtensorMap v;  // [tokens][64 numbers of a token's][64]
-};
-
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-constexpr int kMultiplierRegisters = 176;
-constexpr int kFolderRegisters = 128;
-constexpr int kOtherRegisters = 32;
-constexpr int kFirstTurn = 1;  // barriers that multipliers wait at for their turn
+constexpr int kMultiplierRegisters = 232;
+constexpr int kOtherRegisters = 40;
 
-// One warp: all tiles of the splits, as places become free. Lane i asks for block i of a tile's keys, and for one
-// half of block i % 4 of its values.
+// What a thread has of its rows g and g + 8, in the order of scores.
 template <int kDim>
-__device__ void feed(const Work& work, const Maps& maps, Room<kDim>& room) {
-  constexpr int kTileBytes = kBlocksOfTile * Room<kDim>::kBlockBytes;
-  const AttentionArgs& args = work.args;
-  const int lane = lane_of_warp();
-  const std::int64_t k_offset = args.view.layout.k_offset(args.view.layer, work.kv_head);
-  const std::int64_t v_offset = args.view.layout.v_offset(args.view.layer, work.kv_head);
-  const int tiles = work.own_splits() * kTilesOfSplit;
-  const auto id_at = [&](int tile) {
-    const int first = work.split(tile / kTilesOfSplit) * (kSplitTokens / kBlockOfTile);
-    return work.group.blocks[first + tile % kTilesOfSplit * kBlocksOfTile + lane % kBlocksOfTile];
-  };
-  BlockId next = tiles > 0 ? id_at(0) : kNoBlock;
-  for (int tile = 0; tile < tiles; ++tile) {
-    const std::int64_t block = args.view.block_at(next) - args.view.arena;
-    if (tile + 1 < tiles) next = id_at(tile + 1);
-    const int stage = tile % kStages;
-    const std::uint32_t full_k = hopper::shared_address(&room.full_k[stage]);
-    const std::uint32_t full_v = hopper::shared_address(&room.full_v[stage]);
-    if (tile >= kStages) wait_at(room.empty_k[stage], tile / kStages - 1);
-    if (lane == 0) hopper::arrive_and_expect(full_k, kTileBytes);
-    __syncwarp();
-    if (lane < kBlocksOfTile) {
-      hopper::copy_box_in_3d(hopper::shared_address(room.k[stage] + lane * Room<kDim>::kBlockBytes),
-                             {&maps.k, {0, 0, static_cast<int>((block + k_offset) / kRowBytes)}}, full_k,
-                             hopper::kEvictFirst);
-    }
-    if (tile >= kStages) wait_at(room.empty_v[stage], tile / kStages - 1);
-    if (lane == 0) hopper::arrive_and_expect(full_v, kTileBytes);
-    __syncwarp();
-    if (lane < kBlocksOfTile * (kDim / 64)) {
-      const int half = lane / kBlocksOfTile;
-      const std::int64_t byte = block + v_offset;
-      std::byte* to = room.v[stage] + lane % kBlocksOfTile * Room<kDim>::kBlockBytes + half * kBlockOfTile * 128;
-      hopper::copy_box_in_3d(
-          hopper::shared_address(to),
-          {&maps.v, {0, static_cast<int>(byte % (kDim * 2)) / kRowBytes + half, static_cast<int>(byte / (kDim * 2))}},
-          full_v, hopper::kEvictFirst);
-    }
+struct PrefixSums {
+  float o[kDim / 2 + 4];   // of the split at hand; behind it those of weights: of row g twice, and of row g + 8
+  float folded[kDim / 2];  // of the splits that go into the same sum, those before
+  float m[2];              // of the scores at hand: a split further on than o where a new one begins
+  float ended_m[2];        // of the split before those
+  float rescale[2];        // what o is multiplied by before more is added
+  float4& folded_states;   // m and d of both; in shared memory, since registers are scarce
+
+  __device__ __forceinline__ explicit PrefixSums(float4& states) : folded_states(states) {
+    clear();
+    m[0] = m[1] = -INFINITY;
   }
-}
+  __device__ __forceinline__ void clear() {
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) folded[i] = 0.0F;
+    folded_states = {-INFINITY, 0.0F, -INFINITY, 0.0F};
+  }
+  __device__ __forceinline__ void begin_split() {
+    ended_m[0] = m[0];
+    ended_m[1] = m[1];
+    m[0] = m[1] = -INFINITY;
+  }
+  __device__ __forceinline__ void fold_split() {
+    const float4 states = folded_states;
+    const Fold g = fold({states.x, states.y}, {ended_m[0], o[kDim / 2]});
+    const Fold h = fold({states.z, states.w}, {ended_m[1], o[kDim / 2 + 2]});
+    folded_states = {g.state.m, g.state.d, h.state.m, h.state.d};
+#pragma unroll
+    for (int i = 0; i < kDim / 2; ++i) folded[i] = fold(i / 2 % 2 == 0 ? g : h, folded[i], o[i]);
+  }
+  __device__ __forceinline__ void scale() {
+    if (!__any_sync(0xffffffff, rescale[0] != 1.0F || rescale[1] != 1.0F)) return;
+#pragma unroll
+    for (int i = 0; i < kDim / 2 + 4; ++i) o[i] = __fmul_rn(o[i], rescale[i / 2 % 2]);
+  }
+};
 
-template <int kDim>
-using SplitSums = float[kDim / 2];  // in the order of scores
+// Where a multiplier is.
+struct Place {
+  int piece;        // of the thread block's
+  int left;         // splits of the piece, the one at hand included
+  unsigned parity;  // of the barriers of the split's tiles: each has a stage of its own
+};
+struct Parities {
+  unsigned now, next;  // of a tile, and of the next one
+};
 
-// One warpgroup with 64 rows.
+// One warpgroup with 64 rows. All pieces are one sequence of splits to it: the scores of a tile are multiplied before
+// the values of the one before, so that scores become weights while these, or the other multiplier's, are on their
+// way.
 template <class Half, int kDim>
 struct Multiplier {
-  const Work& work;
+  static_assert(kStages == kTilesOfSplit);
+  using Sums = PrefixSums<kDim>;
+  const AttentionArgs& args;
+  const PrefixArgs& prefixes;
   Room<kDim>& room;
-  int number;
 
   __device__ __forceinline__ void run() const {
+    Place at{0, 0, 0};
     RowQueries<kDim> q;
     TileScores s;
     TileWeights p;
-    SplitSums<kDim> o;
-    float d[4] = {};  // of weights: row g in [0] and [1], g + 8 in [2] and [3]
-    float m[2] = {-INFINITY, -INFINITY};
-    float rescale[2];
-    load_queries(q);
-    const int tiles = work.own_splits() * kTilesOfSplit;
-    if (tiles == 0) return;
+    Sums sums(room.states[threadIdx.x]);
+    begin_piece(at, q);
+    give_back(room.empty_queries);
+    wait_at(room.full_k[0], 0);
     multiply_keys(0, q, s);
     hopper::wgmma_wait<0>();
     hopper::hold(s);
     give_back(room.empty_k[0]);
-    soften(work.args.scale, s, m, rescale);
-    pack_weights(s, p, d);
-    if (number == 1) end_turn();
-    for (int tile = 1; tile < tiles; ++tile) {
-      await_turn();
-      multiply_keys(tile, q, s);
-      multiply_values(tile - 1, p, o);
-      end_turn();
-      hopper::wgmma_wait<1>();
-      hopper::hold(s);
-      give_back(room.empty_k[tile % kStages]);
-      const bool begins = tile % kTilesOfSplit == 0;
-      const float ended[2] = {m[0], m[1]};
-      if (begins) m[0] = m[1] = -INFINITY;
-      soften(work.args.scale, s, m, rescale);
-      hopper::wgmma_wait<0>();
-      hopper::hold(o);
-      give_back(room.empty_v[(tile - 1) % kStages]);
-      if (begins) {
-        write_split(tile / kTilesOfSplit - 1, o, d, ended);
-        d[0] = d[1] = d[2] = d[3] = 0.0F;
-      } else {
-        scale_sums(rescale, o, d);
-      }
-      pack_weights(s, p, d);
+    soften(args.scale, s, sums.m, sums.rescale);
+    pack<Half>(s, p);
+    while (true) {
+      go_on<0>({at.parity, at.parity}, q, s, p, sums);
+      go_on<1>({at.parity, at.parity}, q, s, p, sums);
+      go_on<2>({at.parity, at.parity}, q, s, p, sums);
+      Place next = at;
+      if (!advance(next, q)) break;
+      go_on<3>({at.parity, next.parity}, q, s, p, sums);
+      end_split(at, sums);
+      pack<Half>(s, p);
+      if (at.left == 1) give_back(room.empty_queries);  // and where its sums went
+      at = next;
     }
-    if (number == 0) await_turn();
-    multiply_values(tiles - 1, p, o);
+    wait_at(room.full_v[3], at.parity);
+    multiply_values(3, p, sums.o);
     hopper::wgmma_wait<0>();
-    hopper::hold(o);
-    write_split(tiles / kTilesOfSplit - 1, o, d, m);
+    hopper::hold(sums.o);
+    sums.begin_split();
+    end_split(at, sums);
   }
 
  private:
-  // While one multiplier's products are on their way, the other's scores become weights.
-  __device__ void await_turn() const {
-    if (work.multipliers() == 2) hopper::sync_at(kFirstTurn + number, 2 * hopper::kGroupThreads);
+  // Scores of the next tile, and values of tile kTile of a split. But for the last one's they are weights then, and
+  // the sums ready for its values.
+  template <int kTile>
+  __device__ __forceinline__ void go_on(Parities parities, const RowQueries<kDim>& q, TileScores& s, TileWeights& p,
+                                        Sums& sums) const {
+    constexpr int kNext = (kTile + 1) % kTilesOfSplit;
+    wait_at(room.full_k[kNext], parities.next);
+    wait_at(room.full_v[kTile], parities.now);
+    multiply_keys(kNext, q, s);
+    multiply_values(kTile, p, sums.o);
+    hopper::wgmma_wait<1>();
+    hopper::hold(s);
+    give_back(room.empty_k[kNext]);
+    if constexpr (kNext == 0) sums.begin_split();
+    soften(args.scale, s, sums.m, sums.rescale);
+    hopper::settle(s);
+    hopper::wgmma_wait<0>();
+    hopper::hold(sums.o);
+    give_back(room.empty_v[kTile]);
+    if constexpr (kNext == 0) return;
+    sums.scale();
+    pack<Half>(s, p);
   }
-  __device__ void end_turn() const {
-    if (work.multipliers() == 2) hopper::say_at(kFirstTurn + 1 - number, 2 * hopper::kGroupThreads);
-  }
+
   static __device__ void give_back(std::uint64_t& barrier) {
     if (lane_of_warp() == 0) arrive_at(barrier);
   }
-  __device__ int row_of(int i) const {  // of the warpgroup's
-    return thread_of_group() / 32 * 16 + lane_group() + i * 8;
-  }
+  __device__ int warp() const { return static_cast<int>(threadIdx.x) / 32; }  // multipliers are the first ones
 
-  // To 16 bits; rows that are not there are zeros.
-  __device__ __forceinline__ void load_queries(RowQueries<kDim>& q) const {
-    const Matrix& from = work.args.queries;
+  __device__ __forceinline__ void begin_piece(Place& at, RowQueries<kDim>& q) const {
+    if (at.piece > 0) wait_at(room.full_queries, static_cast<unsigned>(at.piece - 1) & 1U);
+    const uint4* from = room.queries + warp() * (kDim / 16) * 32 + lane_of_warp();
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = number * kRowsOfMultiplier + row_of(i);
-      const bool there = row < work.rows();
-      const float* numbers =
-          from.data + (there ? work.batch_row(row) : 0) * from.stride + work.head(row) * kDim + lane_pair() * 2;
-#pragma unroll
-      for (int j = 0; j < kDim / 8; ++j) {
-        const float2 two = there ? *reinterpret_cast<const float2*>(numbers + j * 8) : float2{0.0F, 0.0F};
-        q[j / 2][i + j % 2 * 2] = Half::pack(held(two.x), held(two.y));
-      }
+    for (int step = 0; step < kDim / 16; ++step) {
+      const uint4 four = from[step * 32];
+      q[step][0] = four.x;
+      q[step][1] = four.y;
+      q[step][2] = four.z;
+      q[step][3] = four.w;
     }
+    at.left = room.pieces[at.piece % 2].splits;
+  }
+  // To the next split; false: there is none.
+  __device__ __forceinline__ bool advance(Place& at, RowQueries<kDim>& q) const {
+    at.parity ^= 1U;
+    if (--at.left > 0) return true;
+    ++at.piece;
+    if (!Pieces{prefixes, at.piece}.there()) return false;
+    begin_piece(at, q);
+    return true;
   }
 
   // Both are on their way when they return.
-  __device__ __forceinline__ void multiply_keys(int tile, const RowQueries<kDim>& q, TileScores& s) const {
-    const int stage = tile % kStages;
-    wait_at(room.full_k[stage], tile / kStages);
-    const std::uint64_t k = hopper::matrix_descriptor(
-        hopper::shared_address(room.k[stage]), {hopper::Swizzle::k32, Room<kDim>::kBlockBytes, 8 * kBlockOfTile * 2});
+  __device__ __forceinline__ void multiply_keys(int stage, const RowQueries<kDim>& q, TileScores& s) const {
+    const std::uint64_t k = hopper::matrix_descriptor(hopper::shared_address(room.k[stage]),
+                                                      {hopper::Swizzle::k32, Room<kDim>::kBlockBytes, 256});
     hopper::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kDim / 16; ++step) {
@@ -182,49 +184,40 @@ struct Multiplier {
     }
     hopper::wgmma_commit();
   }
-  __device__ __forceinline__ void multiply_values(int tile, const TileWeights& p, SplitSums<kDim>& o) const {
-    const int stage = tile % kStages;
-    wait_at(room.full_v[stage], tile / kStages);
-    const std::uint64_t v = hopper::matrix_descriptor(hopper::shared_address(room.v[stage]),
-                                                      {hopper::Swizzle::k128, kBlockOfTile * 128, 8 * 128});
-    const int adds = tile % kTilesOfSplit;
+  // The first tile of a split overwrites what is there.
+  __device__ __forceinline__ void multiply_values(int tile, const TileWeights& p, float (&o)[kDim / 2 + 4]) const {
+    const std::uint64_t v = hopper::matrix_descriptor(hopper::shared_address(room.v[tile]),
+                                                      {hopper::Swizzle::k128, kBlockOfTile * kRowBytes, 1024});
     hopper::wgmma_fence();
 #pragma unroll
     for (int block = 0; block < kBlocksOfTile; ++block) {
-      hopper::multiply_by_rows<Half>(o, p[block], v + block * (Room<kDim>::kBlockBytes / 16), adds + block);
+      hopper::multiply_by_rows<Half>(o, p[block], v + block * (Room<kDim>::kValueBytes / 16), tile + block);
     }
     hopper::wgmma_commit();
   }
 
-  static __device__ __forceinline__ void pack_weights(const TileScores& s, TileWeights& p, float (&d)[4]) {
-    pack<Half>(s, p);
+  // Its sums join the others, which are written where they are complete.
+  __device__ __forceinline__ void end_split(const Place& at, Sums& sums) const {
+    sums.fold_split();
+    const PieceInfo& piece = room.pieces[at.piece % 2];
+    if (at.left > 1 && piece.splits_of_sum > 1) return;
+    const std::int64_t place = (piece.splits - at.left) / piece.splits_of_sum * piece.step;
+    const float4 states = sums.folded_states;
 #pragma unroll
-    for (int block = 0; block < kBlocksOfTile; ++block) Half::multiply(d, p[block], Half::kOnes, Half::kOnes);
-  }
-
-  static __device__ __forceinline__ void scale_sums(const float (&by)[2], SplitSums<kDim>& o, float (&d)[4]) {
-    if (!__any_sync(0xffffffff, by[0] != 1.0F || by[1] != 1.0F)) return;
+    for (int i = 0; i < 2; ++i) {
+      const std::int64_t first = piece.sums[warp() * 16 + lane_group() + i * 8];
+      if (first < 0) continue;
+      float* to = args.begun_out + (first + place) * kDim + lane_pair() * 2;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) d[i] = __fmul_rn(d[i], by[i / 2]);
-#pragma unroll
-    for (int i = 0; i < kDim / 2; ++i) o[i] = __fmul_rn(o[i], by[i / 2 % 2]);
-  }
-
-  __device__ __forceinline__ void write_split(int round, const SplitSums<kDim>& o, const float (&d)[4],
-                                              const float (&m)[2]) const {
-    wait_until(room.there, round + 3 - kRounds);
-    float4* to = work.sums<kDim>(round, work.part, number) + thread_of_group();
-#pragma unroll
-    for (int i = 0; i < Room<kDim>::kQuads; ++i) {
-      __stcg(to + i * 128, float4{o[i * 4], o[i * 4 + 1], o[i * 4 + 2], o[i * 4 + 3]});
+      for (int j = 0; j < kDim / 8; ++j) {
+        hopper::store_and_keep(to + j * 8, float2{sums.folded[j * 4 + i * 2], sums.folded[j * 4 + i * 2 + 1]});
+      }
+      if (lane_pair() == 0) {
+        args.begun_states[first + place] =
+            i == 0 ? SoftmaxState{states.x, states.y} : SoftmaxState{states.z, states.w};
+      }
     }
-    if (lane_pair() == 0) {
-      SoftmaxState* states = work.states(round, work.part) + number * kRowsOfMultiplier;
-      __stcg(reinterpret_cast<float2*>(states + row_of(0)), float2{m[0], d[0]});
-      __stcg(reinterpret_cast<float2*>(states + row_of(1)), float2{m[1], d[2]});
-    }
-    __syncwarp();
-    if (lane_of_warp() == 0) add_one(room.written[number]);
+    sums.clear();
   }
 };
 
@@ -237,27 +230,28 @@ __global__ void __launch_bounds__(kThreads, 1)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 memory[];
   auto& room = *room_for_boxes<Room<kDim>>(memory);
-  const Work work(args, prefixes);
-  if (threadIdx.x == 0) init_barriers(room, work.multipliers());
+  make_ready<Half>(room);
   __syncthreads();
+  wait_for_rows(args);
+  let_followers_start();  // not earlier: see behind_prompts()
+  const QueryLoader<Half, kDim> loader{args, prefixes, room};
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp < kMultipliers * 4) {
     hopper::take_registers<kMultiplierRegisters>();
-    if (warp / 4 < work.multipliers()) Multiplier<Half, kDim>{work, room, warp / 4}.run();
-  } else if (warp < (kMultipliers + 1) * 4) {
-    hopper::give_up_registers<kOtherRegisters>();
-    if (warp == kMultipliers * 4) feed<kDim>(work, maps, room);
-    if (warp == kMultipliers * 4 + 1) tell<kDim>(work, room);
-    if (warp == kMultipliers * 4 + 2) listen<kDim>(work, room);
+    loader.load_first(static_cast<int>(threadIdx.x));
+    Multiplier<Half, kDim>{args, prefixes, room}.run();
   } else {
-    hopper::give_up_registers<kFolderRegisters>();
-    Folder<kDim>{work, room, warp - (kMultipliers + 1) * 4}.run();
+    hopper::give_up_registers<kOtherRegisters>();
+    const Feeder<kDim> feeder{args, prefixes, maps, room};
+    if (warp == kMultipliers * 4) feeder.feed_keys();
+    if (warp == kMultipliers * 4 + 1) feeder.feed_values();
+    if (warp >= kMultipliers * 4 + 2) loader.run(static_cast<int>(threadIdx.x) - (kMultipliers * 4 + 2) * 32);
   }
+  wait_for_prompts(args);
 #endif
 }
 
-// Boxes are K of one block and head, or 64 numbers of its V. The arena has an end that nothing here knows: no box
-// lies behind it.
+// Boxes are K, or V, of one block and head. The arena has an end that nothing here knows: no box lies behind it.
 Maps make_maps(const AttentionArgs& args, int dim, Number number) {
   constexpr std::int64_t kFar = 0x7fffffff;
   Maps maps;
@@ -268,9 +262,9 @@ Maps make_maps(const AttentionArgs& args, int dim, Number number) {
                                         number,
                                         BoxSwizzle::k32});
   maps.v = make_tensor_map_3d(BoxedRows{args.view.arena,
-                                        {64, dim / 64 + 1, kFar},
-                                        {kRowBytes, dim * 2},
-                                        {64, 1, kBlockOfTile},
+                                        {64, kFar, dim / 64 + 1},
+                                        {dim * 2, kRowBytes},
+                                        {64, kBlockOfTile, dim / 64},
                                         number,
                                         BoxSwizzle::k128});
   return maps;
@@ -282,10 +276,9 @@ void launch(const AttentionArgs& args, const PrefixArgs& prefixes, Number number
   constexpr size_t kRoom = sizeof(Room<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
-  const int blocks = prefixes.group_count * args.view.layout.shape.heads * prefixes.parts;
-  const Maps maps = make_maps(args, kDim, number);
-  kernel<<<static_cast<unsigned>(blocks), kThreads, kRoom, stream>>>(args, prefixes, maps);
-  check_launch("attention to prefixes");
+  const auto blocks = static_cast<unsigned>(std::min(args.processors, prefixes.piece_count));
+  launch_early("attention to prefixes", kernel, {dim3(blocks), dim3(kThreads), kRoom}, stream, args, prefixes,
+               make_maps(args, kDim, number));
 }
 
 }  // namespace
@@ -293,14 +286,6 @@ void launch(const AttentionArgs& args, const PrefixArgs& prefixes, Number number
 
 bool takes_prefixes(const KvView& view, int heads_per_kv) {
   return takes_boxes(view) && view.retention.full() && view.finer.full() && heads_per_kv <= kRowsOfPrefix;
-}
-
-// Thread blocks of a group wait for each other: there are more than one only where all run at once.
-int parts_of_prefix(const KvView& view, int group_count, int processors) {
-  const int room = processors / (group_count * view.layout.shape.heads);
-  int parts = 1;
-  while (parts * 2 <= std::min({room, prefix::kMostParts, view.layout.shape.v_dim / 8})) parts *= 2;
-  return parts;
 }
 
 void prefix_attention(const AttentionArgs& args, const PrefixArgs& prefixes, cudaStream_t stream) {

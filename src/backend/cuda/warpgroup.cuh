@@ -49,6 +49,16 @@ __device__ __forceinline__ void copy_box_in_3d(std::uint32_t to, const BoxIn3d& 
       : "memory");
 }
 
+// The number of a tile, of all that go through a ring of places in shared memory.
+template <unsigned kPlaces>
+struct RingAt {
+  unsigned count = 0;
+
+  __device__ unsigned stage() const { return count % kPlaces; }
+  __device__ unsigned parity() const { return count / kPlaces & 1U; }
+  __device__ unsigned parity_before() const { return parity() ^ 1U; }
+};
+
 enum class Swizzle : std::uint64_t { kNone = 0, k128 = 1, k64 = 2, k32 = 3 };
 
 // A matrix whose rows, along k, hold numbers of several n side by side: as many as the swizzle has bytes, then
@@ -62,11 +72,25 @@ __device__ __forceinline__ std::uint64_t matrix_descriptor(std::uint32_t at, Row
          static_cast<std::uint64_t>(rows.next_n >> 4) << 16 | (at & 0x3FFFFU) >> 4;
 }
 
+// So many bytes on: a matrix does not reach around the end of shared memory.
+__device__ __forceinline__ std::uint64_t moved_on(std::uint64_t descriptor, std::uint32_t bytes) {
+  const std::uint32_t low = static_cast<std::uint32_t>(descriptor) + (bytes >> 4);
+  return descriptor >> 32 << 32 | low;
+}
+
 // Nothing that reads or writes them moves across this.
 template <int kCount>
 __device__ __forceinline__ void hold(float (&values)[kCount]) {
 #pragma unroll
-  for (float& value : values) asm volatile("" : "+f"(value)::"memory");
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(values[i])::"memory");
+}
+// Weights, of which none is below 0, are computed before what follows, at the latest. ptxas moves a wait for products
+// up over all that does not need them, and then nothing is done meanwhile; it does not move it over a branch.
+template <int kCount>
+__device__ __forceinline__ void settle(float (&weights)[kCount]) {
+  do {
+    hold(weights);
+  } while (__any_sync(0xffffffff, weights[kCount - 1] < 0.0F));
 }
 template <int kSteps>
 __device__ __forceinline__ void hold(std::uint32_t (&operands)[kSteps][4]) {
@@ -77,6 +101,7 @@ __device__ __forceinline__ void hold(std::uint32_t (&operands)[kSteps][4]) {
 #define KVASIR_D8(i)                                                                                          \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
       "+f"(d[i + 7])
+#define KVASIR_D4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define KVASIR_D32(i) KVASIR_D8(i), KVASIR_D8(i + 8), KVASIR_D8(i + 16), KVASIR_D8(i + 24)
 #define KVASIR_LIST(...) __VA_ARGS__
 #define KVASIR_R8 "%0,%1,%2,%3,%4,%5,%6,%7"
@@ -88,6 +113,9 @@ __device__ __forceinline__ void hold(std::uint32_t (&operands)[kSteps][4]) {
   KVASIR_R32                                                                                                  \
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57," \
   "%58,%59,%60,%61,%62,%63"
+
+#define KVASIR_R36 KVASIR_R32 ",%32,%33,%34,%35"
+#define KVASIR_R68 KVASIR_R64 ",%64,%65,%66,%67"
 
 // One step of k. `left`, `right` and `adds` say which operands they are; KVASIR_TAIL, which sides lie along k.
 #define KVASIR_WGMMA(n, type, outputs, operands, left, right, adds, inputs)                                       \
@@ -118,6 +146,19 @@ template <class Half>
 __device__ __forceinline__ void multiply_by_rows(float (&d)[32], const std::uint32_t (&a)[4], std::uint64_t b,
                                                  int adds) {
   KVASIR_BY_TYPE(64, KVASIR_R32, KVASIR_LIST(KVASIR_D32(0)), "{%32,%33,%34,%35}", "%36", "%37",
+                 KVASIR_LIST(KVASIR_IN_REGISTERS))
+}
+// And 8 columns more, which lie where the next as many as the swizzle has would.
+template <class Half>
+__device__ __forceinline__ void multiply_by_rows(float (&d)[68], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                 int adds) {
+  KVASIR_BY_TYPE(136, KVASIR_R68, KVASIR_LIST(KVASIR_D32(0), KVASIR_D32(32), KVASIR_D4(64)), "{%68,%69,%70,%71}",
+                 "%72", "%73", KVASIR_LIST(KVASIR_IN_REGISTERS))
+}
+template <class Half>
+__device__ __forceinline__ void multiply_by_rows(float (&d)[36], const std::uint32_t (&a)[4], std::uint64_t b,
+                                                 int adds) {
+  KVASIR_BY_TYPE(72, KVASIR_R36, KVASIR_LIST(KVASIR_D32(0), KVASIR_D4(32)), "{%36,%37,%38,%39}", "%40", "%41",
                  KVASIR_LIST(KVASIR_IN_REGISTERS))
 #undef KVASIR_TAIL
 }
@@ -158,12 +199,15 @@ __device__ __forceinline__ void multiply_by_columns(float (&d)[64], const std::u
 #undef KVASIR_BY_TYPE
 #undef KVASIR_IN_REGISTERS
 #undef KVASIR_WGMMA
+#undef KVASIR_R68
 #undef KVASIR_R64
+#undef KVASIR_R36
 #undef KVASIR_R32
 #undef KVASIR_R16
 #undef KVASIR_R8
 #undef KVASIR_LIST
 #undef KVASIR_D32
+#undef KVASIR_D4
 #undef KVASIR_D8
 
 #endif

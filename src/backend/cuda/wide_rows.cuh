@@ -8,6 +8,17 @@
 
 namespace kvasir::cuda {
 
+// What the threads of a warpgroup have of their 64 rows beside what is in registers: each reads its own alone. States
+// are m and d of row g, then of row g + 8.
+template <int kDim>
+struct SpanTotals {
+  static constexpr int kThreads = 128;
+  float4 o[kDim / 8][kThreads];  // of spans that have ended, as scores lie in registers, by four
+  float4 states[kThreads];       // of these
+  float4 span_states[kThreads];  // of the span at hand
+  float2 ended_m[kThreads];      // of the split that was multiplied last
+};
+
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 template <int kDim>
@@ -19,9 +30,13 @@ using TileWeights = std::uint32_t[kBlocksOfTile][4];
 __device__ __forceinline__ void soften(float factor, TileScores& s, float (&m)[2], float (&rescale)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    float top = -INFINITY;
+    float tops[2] = {s[i * 2], s[i * 2 + 1]};  // apart, so that neither waits for the other
 #pragma unroll
-    for (int j = i * 2; j < kTileTokens / 2; j += 4) top = fmaxf(top, fmaxf(s[j], s[j + 1]));
+    for (int j = i * 2 + 4; j < kTileTokens / 2; j += 4) {
+      tops[0] = fmaxf(tops[0], s[j]);
+      tops[1] = fmaxf(tops[1], s[j + 1]);
+    }
+    float top = fmaxf(tops[0], tops[1]);
     top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
     top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
     top = fmaxf(m[i], __fmul_rn(top, factor));
