@@ -1,9 +1,10 @@
 // Attention over f16 and bf16 in blocks of 16 tokens on Hopper, where there are so few splits that what counts is how
 // long one takes: as boxed_attention.cu, but four warps share a split, a tile each.
 //
-// All four tiles come at once. Each warp multiplies the keys of its own; when all know each other's maxima, each
-// makes weights of its scores. Sums of values go through the tiles in their order, as one warp's would: each warp has
-// a quarter of the dimensions.
+// All four tiles come at once, and all splits: a processor has one, or two that leave no room for the last tile's
+// values before its keys were multiplied. Each warp multiplies the keys of its own tile; when all know each other's
+// maxima, each makes weights of its scores. Sums of values go through the tiles in their order, as one warp's would:
+// each warp has a quarter of the dimensions.
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
@@ -18,64 +19,73 @@ namespace {
 constexpr int kTeam = kSplitTokens / kTileTokens;  // warps
 constexpr int kItemsOfProcessor = 2;               // beyond, warps that work alone do more at a time
 
-template <int kDim>
+// Of one split, of which a processor has kItems.
+template <int kDim, int kItems>
 struct alignas(kBoxAlignment) TeamRoom {
   static constexpr int kTileBytes = kTileTokens * kDim * 2;
+  static constexpr int kValueRooms = kItems == 1 ? kTeam : kTeam - 1;
   std::byte k[kTeam][kTileBytes];
-  std::byte v[kTeam][kTileBytes];
-  WeightTile weights[kTeam][kBlocksOfTile][32];  // each lane's own
-  float tops[kTeam][kTileRows];                  // the largest score of a tile, scaled
+  std::byte v[kValueRooms][kTileBytes];
+  float tops[kTeam][kTileRows];  // the largest score of a tile, scaled
   std::uint64_t full_k[kTeam], full_v[kTeam];
+
+  __device__ bool has_room_for_values(int tile) const { return tile < kValueRooms; }
+  __device__ std::byte* values(int tile) { return has_room_for_values(tile) ? v[tile] : k[tile]; }
+
+  // In place of the first tile's keys when all keys were multiplied; each lane's own.
+  using Weights = WeightTile[kTeam][kBlocksOfTile][32];
+  using AllScores = float4[kTeam][kBlocksOfTile][32];
+  static_assert(sizeof(AllScores) <= kTileBytes);
+  __device__ Weights& weights() { return *reinterpret_cast<Weights*>(k[0]); }
+  __device__ AllScores& scores() { return *reinterpret_cast<AllScores*>(k[0]); }
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-template <class Half, int kDim>
+template <class Half, int kDim, int kItems>
 struct Team {
   using Places = BoxedPlaces<kDim>;
   static constexpr int kDimTiles = kDim / 16 / kTeam;  // of a warp
 
   const AttentionArgs& args;
   const CUtensorMap& map;
-  TeamRoom<kDim>& room;
+  TeamRoom<kDim, kItems>& room;
+  const WalkItem item;
   int warp;
 
-  __device__ WalkItem item_at(int index) const {
-    WalkItem out = read_item(args, index);
-    out.read_ids();
-    return out;
-  }
-  __device__ int kv_head(const WalkItem& of) const { return of.index % args.view.layout.shape.heads; }
+  __device__ int kv_head() const { return item.index % args.view.layout.shape.heads; }
+  // Of each warp its own.
+  __device__ bool has_tile() const { return warp < item.tiles(); }
+  __device__ Position first_key() const { return item.first_key() + warp * kTileTokens; }
 
-  // This warp's tile, if there is an item and it has one.
-  __device__ bool has_tile(const WalkItem& item) const { return item.valid() && warp < item.tiles(); }
-  __device__ void copy_keys(const WalkItem& item) const {
-    if (!has_tile(item)) return;
-    const std::int64_t offset = args.view.layout.k_offset(args.view.layer, kv_head(item));
+  __device__ void copy_keys() const {
+    const std::int64_t offset = args.view.layout.k_offset(args.view.layer, kv_head());
     copy_blocks<kDim>({args.view, map, item, warp}, offset, room.k[warp], room.full_k[warp]);
   }
-  __device__ void copy_values(const WalkItem& item) const {
-    if (!has_tile(item)) return;
-    const std::int64_t offset = args.view.layout.v_offset(args.view.layer, kv_head(item));
-    copy_blocks<kDim>({args.view, map, item, warp}, offset, room.v[warp], room.full_v[warp]);
+  __device__ void copy_values() const {
+    const std::int64_t offset = args.view.layout.v_offset(args.view.layer, kv_head());
+    copy_blocks<kDim>({args.view, map, item, warp}, offset, room.values(warp), room.full_v[warp]);
   }
 
   // Scores of this warp's tile, masked; whether values of it are infinite that not all rows see.
-  __device__ bool score(const WalkItem& item, const RowsOfWarp& rows, unsigned parity, Scores& s) const {
+  __device__ bool score(const RowsOfWarp& rows, Scores& s) const {
     Queries<kDim> q;
-    load_queries<Half>(TileRows{args, item.item, kv_head(item)}, q);
-    const Position first = item.first_key() + warp * kTileTokens;
-    hopper::wait(hopper::shared_address(&room.full_k[warp]), parity);
+    load_queries<Half>(TileRows{args, item.item, kv_head()}, q);
+    hopper::wait(hopper::shared_address(&room.full_k[warp]), 0);
     multiply_keys<Half, Places, kDim>(q, shared_address(room.k[warp]), s);
-    mask(args.view, rows, first, s);
+    if (!room.has_room_for_values(warp)) {
+      __syncwarp();
+      copy_values();
+    }
+    mask(args.view, rows, first_key(), s);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const float top = __fmul_rn(top_of(s, i), rows.factor[i]);
       if (lane_group() == 0) room.tops[warp][lane_pair() * 2 + i] = top;
     }
-    hopper::wait(hopper::shared_address(&room.full_v[warp]), parity);
-    clear_missing<kDim>(item, warp, room.v[warp]);
-    return !sees_all(args.view, rows, first) && has_infinities<Half, kDim>(room.v[warp]);
+    hopper::wait(hopper::shared_address(&room.full_v[warp]), 0);
+    clear_missing<kDim>(item, warp, room.values(warp));
+    return !sees_all(args.view, rows, first_key()) && has_infinities<Half, kDim>(room.values(warp));
   }
 
   // The maximum as the tiles up to `tile` leave it, and what sums before it are scaled by.
@@ -95,12 +105,12 @@ struct Team {
     }
 #pragma unroll
     for (int block = 0; block < kBlocksOfTile; ++block) {
-      room.weights[warp][block][threadIdx.x % 32] = turned_over<Half>(s[block]);
+      room.weights()[warp][block][threadIdx.x % 32] = turned_over<Half>(s[block]);
     }
   }
 
   // This warp's dimensions of all tiles.
-  __device__ void sum(const WalkItem& item) const {
+  __device__ void sum() const {
     float o[kDimTiles][4] = {};
     float d[4] = {};
     float m[2] = {-INFINITY, -INFINITY};
@@ -116,9 +126,9 @@ struct Team {
       }
 #pragma unroll
       for (int block = 0; block < kBlocksOfTile; ++block) {
-        const WeightTile weights = room.weights[tile][block][threadIdx.x % 32];
+        const WeightTile weights = room.weights()[tile][block][threadIdx.x % 32];
         add_to<Half>(weights, d);
-        const std::uint32_t v = shared_address(room.v[tile] + block * kDim * kBlockOfTile * 2);
+        const std::uint32_t v = shared_address(room.values(tile) + block * kDim * kBlockOfTile * 2);
 #pragma unroll
         for (int i = 0; i < kDimTiles; ++i) {
           std::uint32_t a[4];
@@ -127,12 +137,11 @@ struct Team {
         }
       }
     }
-    write(item, o, d, m);
+    write(o, d, m);
   }
 
-  __device__ void write(const WalkItem& item, const float (&o)[kDimTiles][4], const float (&d)[4],
-                        const float (&m)[2]) const {
-    const TileRows rows{args, item.item, kv_head(item)};
+  __device__ void write(const float (&o)[kDimTiles][4], const float (&d)[4], const float (&m)[2]) const {
+    const TileRows rows{args, item.item, kv_head()};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int row = lane_pair() * 2 + i;
@@ -145,64 +154,61 @@ struct Team {
     }
   }
 
+  __device__ void keep_scores(const Scores& s) const {
+#pragma unroll
+    for (int block = 0; block < kBlocksOfTile; ++block) {
+      room.scores()[warp][block][threadIdx.x % 32] = {s[block][0], s[block][1], s[block][2], s[block][3]};
+    }
+  }
   // By one warp, one tile after the other: where values are infinite.
-  __device__ void attend_alone(const WalkItem& item, const RowsOfWarp& rows) const {
-    const TileRows tile_rows{args, item.item, kv_head(item)};
-    Queries<kDim> q;
-    load_queries<Half>(tile_rows, q);
+  __device__ void sum_alone(const RowsOfWarp& rows) const {
     Sums<kDim> sums;
     sums.clear();
     for (int tile = 0; tile < item.tiles(); ++tile) {
-      const Position first = item.first_key() + tile * kTileTokens;
       Scores s;
-      multiply_keys<Half, Places, kDim>(q, shared_address(room.k[tile]), s);
-      mask(args.view, rows, first, s);
-      soften(rows.factor, s, sums);
-      if (keep_infinities_apart<Half, Places>(args.view, rows, first, room.v[tile], sums)) {
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
+#pragma unroll
+      for (int block = 0; block < kBlocksOfTile; ++block) {
+        const float4 four = room.scores()[tile][block][threadIdx.x % 32];
+        s[block][0] = four.x, s[block][1] = four.y, s[block][2] = four.z, s[block][3] = four.w;
       }
-      multiply_values<Half, Places>(s, shared_address(room.v[tile]), sums);
+      soften(rows.factor, s, sums);
+      keep_infinities_apart<Half, Places>(args.view, rows, item.first_key() + tile * kTileTokens, room.values(tile),
+                                          sums);
+      multiply_values<Half, Places>(s, shared_address(room.values(tile)), sums);
     }
-    write_part<kDim>(tile_rows, item.index, sums);
+    write_part<kDim>(TileRows{args, item.item, kv_head()}, item.index, sums);
   }
 
   __device__ void run() const {
-    WalkItem item = item_at(static_cast<int>(blockIdx.x));
-    wait_for_rows(args);
-    unsigned parity = 0;  // of this warp's barriers
-    copy_keys(item);
-    while (item.valid()) {
-      copy_values(item);
-      const WalkItem next = item_at(item.index + static_cast<int>(gridDim.x));
-      const RowsOfWarp rows = TileRows{args, item.item, kv_head(item)}.seen();
-      Scores s;
-      const bool infinite = has_tile(item) && score(item, rows, parity, s);
-      if (__syncthreads_or(static_cast<int>(infinite)) != 0) {
-        if (warp == 0) attend_alone(item, rows);
-        __syncthreads();  // before keys come into the same places
-        copy_keys(next);
-      } else {
-        copy_keys(next);
-        if (has_tile(item)) weigh(rows, s);
-        __syncthreads();
-        sum(item);
-      }
-      __syncthreads();  // before values come into the same places
-      if (has_tile(item)) parity ^= 1U;
-      item = next;
+    if (has_tile()) {
+      copy_keys();
+      if (room.has_room_for_values(warp)) copy_values();
+    }
+    const RowsOfWarp rows = TileRows{args, item.item, kv_head()}.seen();
+    Scores s;
+    const bool infinite = has_tile() && score(rows, s);
+    if (__syncthreads_or(static_cast<int>(infinite)) != 0) {
+      if (has_tile()) keep_scores(s);
+      __syncthreads();
+      if (warp == 0) sum_alone(rows);
+    } else {
+      if (has_tile()) weigh(rows, s);
+      __syncthreads();
+      sum();
     }
   }
 };
 
 #endif
 
-template <class Half, int kDim>
-__global__ void __launch_bounds__(kTeam * 32, 1)
+// A thread block for each item and KV head.
+template <class Half, int kDim, int kItems>
+__global__ void __launch_bounds__(kTeam * 32, kItems)
     attend_in_teams(const AttentionArgs args, const __grid_constant__ CUtensorMap map) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ uint4 shared[];
+  extern __shared__ __align__(kBoxAlignment) uint4 shared[];
   let_followers_start();
-  auto& room = *room_for_boxes<TeamRoom<kDim>>(shared);
+  auto& room = *reinterpret_cast<TeamRoom<kDim, kItems>*>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (threadIdx.x % 32 == 0) {
     hopper::barrier_init(hopper::shared_address(&room.full_k[warp]), 1);
@@ -211,20 +217,23 @@ __global__ void __launch_bounds__(kTeam * 32, 1)
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }
   __syncwarp();
-  Team<Half, kDim>{args, map, room, warp}.run();
+  WalkItem item = read_item(args, static_cast<int>(blockIdx.x));
+  item.read_ids();
+  wait_for_rows(args);
+  Team<Half, kDim, kItems>{args, map, room, item, warp}.run();
   wait_for_prompts(args);
 #endif
 }
 
-template <class Half, int kDim>
+template <class Half, int kDim, int kItems>
 void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
-  const auto kernel = attend_in_teams<Half, kDim>;
-  constexpr size_t kRoom = sizeof(TeamRoom<kDim>) + kBoxAlignment;
+  const auto kernel = attend_in_teams<Half, kDim, kItems>;
+  constexpr size_t kRoom = sizeof(TeamRoom<kDim, kItems>);
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
-  const int blocks = std::min(args.processors, args.item_count * args.view.layout.shape.heads);
-  launch_early("attention in teams", kernel, {dim3(static_cast<unsigned>(blocks)), dim3(kTeam * 32), kRoom}, stream,
-               args, map_of_boxes(args.view, number));
+  const auto blocks = static_cast<unsigned>(args.item_count * args.view.layout.shape.heads);
+  launch_early("attention in teams", kernel, {dim3(blocks), dim3(kTeam * 32), kRoom}, stream, args,
+               map_of_boxes(args.view, number));
 }
 
 }  // namespace
@@ -234,8 +243,11 @@ bool suits_teams(const AttentionArgs& args) {
 }
 
 void team_attention(const AttentionArgs& args, cudaStream_t stream) {
-  launch_half(args.view.layout,
-              [&]<class Half, int kDim>(Number number) { launch<Half, kDim>(args, number, stream); });
+  const bool all_alone = args.item_count * args.view.layout.shape.heads <= args.processors;
+  launch_half(args.view.layout, [&]<class Half, int kDim>(Number number) {
+    all_alone ? launch<Half, kDim, 1>(args, number, stream)
+              : launch<Half, kDim, kItemsOfProcessor>(args, number, stream);
+  });
 }
 
 }  // namespace kvasir::cuda
