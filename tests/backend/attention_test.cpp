@@ -545,6 +545,25 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBitsInLongContexts) {
   }
 }
 
+// So many sequences that a GPU's thread blocks take whole spans of splits, one or two each, where alone a sequence's
+// splits are spread over all of them: one to eight splits, whole spans, and rows in the third.
+TEST_P(AttentionTest, ManySequencesHaveTheBitsOfEachAlone) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  std::vector<Span> spans;
+  for (int i = 0; i < 24; ++i) spans.push_back({i * 97, 1});
+  spans[3] = {2047, 1};
+  spans[8] = {2048, 2};
+  spans[13] = {4200, 3};
+  for (const KvFormat format : formats_with_kernels(GetParam())) {
+    for (const int dim : {64, 128}) {
+      const int kv_heads = dim == 64 ? 4 : 8;
+      const Case c{3 * kv_heads, kv_heads, dim, dim, both(format), 16, {}, 128};
+      Scene scene(*tested_, c, spans);
+      expect_each_as_alone(scene, spans, shape_name(c));
+    }
+  }
+}
+
 // As many heads to a KV head as no number of rows is a multiple of, more than a tile has rows, and one.
 TEST_P(AttentionTest, EveryKernelHasTheSameBitsWithAnyNumberOfHeads) {
   const std::vector<Span> spans{{0, 100}, {250, 130}};

@@ -44,6 +44,7 @@ struct AttentionTile {
   int first_split = 0;
   int end_split = 0;
   int first_item = 0;  // splits of the tiles before it
+  int first_span = 0;  // spans of the tiles before it
   BegunSums begun;     // over what lies before first_split
 
   KVASIR_HD int splits() const { return sink_splits + end_split - first_split; }
@@ -101,6 +102,12 @@ struct alignas(16) AttentionItem {
       0;  // tokens of the sequence behind the tile's first, itself included: where nothing is written any more
 };
 
+// What a tile sees of a span: neighbouring items.
+struct alignas(8) SpanItems {
+  int first_item = 0;
+  int splits = 0;
+};
+
 // Row `row` of a tile is query head first_head + row % heads of token first_token + row / heads.
 struct AttentionArgs {
   int processors = 0;  // of the device
@@ -111,6 +118,10 @@ struct AttentionArgs {
   int first_item = 0;                    // of the first tile
   const AttentionItem* items = nullptr;  // on the device: of all tiles, one after the other
   int item_count = 0;
+  const SpanItems* spans = nullptr;  // on the device: of all tiles of the batch, one after the other
+  int first_span = 0;                // of the first tile
+  int span_count = 0;
+  bool folds_spans = false;  // sums of a span are in the place of its last item, not those of each of its splits
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads

@@ -33,7 +33,8 @@ void prepare_queries(const QueryRows& rows, cudaStream_t stream);
 bool usual_blocks(const KvView& view, int alignment);
 constexpr bool is_half(KvFormat format) { return format == KvFormat::kF16 || format == KvFormat::kBF16; }
 
-// Sums of every split of every tile into part_out and part_states.
+// Sums of every split of every tile into part_out and part_states, or of every span where folds_spans is true, which
+// boxed_attention(), fp8_attention() and, over int8, packed_attention() can do.
 void tile_attention(const AttentionArgs& args, cudaStream_t stream);
 // The same for f16 and bf16 in blocks of 16 tokens; false: not for these.
 bool block_attention(const AttentionArgs& args, cudaStream_t stream);
@@ -43,8 +44,9 @@ bool takes_boxes(const KvView& view);
 // The same, faster where there are few items: whether these are.
 void team_attention(const AttentionArgs& args, cudaStream_t stream);
 bool suits_teams(const AttentionArgs& args);
-// On those too, for K and V in the same format of integers.
-bool packed_attention(const AttentionArgs& args, cudaStream_t stream);
+// On those too, for K and V in the same format of integers. REQUIRES: takes_codes().
+void packed_attention(const AttentionArgs& args, cudaStream_t stream);
+bool takes_codes(const KvView& view);
 // And for both in the same format of fp8, from queries as they came. REQUIRES: takes_fp8().
 void fp8_attention(const AttentionArgs& args, cudaStream_t stream);
 bool takes_fp8(const KvView& view);

@@ -71,7 +71,7 @@ template <int kDim>
 struct Copies {
   const AttentionArgs& args;
   WarpRoom<kDim>& room;
-  ItemWalk walk;
+  ItemWalk<TicketSource> walk;
   int tile = 0;      // of the walk's item
   WalkItem begun{};  // the last item of which a tile was copied
   int begun_head = 0;
@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1) attend_to_blocks(const A
     reinterpret_cast<uint4*>(room.q)[i] = {0, 0, 0, 0};
   }
   __syncwarp();
-  Copies<kDim> copies{args, room, ItemWalk(args)};
-  copies.walk.begin(args.taken);
+  Copies<kDim> copies{args, room, ItemWalk<TicketSource>(args)};
+  copies.walk.begin();
   copies.next_keys();
   copies.next_values();
   for (WalkItem now = copies.begun; now.valid();) {

@@ -11,6 +11,7 @@
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/half_kernels.cuh"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/span_fold.cuh"
 
 namespace kvasir::cuda {
 namespace {
@@ -37,7 +38,7 @@ struct Copies {
   const CUtensorMap& map;
   WarpRoom<kDim>& room;
   Barriers& barriers;
-  ItemWalk walk;
+  ItemWalk<SpanSource> walk;
   int tile = 0;
   WalkItem begun{};  // the last item of which a tile was copied
   int begun_head = 0;
@@ -79,11 +80,12 @@ __device__ void write_part_and_keep(const TileRows& rows, std::int64_t index, co
 }
 
 template <class Half, int kDim>
-__device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& map, WarpRoom<kDim>& room,
-                                Barriers& barriers) {
-  Copies<kDim> copies{args, map, room, barriers, ItemWalk(args)};
+__device__ void attend_to_items(Copies<kDim>& copies, SpanFold<kDim>& spans) {
+  const AttentionArgs& args = copies.args;
+  WarpRoom<kDim>& room = copies.room;
+  Barriers& barriers = copies.barriers;
   wait_for_rows(args);
-  copies.walk.begin(args.taken);
+  copies.walk.begin();
   copies.next_keys();
   copies.next_values();
   unsigned parity = 0;
@@ -112,7 +114,9 @@ __device__ void attend_to_items(const AttentionArgs& args, const CUtensorMap& ma
       __syncwarp();
       copies.next_values();
     }
-    write_part_and_keep<kDim>(tile_rows, now.index, sums);
+    if (!args.folds_spans || spans.fold(now.opens, now.closes, sums)) {
+      write_part_and_keep<kDim>(tile_rows, now.index, sums);
+    }
     now = copies.begun.index == now.index ? WalkItem{} : copies.begun;
   }
 }
@@ -130,6 +134,7 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
   __shared__ Barriers barriers[kWarps<kDim>];
+  __shared__ SpanRoom<kDim> span_room;
   let_followers_start();
   auto* rooms = room_for_boxes<WarpRoom<kDim>>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -140,8 +145,9 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
     hopper::fence_barrier_init();
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }
-  __syncwarp();
-  attend_to_items<Half, kDim>(args, map, room, barriers[warp]);
+  SpanFold<kDim> spans(span_room);
+  Copies<kDim> copies{args, map, room, barriers[warp], ItemWalk<SpanSource>(args)};
+  attend_to_items<Half, kDim>(copies, spans);
   wait_for_prompts(args);
 #endif
 }

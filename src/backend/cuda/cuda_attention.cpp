@@ -65,6 +65,16 @@ void begin_behind(const PrefixPlan& prefixes, size_t i, int heads, AttentionTile
   tile.first_split = std::max(tile.first_split, prefixes.begun_splits[i]);
 }
 
+// What a tile sees of each span, behind those of the tiles before it.
+void add_spans(std::vector<SpanItems>& to, AttentionTile& tile) {
+  tile.first_span = static_cast<int>(to.size());
+  for (int i = 0; i < tile.splits(); ++i) {
+    const bool opens = i == 0 || tile.split_at(i) / kSpanSplits != tile.split_at(i - 1) / kSpanSplits;
+    if (opens) to.push_back({tile.first_item + i, 0});
+    ++to.back().splits;
+  }
+}
+
 // Tiles that a group goes through: as far as its last token sees.
 int tiles_of(const AttentionGroup& group) {
   const auto last = static_cast<int>((group.query + group.tokens - 1) % kSplitTokens) / kTileTokens + 1;
@@ -171,6 +181,7 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
       for (tile.first_head = 0; tile.first_head < plan.heads_per_kv; tile.first_head += heads) {
         tile.first_item = item;
         item += tile.splits();
+        add_spans(plan.spans, tile);
         plan.tiles.push_back(tile);
       }
     }
@@ -195,7 +206,9 @@ void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
   if (staging_.held() && plan.retention.full()) {  // the batch may come again; a window's first key may be gone
     const size_t step = std::max<size_t>(4, plan.tiles.size() / 2);
     plan.spare = static_cast<int>((count + step - 1) / step * step - count);
+    plan.spans.resize((plan.spans.size() + step - 1) / step * step);
   }
+  plan.device_spans = staging_.send(std::span<const SpanItems>(plan.spans));
   const size_t bytes = (count + static_cast<size_t>(plan.spare)) * sizeof(AttentionItem);
   const Staging::Room room = staging_.take(bytes);
   auto* to = reinterpret_cast<AttentionItem*>(room.host);
@@ -291,6 +304,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
   args.also = also;
   args.states = batch.states;
   args.queries = batch.q;
+  args.spans = cut.device_spans;
   if (!cut.groups.empty()) {
     args.groups = cut.device_groups;
     args.group_count = static_cast<int>(cut.groups.size());
@@ -315,6 +329,10 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     args.tiles = cut.device_tiles + first;
     args.items = cut.device_items + args.first_item;
     args.tile_count = static_cast<int>(end - first);
+    args.first_span = cut.tiles[first].first_span;
+    const int end_span = end == cut.tiles.size() ? static_cast<int>(cut.spans.size()) : cut.tiles[end].first_span;
+    args.span_count = end_span - args.first_span;
+    args.folds_spans = cut.prefixes.pieces.empty() && folds_spans(args);
     const auto part_rows = rows_of_item * static_cast<size_t>(args.item_count);
     args.part_out = room<float>(part_out_, part_rows * static_cast<size_t>(args.v_stride));
     args.part_states = room<SoftmaxState>(part_states_, part_rows);
@@ -362,7 +380,9 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
     std::ranges::copy(also, out.at.begin() + 9);
     out.pieces = prefixes.piece_count;
   }
+  out.at[14] = cut.device_spans;
   out.tiles = static_cast<int>(cut.tiles.size());
+  out.spans = static_cast<int>(cut.spans.size());
   out.items = cut.tiles.back().first_item + cut.tiles.back().splits() + cut.spare;
   const size_t bytes_of_item = static_cast<size_t>(layout.shape.heads * kTileRows) *
                                static_cast<size_t>(layout.shape.v_dim + 8) * sizeof(float);
@@ -370,12 +390,24 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
   return out;
 }
 
+// Whether a kernel takes whole spans, where all begin with their first split: if there are so many that all
+// processors are busy most of the time.
+bool CudaAttention::folds_spans(const AttentionArgs& args) const {
+  const bool in_boxes = reads_boxes(args.view) && !suits_teams(args);
+  const bool in_codes = reads_codes(args.view) && args.view.layout.k_format == KvFormat::kInt8;
+  if (!in_boxes && !reads_fp8(args.view) && !in_codes) return false;
+  if (!args.view.retention.full()) return false;
+  const int spans = args.span_count * args.view.layout.shape.heads;
+  const int rounds = (spans + processors_ - 1) / processors_;
+  return spans * 4 >= rounds * processors_ * 3 && args.span_count < args.item_count;
+}
+
 void CudaAttention::attend_to_items(const AttentionArgs& args) {
   if (reads_fp8(args.view)) return fp8_attention(args, stream_);
   if (reads_boxes(args.view)) {
     return suits_teams(args) ? team_attention(args, stream_) : boxed_attention(args, stream_);
   }
-  if (has_copy_engine_ && packed_attention(args, stream_)) return;
+  if (reads_codes(args.view)) return packed_attention(args, stream_);
   if (block_attention(args, stream_)) return;
   tile_attention(args, stream_);
 }

@@ -23,9 +23,10 @@ inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
 // What the kernels of an attention call are given beyond the call itself: what is there and how much of it. Two calls
 // of one shape launch the same kernels with the same parameters.
 struct AttentionShape {
-  std::array<const void*, 14> at{};
+  std::array<const void*, 15> at{};
   int tiles = 0;
   int items = 0;
+  int spans = 0;
   int pieces = 0;  // of prefixes
 
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
@@ -57,11 +58,13 @@ class CudaAttention {
     bool grouped = false;  // prompts are in groups
     bool shares = false;   // and so are sequences that begin alike
     std::vector<AttentionTile> tiles;
+    std::vector<SpanItems> spans;
     std::vector<AttentionGroup> groups;
     PrefixPlan prefixes;
     int spare = 0;  // items behind those of the tiles, which nobody needs: so their number changes rarely
     const AttentionTile* device_tiles = nullptr;
     const AttentionItem* device_items = nullptr;
+    const SpanItems* device_spans = nullptr;
     const AttentionGroup* device_groups = nullptr;
     PrefixArgs device_prefixes;
   };
@@ -76,9 +79,11 @@ class CudaAttention {
   void attend_to_tiles(const AttentionBatch& batch, Matrix out, RowsRoom also);
   bool reads_boxes(const KvView& view) const { return has_copy_engine_ && takes_boxes(view); }
   bool reads_fp8(const KvView& view) const { return has_copy_engine_ && takes_fp8(view); }
+  bool reads_codes(const KvView& view) const { return has_copy_engine_ && takes_codes(view); }
   // As kernels want them that do not take them as they come.
   void prepare(const AttentionBatch& batch, AttentionArgs& args);
   void attend_to_prefixes(const Plan& plan, AttentionArgs& args);
+  bool folds_spans(const AttentionArgs& args) const;
   void attend_to_items(const AttentionArgs& args);
   // In device memory, prepared: halves or floats of all rows.
   const float* float_queries(const AttentionBatch& batch);

@@ -47,6 +47,7 @@ struct WarpScales {
 // do the 8 tokens that are loaded together lie in different banks.
 template <class Codec, int kDim>
 struct Fp8Format {
+  using Source = SpanSource;
   static constexpr int kKeyBytes = kDim * kBlockOfTile;
   static constexpr int kValueBytes = kKeyBytes;
   static constexpr float kValueFactor = cuda::kValueFactor<Codec>;
@@ -183,12 +184,14 @@ __global__ void __launch_bounds__(kWarps * 32, 1)
   extern __shared__ uint4 shared[];
   __shared__ ScaledRoom warps[kWarps];
   __shared__ alignas(16) WarpScales scales[kWarps];
+  __shared__ SpanRoom<kDim> span_room;
   auto* rooms = room_for_boxes<WarpRoom<kDim>>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   let_followers_start();
   Fp8Format<Codec, kDim> format{args, maps, rooms[warp], scales[warp], 0, 0, {}};
   format.choose_bytes();
-  attend_to_scaled_items<Fp8Format<Codec, kDim>, kDim>(args, format, warps[warp]);
+  attend_to_scaled_items<Fp8Format<Codec, kDim>, kDim>(args, format, warps[warp],
+                                                       EverySpan<kDim>{args, SpanFold<kDim>(span_room)});
 #endif
 }
 

@@ -13,6 +13,8 @@ struct WalkItem {
   AttentionItem item;
   int index = -1;  // item and KV head, KV heads fastest: those lie side by side. -1: none
   BlockId ids = kNoBlock;
+  bool opens = true;   // the first of its span
+  bool closes = true;  // the last
 
   __device__ bool valid() const { return index >= 0; }
   __device__ Position first_key() const { return static_cast<Position>(item.first_key) * kSplitTokens; }
@@ -41,26 +43,115 @@ __device__ inline WalkItem read_item(const AttentionArgs& args, int index) {
   return out;
 }
 
-// The items that a warp takes, one after the other: its first ones by its number, so that all can begin at once, then
-// from those that are left, since processors are not equally near to all of the memory. What an item needs is read in
-// three steps, each an item ahead of the next.
+// The splits that a warp takes where thread blocks take whole spans, each every gridDim.x-th: a block's warps take
+// turns at the splits of its spans.
+class SpanWalk {
+ public:
+  __device__ explicit SpanWalk(const AttentionArgs& args) : args_(args), turn_(static_cast<int>(threadIdx.x) / 32) {
+    look_from(0);
+  }
+
+  __device__ WalkItem next() {
+    int splits = 0;
+    for (;; ++span_) {
+      if (span_ == seen_ + 32) look_from(span_);
+      splits = __shfl_sync(0xffffffff, splits_, span_ - seen_);
+      if (splits < 0) return {};
+      if (turn_ < before_ + splits) break;
+      before_ += splits;
+    }
+    const int heads = args_.view.layout.shape.heads;
+    const int split = turn_ - before_;
+    const int item = __shfl_sync(0xffffffff, first_item_, span_ - seen_) + split;
+    WalkItem out = read_item(args_, item * heads + unit(span_) % heads);
+    out.opens = split == 0;
+    out.closes = split + 1 == splits;
+    turn_ += static_cast<int>(blockDim.x) / 32;
+    return out;
+  }
+
+ private:
+  // Span and KV head, KV heads fastest.
+  __device__ static int unit(int span) { return static_cast<int>(blockIdx.x) + span * static_cast<int>(gridDim.x); }
+  // Lane i has span first + i of this block.
+  __device__ void look_from(int first) {
+    seen_ = first;
+    const int of = unit(first + static_cast<int>(threadIdx.x) % 32) / args_.view.layout.shape.heads;
+    const bool there = args_.folds_spans && of < args_.span_count;
+    const SpanItems items = there ? args_.spans[args_.first_span + of] : SpanItems{0, -1};
+    splits_ = items.splits;
+    first_item_ = items.first_item - args_.first_item;
+  }
+
+  const AttentionArgs& args_;
+  int turn_;        // of this warp's next split, among all splits of the block
+  int span_ = 0;    // of the block: that which the last split was of
+  int before_ = 0;  // splits of the block before that span
+  int seen_ = 0;
+  int splits_ = 0;
+  int first_item_ = 0;
+};
+
+// Which items a warp takes: its first ones by its number, so that all can begin at once, then from those that are
+// left, since processors are not equally near to all of the memory.
+class TicketSource {
+ public:
+  // Needs nothing of the kernels before this one, nor does given(); begin() and take() do.
+  __device__ explicit TicketSource(const AttentionArgs& args)
+      : args_(args),
+        own_(static_cast<int>(blockIdx.x) + static_cast<int>(threadIdx.x) / 32 * static_cast<int>(gridDim.x)) {}
+  // As often by each warp.
+  __device__ WalkItem given() {
+    const int warps = static_cast<int>(gridDim.x * blockDim.x) / 32;
+    given_ += warps;
+    return read_item(args_, own_ + given_ - warps);
+  }
+  __device__ void begin() { ticket_ = draw(); }
+  __device__ WalkItem take() {
+    const WalkItem out = read_item(args_, __shfl_sync(0xffffffff, ticket_, 0));
+    ticket_ = draw();
+    return out;
+  }
+
+ private:
+  __device__ int draw() const { return threadIdx.x % 32 == 0 ? given_ + atomicAdd(args_.taken, 1) : 0; }
+
+  const AttentionArgs& args_;
+  int own_;
+  int given_ = 0;  // items that warps have by their numbers
+  int ticket_ = 0;
+};
+
+// The same, or those of spans where these are folded.
+class SpanSource {
+ public:
+  __device__ explicit SpanSource(const AttentionArgs& args) : args_(args), tickets_(args), spans_(args) {}
+  __device__ WalkItem given() { return args_.folds_spans ? spans_.next() : tickets_.given(); }
+  __device__ void begin() {
+    if (!args_.folds_spans) tickets_.begin();
+  }
+  __device__ WalkItem take() { return args_.folds_spans ? spans_.next() : tickets_.take(); }
+
+ private:
+  const AttentionArgs& args_;
+  TicketSource tickets_;
+  SpanWalk spans_;
+};
+
+// The items that a warp takes, one after the other. What an item needs is read in three steps, each an item ahead of
+// the next.
+template <class Source>
 class ItemWalk {
  public:
   // Needs nothing of the kernels before this one; begin() does.
-  __device__ explicit ItemWalk(const AttentionArgs& args) : args_(args) {
-    const int warps = static_cast<int>(gridDim.x * blockDim.x) / 32;
-    const int own = static_cast<int>(blockIdx.x) + static_cast<int>(threadIdx.x) / 32 * static_cast<int>(gridDim.x);
-    given_ = 3 * warps;
-    now_ = read_item(args_, own);
-    next_ = read_item(args_, own + warps);
-    read_ = read_item(args_, own + 2 * warps);
+  __device__ explicit ItemWalk(const AttentionArgs& args) : args_(args), source_(args) {
+    now_ = source_.given();
+    next_ = source_.given();
+    read_ = source_.given();
     now_.read_ids();
     next_.read_ids();
   }
-  __device__ void begin(int* taken) {
-    taken_ = taken;
-    ticket_ = take();
-  }
+  __device__ void begin() { source_.begin(); }
 
   __device__ const WalkItem& at() const { return now_; }
   __device__ int kv_head() const { return now_.index % args_.view.layout.shape.heads; }
@@ -69,22 +160,13 @@ class ItemWalk {
     now_ = next_;
     next_ = read_;
     next_.read_ids();
-    read_ = read_item(args_, __shfl_sync(0xffffffff, ticket_, 0));
-    ticket_ = take();
+    read_ = source_.take();
   }
 
  private:
-  __device__ int take() const {
-    int out = 0;
-    if (threadIdx.x % 32 == 0) out = given_ + atomicAdd(taken_, 1);
-    return out;
-  }
-
   const AttentionArgs& args_;
-  int* taken_ = nullptr;
-  int given_ = 0;  // items that warps have by their numbers
+  Source source_;
   WalkItem now_, next_, read_;
-  int ticket_ = 0;
 };
 
 // The queries of an item into shared memory, by asynchronous copies.

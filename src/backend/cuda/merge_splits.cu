@@ -37,39 +37,43 @@ struct Parts {
   __device__ const SoftmaxState* state(int index) const { return states + static_cast<std::int64_t>(index) * step; }
 };
 
-// The sums that a row has: of the prefix that its sequence shares, then of its splits, in the order of the context.
+// The sums that a row has: of the prefix that its sequence shares, then of its splits or spans, in the order of the
+// context.
 struct RowParts {
   const AttentionTile& tile;
   Parts begun, own;
-  int stride;  // of a row
+  int stride;      // of a row
+  int own_splits;  // of a part: the sums are in the place of its last
 
-  __device__ int count() const { return tile.begun.count + tile.splits(); }
+  __device__ int count() const { return tile.begun.count + (tile.splits() + own_splits - 1) / own_splits; }
+  // Of the tile's items, that in whose place a part is; less than 0: in begun.
+  __device__ int item(int index) const {
+    return index < tile.begun.count ? -1 : min((index - tile.begun.count + 1) * own_splits, tile.splits()) - 1;
+  }
   __device__ int span(int index) const {
-    const int split = index - tile.begun.count;
-    return (split < 0 ? index * tile.begun.splits : tile.split_at(split)) / kSpanSplits;
+    return (item(index) < 0 ? index * tile.begun.splits : tile.split_at(item(index))) / kSpanSplits;
   }
 
   // All of a lane's numbers. What is read is on its way at once, or as much as registers hold: this kernel waits for
   // memory and does little else. Lane i holds the state of the i-th.
   __device__ MergedSums merged() const {
     constexpr int kAtOnce = 18;
+    const int parts = count();
     MergedSums all, of_span;
     int span_at_hand = 0;
-    for (int first = 0; first < count(); first += kAtOnce) {
+    for (int first = 0; first < parts; first += kAtOnce) {
       float4 next[kAtOnce];
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
         const int index = first + i;
-        const int split = index - tile.begun.count;
-        const float* from = split < 0 ? begun.sum(index, stride) : own.sum(split, stride);
-        if (index < count()) next[i] = *reinterpret_cast<const float4*>(from);
+        const float* from = item(index) < 0 ? begun.sum(index, stride) : own.sum(item(index), stride);
+        if (index < parts) next[i] = *reinterpret_cast<const float4*>(from);
       }
-      const int of_lane = min(first + static_cast<int>(threadIdx.x) % 32, count() - 1);
-      const SoftmaxState state =
-          of_lane < tile.begun.count ? *begun.state(of_lane) : *own.state(of_lane - tile.begun.count);
+      const int of_lane = min(first + static_cast<int>(threadIdx.x) % 32, parts - 1);
+      const SoftmaxState state = item(of_lane) < 0 ? *begun.state(of_lane) : *own.state(item(of_lane));
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-        if (first + i >= count()) break;
+        if (first + i >= parts) break;
         if (span(first + i) != span_at_hand) {
           all.add(of_span);
           of_span = {};
@@ -115,7 +119,8 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
         tile,
         {args.begun_out + begun * args.v_stride + read, args.begun_states + begun, static_cast<int>(tile.begun.step)},
         {args.part_out + part * args.v_stride + read, args.part_states + part, step},
-        args.v_stride};
+        args.v_stride,
+        args.folds_spans ? kSpanSplits : 1};
     const MergedSums merged = parts.merged();
     const float inverse = inverse_of(merged.state);
     float four[4] = {merged.o.x, merged.o.y, merged.o.z, merged.o.w};

@@ -38,6 +38,10 @@ struct TileRoom {
 template <class Codec>
 inline constexpr int kWarps = Codec::kBits == 8 ? 12 : 16;
 
+// Those of fewer bits have no registers left for it.
+template <class Codec>
+inline constexpr bool kFoldsSpans = Codec::kBits == 8;
+
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 // The thread's row of queries, g, as bytes in the order in which words hold keys' dimensions; the sums of rows 2t and
@@ -129,6 +133,7 @@ __device__ std::uint32_t values_of(std::uint32_t word, int pair, int part) {
 // thread has 4 neighbours in every 32: the first two are rows g of two tiles, the next two rows g + 8.
 template <class Codec, int kDim>
 struct PackedFormat {
+  using Source = std::conditional_t<kFoldsSpans<Codec>, SpanSource, TicketSource>;
   using KeysOfBlock = Keys<Codec, kDim>;
   using ValuesOfBlock = Values<Codec, kDim>;
   static constexpr int kKeyBytes = static_cast<int>(sizeof(KeysOfBlock));
@@ -224,7 +229,12 @@ __global__ void __launch_bounds__(kWarps<Codec> * 32, 1) attend_to_codes(const A
   let_followers_start();
   const int warp = static_cast<int>(threadIdx.x) / 32;
   Format format{reinterpret_cast<TileRoom<Codec, kDim>*>(shared)[warp], {}};
-  attend_to_scaled_items<Format, kDim>(args, format, rooms[warp]);
+  if constexpr (kFoldsSpans<Codec>) {
+    __shared__ SpanRoom<kDim> span_room;
+    attend_to_scaled_items<Format, kDim>(args, format, rooms[warp], EverySpan<kDim>{args, SpanFold<kDim>(span_room)});
+  } else {
+    attend_to_scaled_items<Format, kDim>(args, format, rooms[warp], EverySplit{});
+  }
 #endif
 }
 
@@ -241,32 +251,27 @@ void launch(const AttentionArgs& args, cudaStream_t stream) {
 }
 
 template <class Codec>
-bool launch_for(const AttentionArgs& args, cudaStream_t stream) {
-  const int dim = args.view.layout.shape.k_dim;
-  if (dim == 128) {
-    launch<Codec, 128>(args, stream);
-    return true;
-  }
-  if constexpr (Codec::kBits > 2) {  // of 64 dimensions in 2 bits there are too few columns
-    launch<Codec, 64>(args, stream);
-    return true;
-  }
-  return false;
+void launch_for(const AttentionArgs& args, cudaStream_t stream) {
+  args.view.layout.shape.k_dim == 128 ? launch<Codec, 128>(args, stream) : launch<Codec, 64>(args, stream);
 }
 
 }  // namespace
 
-bool packed_attention(const AttentionArgs& args, cudaStream_t stream) {
-  if (!usual_blocks(args.view, 16)) return false;
+bool takes_codes(const KvView& view) {
+  const KvFormat format = view.layout.k_format;
+  if (!usual_blocks(view, 16)) return false;
+  if (format == KvFormat::kInt2) return view.layout.shape.k_dim == 128;  // of 64 there are too few columns
+  return format == KvFormat::kInt8 || format == KvFormat::kInt4;
+}
+
+void packed_attention(const AttentionArgs& args, cudaStream_t stream) {
   switch (args.view.layout.k_format) {
     case KvFormat::kInt8:
       return launch_for<CodecInt8>(args, stream);
     case KvFormat::kInt4:
       return launch_for<CodecInt4>(args, stream);
-    case KvFormat::kInt2:
-      return launch_for<CodecInt2>(args, stream);
     default:
-      return false;
+      return launch<CodecInt2, 128>(args, stream);
   }
 }
 

@@ -6,6 +6,7 @@
 // side of its values.
 //
 // A Format has
+//   Source                              of its items (item_walk.cuh)
 //   token_of(half)                      of 16, in elements 2 half and 2 half + 1 of a block's scores
 //   kKeyBytes, kValueBytes              of a block; behind its values lie the scales of its keys and values
 //   kValueFactor                        what scales of values are multiplied by, since values are divided by it
@@ -20,24 +21,23 @@
 #include "backend/cuda/hopper.cuh"
 #include "backend/cuda/item_walk.cuh"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/span_fold.cuh"
 
 namespace kvasir::cuda {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 // The items that a warp takes, as ItemWalk gives them, but none is held here once it is taken.
+template <class Source>
 class ItemQueue {
  public:
   // Needs nothing of the kernels before this one; begin() does.
-  __device__ explicit ItemQueue(const AttentionArgs& args) : args_(args) {
-    const int warps = static_cast<int>(gridDim.x * blockDim.x) / 32;
-    const int own = static_cast<int>(blockIdx.x) + static_cast<int>(threadIdx.x) / 32 * static_cast<int>(gridDim.x);
-    given_ = 2 * warps;
-    next_ = read_item(args_, own);
-    read_ = read_item(args_, own + warps);
+  __device__ explicit ItemQueue(const AttentionArgs& args) : args_(args), source_(args) {
+    next_ = source_.given();
+    read_ = source_.given();
     next_.read_ids();
   }
-  __device__ void begin() { ticket_ = draw(); }
+  __device__ void begin() { source_.begin(); }
 
   __device__ bool empty() const { return !next_.valid(); }
   __device__ const WalkItem& next() const { return next_; }
@@ -45,17 +45,13 @@ class ItemQueue {
   __device__ void drop() {
     next_ = read_;
     next_.read_ids();
-    read_ = read_item(args_, __shfl_sync(0xffffffff, ticket_, 0));
-    ticket_ = draw();
+    read_ = source_.take();
   }
 
  private:
-  __device__ int draw() const { return threadIdx.x % 32 == 0 ? given_ + atomicAdd(args_.taken, 1) : 0; }
-
   const AttentionArgs& args_;
-  int given_ = 0;  // items that warps have by their numbers
+  Source source_;
   WalkItem next_, read_;
-  int ticket_ = 0;
 };
 
 // An item whose tiles are copied or multiplied.
@@ -64,6 +60,7 @@ struct ScaledItem {
   int index;  // see WalkItem
   int kv_head;
   int tiles;
+  bool opens, closes;  // see WalkItem
 };
 
 // Of one warp, in shared memory.
@@ -89,7 +86,7 @@ struct ScaledCopies {
   const AttentionArgs& args;
   Format& format;
   ScaledRoom& room;
-  ItemQueue items;
+  ItemQueue<typename Format::Source> items;
   int begun = 0;  // items
   int tile = 0;   // of the last of those: the next one that is copied
   int tiles = 0;
@@ -130,7 +127,7 @@ struct ScaledCopies {
     block = of.ids == kNoBlock ? nullptr : args.view.k_head(of.ids, items.kv_head());
     tile = 0;
     tiles = of.tiles();
-    room.items[begun++ % 2] = {of.item, of.index, items.kv_head(), tiles};
+    room.items[begun++ % 2] = {of.item, of.index, items.kv_head(), tiles, of.opens, of.closes};
     __syncwarp();
     items.drop();
   }
@@ -208,11 +205,31 @@ __device__ void attend_to_tile(ScaledCopies<Format>& copies, const TileRows& row
   copies.next_values();
 }
 
+// Where no spans are folded.
+struct EverySplit {
+  template <class Sums>
+  __device__ bool operator()(const ScaledItem& /*item*/, const Sums& /*sums*/) const {
+    return true;
+  }
+};
+// By all warps of a block.
+template <int kDim>
+struct EverySpan {
+  const AttentionArgs& args;
+  SpanFold<kDim> spans;
+
+  __device__ bool operator()(const ScaledItem& item, Sums<kDim>& sums) {
+    return !args.folds_spans || spans.fold(item.opens, item.closes, sums);
+  }
+};
+
 // All items that the warp takes. Until the kernels ahead have ended only what the host sent is read.
-template <class Format, int kDim>
-__device__ void attend_to_scaled_items(const AttentionArgs& args, Format& format, ScaledRoom& room) {
+// `finished(item, sums)`: whether sums are to be written, which may be those of a span then.
+template <class Format, int kDim, class Finished>
+__device__ void attend_to_scaled_items(const AttentionArgs& args, Format& format, ScaledRoom& room,
+                                       Finished&& finished) {
   room.init();
-  ScaledCopies<Format> copies{args, format, room, ItemQueue(args)};
+  ScaledCopies<Format> copies{args, format, room, ItemQueue<typename Format::Source>(args)};
   wait_for_forerunners();
   copies.items.begin();
   copies.next_keys();
@@ -225,7 +242,7 @@ __device__ void attend_to_scaled_items(const AttentionArgs& args, Format& format
     Sums<kDim> sums;
     sums.clear();
     for (int tile = 0; tile < now.tiles; ++tile) attend_to_tile(copies, rows, factor, tile, sums);
-    write_sums<Format>(rows, now.index, sums);
+    if (finished(now, sums)) write_sums<Format>(rows, now.index, sums);
   }
 }
 
