@@ -391,7 +391,7 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
 }
 
 // Whether a kernel takes whole spans, where all begin with their first split: if there are so many that all
-// processors are busy most of the time.
+// processors are busy most of the time, and each has splits enough to be worth it.
 bool CudaAttention::folds_spans(const AttentionArgs& args) const {
   const bool in_boxes = reads_boxes(args.view) && !suits_teams(args);
   const bool in_codes = reads_codes(args.view) && args.view.layout.k_format == KvFormat::kInt8;
@@ -399,7 +399,7 @@ bool CudaAttention::folds_spans(const AttentionArgs& args) const {
   if (!args.view.retention.full()) return false;
   const int spans = args.span_count * args.view.layout.shape.heads;
   const int rounds = (spans + processors_ - 1) / processors_;
-  return spans * 4 >= rounds * processors_ * 3 && args.span_count < args.item_count;
+  return spans * 4 >= rounds * processors_ * 3 && args.span_count * (kSpanSplits / 2) <= args.item_count;
 }
 
 void CudaAttention::attend_to_items(const AttentionArgs& args) {

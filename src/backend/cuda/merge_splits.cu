@@ -25,61 +25,71 @@ struct MergedSums {
   }
 };
 
-// Sums of a row that lie at equal distances, of 4 numbers each lane, and their states.
+// Where sums of a row lie, of 4 numbers each lane, and their states.
 struct Parts {
   const float* sums;
   const SoftmaxState* states;
   int step;  // of rows
-
-  __device__ const float* sum(int index, int stride) const {
-    return sums + static_cast<std::int64_t>(index) * (step * stride);
-  }
-  __device__ const SoftmaxState* state(int index) const { return states + static_cast<std::int64_t>(index) * step; }
 };
 
-// The sums that a row has: of the prefix that its sequence shares, then of its splits or spans, in the order of the
-// context.
+// Sums over neighbouring splits: `count` of them, each over `splits` splits but perhaps for the last. That of the
+// first is in place `first`, the others are as many places behind each other as they have splits, or 1; no place is
+// behind `last`.
+struct Run {
+  Parts parts;
+  int first, distance, last;
+  int count;
+  int split;   // the first
+  int splits;  // of a sum
+};
+
+// The sums that a row has, in the order of the context: of the prefix that its sequence shares, of its sinks, of the
+// rest.
 struct RowParts {
   const AttentionTile& tile;
   Parts begun, own;
   int stride;      // of a row
-  int own_splits;  // of a part: the sums are in the place of its last
+  int own_splits;  // of a sum; 1 where there are sinks
 
-  __device__ int count() const { return tile.begun.count + (tile.splits() + own_splits - 1) / own_splits; }
-  // Of the tile's items, that in whose place a part is; less than 0: in begun.
-  __device__ int item(int index) const {
-    return index < tile.begun.count ? -1 : min((index - tile.begun.count + 1) * own_splits, tile.splits()) - 1;
-  }
-  __device__ int span(int index) const {
-    return (item(index) < 0 ? index * tile.begun.splits : tile.split_at(item(index))) / kSpanSplits;
+  __device__ Run run(int index) const {
+    if (index == 0) return {begun, 0, 1, tile.begun.count - 1, tile.begun.count, 0, tile.begun.splits};
+    if (index == 1) return {own, 0, 1, tile.sink_splits - 1, tile.sink_splits, 0, 1};
+    const int splits = tile.end_split - tile.first_split;
+    const int count = own_splits == 1 ? splits : (splits + kSpanSplits - 1) / kSpanSplits;
+    const int first = tile.sink_splits + own_splits - 1;  // in the place of its last split
+    return {own, first, own_splits, tile.splits() - 1, count, tile.first_split, own_splits};
   }
 
   // All of a lane's numbers. What is read is on its way at once, or as much as registers hold: this kernel waits for
-  // memory and does little else. Lane i holds the state of the i-th.
+  // memory and does little else. Lane i, and i + 16, hold the state of the i-th.
   __device__ MergedSums merged() const {
-    constexpr int kAtOnce = 18;
-    const int parts = count();
+    constexpr int kAtOnce = 16;
     MergedSums all, of_span;
     int span_at_hand = 0;
-    for (int first = 0; first < parts; first += kAtOnce) {
-      float4 next[kAtOnce];
+#pragma unroll 1
+    for (int index = 0; index < 3; ++index) {
+      const Run at = run(index);
+#pragma unroll 1
+      for (int first = 0; first < at.count; first += kAtOnce) {
+        const auto place = [&](int i) -> std::int64_t { return min(at.first + (first + i) * at.distance, at.last); };
+        float4 next[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const int index = first + i;
-        const float* from = item(index) < 0 ? begun.sum(index, stride) : own.sum(item(index), stride);
-        if (index < parts) next[i] = *reinterpret_cast<const float4*>(from);
-      }
-      const int of_lane = min(first + static_cast<int>(threadIdx.x) % 32, parts - 1);
-      const SoftmaxState state = item(of_lane) < 0 ? *begun.state(of_lane) : *own.state(item(of_lane));
-#pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (first + i >= parts) break;
-        if (span(first + i) != span_at_hand) {
-          all.add(of_span);
-          of_span = {};
-          span_at_hand = span(first + i);
+        for (int i = 0; i < kAtOnce; ++i) {
+          const float* from = at.parts.sums + place(i) * (at.parts.step * stride);
+          if (first + i < at.count) next[i] = *reinterpret_cast<const float4*>(from);
         }
-        of_span.add({next[i], {__shfl_sync(0xffffffff, state.m, i), __shfl_sync(0xffffffff, state.d, i)}});
+        const SoftmaxState state = at.parts.states[place(static_cast<int>(threadIdx.x) % kAtOnce) * at.parts.step];
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i) {
+          if (first + i >= at.count) break;
+          const int span = (at.split + (first + i) * at.splits) / kSpanSplits;
+          if (span != span_at_hand) {
+            all.add(of_span);
+            of_span = {};
+            span_at_hand = span;
+          }
+          of_span.add({next[i], {__shfl_sync(0xffffffff, state.m, i), __shfl_sync(0xffffffff, state.d, i)}});
+        }
       }
     }
     all.add(of_span);
