@@ -3,6 +3,8 @@
 
     python3 bench/peers/peers.py model-q4_0.gguf [more.gguf] [--llama FOLDER] [--tests prefill,decode,batch]
 
+Batches have prefixes of their own (own) and one for all (shared); batch is both.
+
 Needs llama-bench (and llama-batched-bench for the batches) on PATH or in FOLDER. Each test is run by one, then by the
 other, `--rounds` times; the medians and their ratio are printed. llama.cpp is given its better setting of flash
 attention at every depth, found in the same run. `--kv f16,8bit` also decodes over caches of 8 bits: int8 here, q8_0 there
@@ -91,8 +93,8 @@ def tests_of(options):
         out += [(f"decode {options.tokens} at {d}{', 8-bit KV' if kv == '8bit' else ''}",
                  lambda side, m, d=d, kv=kv: side.decode(m, options.tokens, d, kv))
                 for kv in options.kv for d in options.depths if d or kv == "f16"]
-    if "batch" in options.tests:
-        for shared in [False, True]:
+    for shared in [False, True]:
+        if "batch" in options.tests or ("shared" if shared else "own") in options.tests:
             for b in options.batches:
                 name = f"decode {options.tokens} x {b}, {options.prefix} {'shared' if shared else 'own'}"
                 out.append((name, lambda side, m, b=b, s=shared: side.batch(m, options.tokens, options.prefix, b, s)))
