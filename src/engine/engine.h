@@ -133,6 +133,7 @@ class Engine {
   void read_logits(const std::vector<PlannedRows>& plan);
   bool take_off(std::span<const PlannedRows> plan, Matrix logits, Flight& flight);
   void fly_ahead();
+  void take_drawn();
   void land();
   void abandon();
   void show_scored(const Sequence& sequence, std::span<const float> logits) const;

@@ -5,6 +5,7 @@
 // with a token that was not foreseen (a stop token, no numbers) has a row too many in it, which nobody looks at: it
 // is written behind the last token of a sequence that lets go of the block, before anybody else writes there.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "engine/batch_builder.h"
@@ -78,9 +79,13 @@ void Engine::fly_ahead() {
 }
 
 // Waits for the tokens of the step in the air.
-void Engine::land() {
+void Engine::take_drawn() {
   drawn_.resize(static_cast<size_t>(flying_.draws));
-  backend_.take_drawn(flying_.ticket, drawn_);
+  backend_.take_drawn(std::exchange(flying_.ticket, kNoDraw), drawn_);
+}
+
+void Engine::land() {
+  take_drawn();
   const double landed = now();
   measure(flying_.rows, landed - std::max(flying_.began, landed_));
   landed_ = landed;
@@ -90,15 +95,11 @@ void Engine::land() {
     if (one.draw >= 0) choose_or_fail(*one.sequence, {{}, drawn_[static_cast<size_t>(one.draw)]});
   }
   std::swap(flying_, next_);
-  next_.ticket = kNoDraw;
 }
 
 // Nobody wants what it draws.
 void Engine::abandon() {
-  if (!flying_.in_the_air()) return;
-  drawn_.resize(static_cast<size_t>(flying_.draws));
-  backend_.take_drawn(flying_.ticket, drawn_);
-  flying_.ticket = kNoDraw;
+  if (flying_.in_the_air()) take_drawn();
 }
 
 }  // namespace kvasir
