@@ -5,6 +5,9 @@
 set(KVASIR_CUDA AUTO CACHE STRING "The CUDA backend: AUTO (when nvcc 13 is found), ON or OFF")
 set_property(CACHE KVASIR_CUDA PROPERTY STRINGS AUTO ON OFF)
 
+# Of sm_90a there are Hopper's own kernels; compute_80 is compiled by the driver for devices that are newer than all others.
+set(KVASIR_CUDA_TARGETS "sm_80;sm_90a;compute_80" CACHE STRING "What the CUDA backend is compiled for")
+
 set(KVASIR_CUDA_COMPILED OFF)
 set(without_cuda "")  # why
 if(NOT KVASIR_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -73,8 +76,13 @@ function(kvasir_cuda_sources target folder)
   foreach(directory ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
     set_property(SOURCE ${plain} APPEND PROPERTY COMPILE_OPTIONS "-isystem${directory}")
   endforeach()
+  set(targets "")
+  foreach(code ${KVASIR_CUDA_TARGETS})
+    string(REGEX REPLACE "^sm_" "compute_" arch ${code})
+    string(APPEND targets " -gencode arch=${arch},code=${code}")
+  endforeach()
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:\
--gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a --expt-relaxed-constexpr --threads 2 \
+${targets} --expt-relaxed-constexpr --threads 2 \
 -Werror all-warnings -Xcompiler -Wall,-Wextra,-Wshadow,-Wnon-virtual-dtor,-Woverloaded-virtual,-Werror \
 -fmad=false -Xcompiler -ffp-contract=off>")  # fused where the code says fmaf, as everywhere: see kvasir_flags
   # fmt 9 takes constexpr away from half of its functions under nvcc, which does not compile as C++20.

@@ -9,6 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
 HEADS, KV_HEADS, DIM = 32, 8, 128
+LEAST_SETS = 4  # as cuda_attention_bench has layers
 KERNELS = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
 
 
@@ -38,7 +39,7 @@ def seconds_of(kernel, sets, causal):
 
 def sets_of(batch, rows, context, at_least):
     bytes_of_one = batch * KV_HEADS * context * DIM * 2 * 2
-    count = max(1, min(32, int(at_least / bytes_of_one) + 1))
+    count = max(LEAST_SETS, min(32, int(at_least / bytes_of_one) + 1))
     def draw(heads, tokens):
         return torch.randn(batch, heads, tokens, DIM, device="cuda", dtype=torch.bfloat16)
     return [(draw(HEADS, rows), draw(KV_HEADS, context), draw(KV_HEADS, context)) for _ in range(count)], bytes_of_one

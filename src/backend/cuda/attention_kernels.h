@@ -58,6 +58,8 @@ void prefix_attention(const AttentionArgs& args, const PrefixArgs& prefixes, cud
 bool takes_prefixes(const KvView& view, int heads_per_kv);
 // Prefixes and splits, in their order, into out and states, and turned where values are.
 void merge_splits(const AttentionArgs& args, cudaStream_t stream);
+// The same bits, faster where there are few rows and many splits. REQUIRES: folds_spans is false.
+void merge_spans(const AttentionArgs& args, cudaStream_t stream);
 
 // Everything in float32, where K or V is: a warp for each row and head.
 struct PlainAttention {

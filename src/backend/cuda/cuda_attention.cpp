@@ -6,6 +6,7 @@
 #include <functional>
 #include <numeric>
 
+#include "backend/cuda/capability.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "layout/codec.h"
@@ -86,11 +87,9 @@ int tiles_of(const AttentionGroup& group) {
 CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables)
     : stream_(stream), staging_(staging), tables_(tables) {
   int device = 0;
-  int major = 0;
   check(cudaGetDevice(&device), "looking at the device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "looking at the device");
   check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "looking at the device");
-  has_copy_engine_ = major == 9;  // what sm_90a is compiled for
+  has_copy_engine_ = capability() == 90;
 }
 
 bool usual_blocks(const KvView& view, int alignment) {
@@ -182,6 +181,7 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
         tile.first_item = item;
         item += tile.splits();
         add_spans(plan.spans, tile);
+        plan.in_many_spans = plan.in_many_spans || tile.end_split > kSpanSplits;
         plan.tiles.push_back(tile);
       }
     }
@@ -337,7 +337,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     args.part_out = room<float>(part_out_, part_rows * static_cast<size_t>(args.v_stride));
     args.part_states = room<SoftmaxState>(part_states_, part_rows);
     attend_to_items(args);
-    merge_splits(args, stream_);
+    merge(cut, args);
     args.group_count = 0;  // what comes now is behind the merge, not behind prompts
     args.piece_count = 0;
   }
@@ -383,6 +383,7 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
   out.at[14] = cut.device_spans;
   out.tiles = static_cast<int>(cut.tiles.size());
   out.spans = static_cast<int>(cut.spans.size());
+  out.in_many_spans = cut.in_many_spans;
   out.items = cut.tiles.back().first_item + cut.tiles.back().splits() + cut.spare;
   const size_t bytes_of_item = static_cast<size_t>(layout.shape.heads * kTileRows) *
                                static_cast<size_t>(layout.shape.v_dim + 8) * sizeof(float);
@@ -410,6 +411,13 @@ void CudaAttention::attend_to_items(const AttentionArgs& args) {
   if (reads_codes(args.view)) return packed_attention(args, stream_);
   if (block_attention(args, stream_)) return;
   tile_attention(args, stream_);
+}
+
+void CudaAttention::merge(const Plan& plan, const AttentionArgs& args) {
+  constexpr int kRowsOfProcessor = 4;  // that merge_spans() has room for at once
+  const int rows = args.tile_count * args.most_rows * args.view.layout.shape.heads;
+  const bool few = rows <= processors_ * kRowsOfProcessor;
+  plan.in_many_spans&& few && !args.folds_spans ? merge_spans(args, stream_) : merge_splits(args, stream_);
 }
 
 void CudaAttention::watch(const AttentionBatch& batch, const AttentionWatch& watch) {

@@ -27,6 +27,7 @@ struct AttentionShape {
   int tiles = 0;
   int items = 0;
   int spans = 0;
+  bool in_many_spans = false;
   int pieces = 0;  // of prefixes
 
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
@@ -59,6 +60,7 @@ class CudaAttention {
     bool shares = false;   // and so are sequences that begin alike
     std::vector<AttentionTile> tiles;
     std::vector<SpanItems> spans;
+    bool in_many_spans = false;  // some row's splits are, shared ones included
     std::vector<AttentionGroup> groups;
     PrefixPlan prefixes;
     int spare = 0;  // items behind those of the tiles, which nobody needs: so their number changes rarely
@@ -85,6 +87,7 @@ class CudaAttention {
   void attend_to_prefixes(const Plan& plan, AttentionArgs& args);
   bool folds_spans(const AttentionArgs& args) const;
   void attend_to_items(const AttentionArgs& args);
+  void merge(const Plan& plan, const AttentionArgs& args);
   // In device memory, prepared: halves or floats of all rows.
   const float* float_queries(const AttentionBatch& batch);
 

@@ -7,20 +7,10 @@
 
 #include <cuda_runtime.h>
 
+#include "backend/cuda/capability.h"
 #include "backend/cuda/cuda_check.h"
 
 namespace kvasir::cuda {
-
-// Compute capability, 90 for an H200, of the device in use.
-inline int capability() {
-  int device = 0;
-  int major = 0;
-  int minor = 0;
-  check(cudaGetDevice(&device), "asking for the device in use");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device's kind");
-  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "asking for the device's kind");
-  return major * 10 + minor;
-}
 
 struct LaunchShape {
   dim3 grid;

@@ -1,29 +1,12 @@
 #include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/attention_math.cuh"
+#include "backend/cuda/finished_row.cuh"
 #include "backend/cuda/launch.h"
-#include "backend/cuda/product_rows.cuh"
 #include "backend/cuda/row_walk.cuh"
 
 namespace kvasir::cuda {
 namespace {
 
-constexpr float kLn2 = 0.6931471805599453F;
-
 constexpr int kRowsAtOnce = 4;  // of a tile, by a thread block: a warp for each
-constexpr int kDimsAtOnce = 128;
-static_assert(kTurnedAtOnce == kDimsAtOnce);
-
-// What a row has at four dimensions: of splits, or of spans.
-struct MergedSums {
-  float4 o = {0, 0, 0, 0};
-  SoftmaxState state;
-
-  __device__ void add(const MergedSums& next) {
-    const Fold by = fold(state, next.state);
-    state = by.state;
-    o = {fold(by, o.x, next.o.x), fold(by, o.y, next.o.y), fold(by, o.z, next.o.z), fold(by, o.w, next.o.w)};
-  }
-};
 
 // Where sums of a row lie, of 4 numbers each lane, and their states.
 struct Parts {
@@ -102,58 +85,29 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
   let_followers_start();
   const AttentionTile tile = args.tiles[blockIdx.x];
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = static_cast<int>(blockIdx.y) * kRowsAtOnce + static_cast<int>(threadIdx.x) / 32;
-  const int kv_head = static_cast<int>(blockIdx.z);
-  const int first_row = args.sequences[tile.sequence].first_row;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const RowOfTile row{args, tile, static_cast<int>(blockIdx.y) * kRowsAtOnce + warp, static_cast<int>(blockIdx.z)};
+  const int batch_row = args.sequences[tile.sequence].first_row + tile.first_token + row.token();
   wait_for_forerunners();
-  if (blockIdx.x == 0 && blockIdx.y == 0 && kv_head == 0 && threadIdx.x == 0) *args.taken = 0;  // for the next launch
-  if (row >= tile.tokens * args.heads_of_tile) return;
-  const int batch_row = first_row + tile.first_token + row / args.heads_of_tile;
-  const int head = kv_head * args.heads_per_kv + tile.first_head + row % args.heads_of_tile;
+  if (blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0 && threadIdx.x == 0)
+    *args.taken = 0;  // for the next launch
+  if (row.row >= tile.tokens * args.heads_of_tile) return;
   const int v_dim = args.view.layout.shape.v_dim;
-  const std::int64_t heads = static_cast<std::int64_t>(args.heads_per_kv) * gridDim.z;
-  const std::int64_t begun = tile.begun.at + row / args.heads_of_tile * heads + head;
-  const int step = static_cast<int>(gridDim.z) * kTileRows;
-  const std::int64_t part =
-      static_cast<std::int64_t>(tile.first_item - args.first_item) * step + kv_head * kTileRows + row;
-  float* out = args.out.data + batch_row * args.out.stride + head * v_dim;
-  const ProductRow product_row{args.also, batch_row};
-  if (head == 0) product_row.pad(args.out.cols, lane, 32);
-  const bool turns_lanes = args.turns && v_dim == kTurnedAtOnce;
-  const bool turns_row = args.turns && !turns_lanes;
-  float* to = turns_row ? turned + static_cast<int>(threadIdx.x) / 32 * v_dim : out;
   for (int first = 0; first < v_dim; first += kDimsAtOnce) {
     const int dim = first + lane * 4;
     const int read = min(dim, args.v_stride - 4);
+    const std::int64_t begun = row.begun();
+    const std::int64_t part = row.part();
     const RowParts parts{
         tile,
         {args.begun_out + begun * args.v_stride + read, args.begun_states + begun, static_cast<int>(tile.begun.step)},
-        {args.part_out + part * args.v_stride + read, args.part_states + part, step},
+        {args.part_out + part * args.v_stride + read, args.part_states + part, row.step()},
         args.v_stride,
         args.folds_spans ? kSpanSplits : 1};
-    const MergedSums merged = parts.merged();
-    const float inverse = inverse_of(merged.state);
-    float four[4] = {merged.o.x, merged.o.y, merged.o.z, merged.o.w};
-#pragma unroll
-    for (float& one : four) one = normalized(one, inverse);
-    if (turns_lanes) turn_lanes(four);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      if (dim + i >= v_dim) break;
-      to[dim + i] = four[i];
-      if (!turns_row) product_row.put(head * v_dim + dim + i, four[i]);
-    }
-    if (first == 0 && lane == 0 && args.states != nullptr) {
-      args.states[batch_row * heads + head] = {__fmul_rn(merged.state.m, kLn2), merged.state.d};
-    }
+    const MergedSums sums = parts.merged();
+    FinishedRow(row, batch_row, turned + warp * v_dim).write(sums, dim);
   }
-  if (!turns_row) return;
-  __syncwarp();
-  turn_row(to, v_dim);
-  for (int i = lane; i < v_dim; i += 32) {
-    out[i] = to[i];
-    product_row.put(head * v_dim + i, to[i]);
-  }
+  FinishedRow(row, batch_row, turned + warp * v_dim).finish();
 }
 
 // The same sums as merge_part_rows(), a warp for each row and head.

@@ -121,7 +121,7 @@ Kernel kernel_of(StreamShape shape) {
 
 }  // namespace
 
-StreamProduct::StreamProduct() : available_(capability() / 10 == 9) {
+StreamProduct::StreamProduct() : available_(capability() == 90) {
   if (!available_) return;
   int device = 0;
   check(cudaGetDevice(&device), "asking for the device in use");
