@@ -89,6 +89,26 @@ TEST_P(MatmulTest, AQuantizedRowsBitsDoNotDependOnItsNeighbours) {
   }
 }
 
+// So many that panels are spread for them, and more inputs than are taken at a time.
+TEST_P(MatmulTest, ManyQuantizedRowsHaveTheBitsOfEachAlone) {
+  constexpr int kRows = 61;
+  constexpr int kInputs = 2304;
+  constexpr int kOutputs = 40;
+  for (const DType dtype : kQuantized) {
+    const OwnedWeight weight(kOutputs, kInputs, dtype, 25);
+    const auto loaded = tested_->load(std::vector{weight.view});
+    const OwnedMatrix x(kRows, kInputs, 26);
+    OwnedMatrix all(kRows, kOutputs);
+    tested_->matmul(*loaded, x.view, nullptr, all.view);
+    for (const int row : {0, 5, 47, 60}) {
+      OwnedMatrix one(1, kOutputs);
+      tested_->matmul(*loaded, {x.view.row(row), 1, kInputs, kInputs}, nullptr, one.view);
+      const float* begin = all.view.row(row);
+      EXPECT_EQ(std::vector(begin, begin + kOutputs), one.values) << name_of(dtype) << ", row " << row;
+    }
+  }
+}
+
 TEST_P(MatmulTest, AnEmbeddingIsTheDecodedRow) {
   std::vector<DType> types = kQuantized;
   types.insert(types.end(), {DType::kF32, DType::kF16, DType::kBF16});

@@ -42,6 +42,7 @@ HWY_INLINE Codes load_codes(const std::byte* from) {
   std::memcpy(out.at, from, sizeof out.at);
   return out;
 }
+HWY_INLINE void store_codes(const Codes& codes, std::byte* to) { std::memcpy(to, codes.at, sizeof codes.at); }
 // The kIndex-th code of kBits of each byte.
 template <int kBits, int kIndex>
 HWY_INLINE Codes unpack(Codes codes) {
@@ -124,6 +125,11 @@ HWY_INLINE Codes load_codes(const std::byte* from) {
     out.part[i] = hn::LoadU(ByteTag(), reinterpret_cast<const std::uint8_t*>(from) + i * kPart * kQuad);
   }
   return out;
+}
+HWY_INLINE void store_codes(const Codes& codes, std::byte* to) {
+  for (int i = 0; i < kParts; ++i) {
+    hn::StoreU(codes.part[i], ByteTag(), reinterpret_cast<std::uint8_t*>(to) + i * kPart * kQuad);
+  }
 }
 template <int kBits, int kIndex>
 HWY_INLINE Codes unpack(const Codes& codes) {

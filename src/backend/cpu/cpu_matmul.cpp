@@ -17,6 +17,8 @@ constexpr int kInputBlock = 2048;
 // Panels that one thread takes at a time when there are many rows: the rows are read from the L2 that many times
 // less.
 constexpr int kPanelsPerItem = 8;
+// Tiles of rows for which panels are spread.
+constexpr int kWorthSpreading = 8;
 
 // Dot products of bf16 take numbers too small to be normal for zero. So do the kernels that stand in for them, while
 // this lives.
@@ -33,6 +35,13 @@ class TinyIsZero {
 #endif
 };
 
+// Where rows [row, end) have the outputs of `count` panels, into the cache: the next tile begins or ends there.
+void ask_for_outputs(Matrix out, int row, int end, int panel, int count) {
+  for (; row < end; ++row) {
+    for (int i = 0; i < count; ++i) __builtin_prefetch(out.row(row) + (panel + i) * kLanes, 1);
+  }
+}
+
 }  // namespace
 
 void Matmul::run(const PanelWeight& weight, Matrix x, Matrix out) {
@@ -48,67 +57,92 @@ void Matmul::run(const PanelWeight& weight, Matrix x, Matrix out) {
 
 // One tile of rows: the weights are read once and decide the time. Threads take groups of panels.
 void Matmul::run_thin(const PanelWeight& weight, const std::byte* x, Matrix out) {
-  const int at_once = kernel_for(weight).panels_at_once[out.rows];
+  const MatmulKernel& kernel = kernel_for(weight);
+  const int at_once = kernel.panels_at_once[out.rows];
   const std::int64_t items = (weight.panels() + at_once - 1) / at_once;
   pool_.parallel_for(items, [&](std::int64_t item, int) {
     const TinyIsZero guard;
+    const int first = static_cast<int>(item) * at_once;
     MatmulTile tile;
     tile.x = x;
     tile.x_stride = out.rows;
     tile.inputs = weight.inputs();
     tile.rows = out.rows;
-    tile.out = out.data;
+    tile.out = out.data + static_cast<std::ptrdiff_t>(first) * kLanes;
     tile.out_stride = out.stride;
-    tile.weights = weight.at(0, 0);
-    const int first = static_cast<int>(item) * at_once;
-    panels(weight, tile, first, std::min(at_once, weight.panels() - first));
+    run_panels(panels_at(weight, first, std::min(at_once, weight.panels() - first), 0), tile, kernel);
   });
 }
 
 // Many rows: the arithmetic decides. A thread takes a few panels, and goes through the inputs in blocks, and through
 // all rows for each.
 void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
+  const MatmulKernel& kernel = kernel_for(weight);
   const int inputs = weight.inputs();
   const int tile_rows = x_.rows();
   const int fair_share = weight.panels() / (4 * pool_.threads());
-  const int at_once = kernel_for(weight).panels_at_once[tile_rows];
+  const int at_once = kernel.panels_at_once[tile_rows];
   const int per_item = std::max(std::clamp(fair_share, 1, kPanelsPerItem) / at_once, 1) * at_once;
   const std::int64_t items = (weight.panels() + per_item - 1) / per_item;
-  pool_.parallel_for(items, [&](std::int64_t item, int) {
+  make_room_to_spread(kernel, at_once);
+  pool_.parallel_for(items, [&](std::int64_t item, int thread) {
     const TinyIsZero guard;
     const int first = static_cast<int>(item) * per_item;
     const int last = std::min(first + per_item, weight.panels());
     for (int k = 0; k < inputs; k += kInputBlock) {
+      MatmulTile tile;
+      tile.inputs = std::min(kInputBlock, inputs - k);
+      tile.x_stride = tile_rows;
+      tile.out_stride = out.stride;
+      tile.resume = k > 0;
       for (int panel = first; panel < last; panel += at_once) {
+        Panels panels = panels_at(weight, panel, std::min(at_once, last - panel), k);
+        if (out.rows >= kWorthSpreading * tile_rows) panels = spread(kernel, panels, tile.inputs, thread);
         for (int row = 0; row < out.rows; row += tile_rows) {
-          MatmulTile tile;
           tile.x = x_.at(row, k);
-          tile.x_stride = tile_rows;
-          tile.inputs = std::min(kInputBlock, inputs - k);
           tile.rows = std::min(tile_rows, out.rows - row);
-          tile.out = out.row(row);
-          tile.out_stride = out.stride;
-          tile.resume = k > 0;
-          tile.weights = weight.at(0, k);
-          panels(weight, tile, panel, std::min(at_once, last - panel));
+          tile.out = out.row(row) + static_cast<std::ptrdiff_t>(panel) * kLanes;
+          ask_for_outputs(out, row + tile_rows, std::min(row + 2 * tile_rows, out.rows), panel, panels.count);
+          run_panels(panels, tile, kernel);
         }
       }
     }
   });
 }
 
-// Runs `tile`, set up for panel 0, over `count` panels from `first` on: as many at once as the kernel takes.
-void Matmul::panels(const PanelWeight& weight, MatmulTile tile, int first, int count) const {
-  const int at_once = kernel_for(weight).panels_at_once[tile.rows];
-  const std::byte* weights = tile.weights;
+Matmul::Panels Matmul::panels_at(const PanelWeight& weight, int first, int count, int input) const {
+  const std::int64_t bytes = weight.panel_bytes();
+  return {weight.at(0, input) + first * bytes, bytes, kernel_for(weight).tile, count,
+          weight.outputs() - first * kLanes};
+}
+
+void Matmul::make_room_to_spread(const MatmulKernel& kernel, int panels) {
+  if (kernel.spread.spread == nullptr) return;
+  spread_bytes_ = std::max(spread_bytes_, panels * kernel.spread.groups.bytes_for(kInputBlock));
+  const auto bytes = static_cast<size_t>(pool_.threads() * spread_bytes_);
+  if (spread_.bytes() < bytes) spread_ = allocate_host(bytes);
+}
+
+Matmul::Panels Matmul::spread(const MatmulKernel& kernel, const Panels& panels, int inputs, int thread) const {
+  if (kernel.spread.spread == nullptr) return panels;
+  std::byte* to = spread_.as<std::byte>() + thread * spread_bytes_;
+  const std::int64_t bytes = kernel.spread.groups.bytes_for(inputs);
+  for (int i = 0; i < panels.count; ++i)
+    kernel.spread.spread(panels.first + i * panels.bytes, inputs, to + i * bytes);
+  return {to, bytes, kernel.spread.tile, panels.count, panels.columns};
+}
+
+// Runs `tile`, set up for the first one, over all panels: as many at once as the kernel takes.
+void Matmul::run_panels(const Panels& panels, MatmulTile tile, const MatmulKernel& kernel) {
+  const int at_once = kernel.panels_at_once[tile.rows];
   float* out = tile.out;
-  tile.panel_bytes = weight.panel_bytes();
-  for (int panel = first; panel < first + count; panel += tile.panels) {
-    tile.panels = first + count - panel >= at_once ? at_once : 1;
-    tile.weights = weights + panel * tile.panel_bytes;
+  tile.panel_bytes = panels.bytes;
+  for (int panel = 0; panel < panels.count; panel += tile.panels) {
+    tile.panels = panels.count - panel >= at_once ? at_once : 1;
+    tile.weights = panels.first + panel * panels.bytes;
     tile.out = out + static_cast<std::ptrdiff_t>(panel) * kLanes;
-    tile.columns = weight.outputs() - panel * kLanes;
-    kernel_for(weight).tile(tile);
+    tile.columns = panels.columns - panel * kLanes;
+    panels.tile(tile);
   }
 }
 

@@ -83,12 +83,21 @@ struct MatmulTile {
   bool resume = false;  // go on from what out holds
 };
 
+// Panels as many rows meet them, where that is not as they lie in memory: what each tile of rows would do again
+// (codes out of their bits, scales as numbers) is done once for all of them.
+struct SpreadPanels {
+  Groups groups;                                                                // in a spread panel
+  void (*spread)(const std::byte* panel, int inputs, std::byte* to) = nullptr;  // none: for no number of rows
+  void (*tile)(const MatmulTile&) = nullptr;                                    // over spread panels: the same bits
+};
+
 struct MatmulKernel {
   void (*tile)(const MatmulTile&) = nullptr;  // none: this type cannot be computed
   RowForm form = RowForm::kF32;               // of the rows it takes
   int row_tile = 1;                           // rows that one call can take
   int panels_at_once[kMaxRowTile + 1] = {};   // by rows
   int zero = 0;                               // of quantized weights: what a code is above its value
+  SpreadPanels spread{};
 };
 
 using MatmulKernels = std::array<MatmulKernel, kWeightTypes.size()>;  // by DType

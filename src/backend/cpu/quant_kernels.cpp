@@ -29,6 +29,19 @@ struct QuantTile {
 
   struct IntSums {
     Ints of[R][P][kHalves];
+
+    HWY_INLINE void begin(const Int8Part* x) {
+      for (int r = 0; r < R; ++r) {
+        for (int p = 0; p < P; ++p) {
+          if constexpr (kPanel.halves) {
+            of[r][p][0] = all(x[r].first_start);
+            of[r][p][1] = all(x[r].start - x[r].first_start);
+          } else {
+            of[r][p][0] = all(x[r].start);
+          }
+        }
+      }
+    }
   };
 
   TileSums<R, P> sums;
@@ -69,20 +82,22 @@ struct QuantTile {
   }
 
   // Nibbles, and the planes above them: quads `quad` and quad + 4.
+  static HWY_INLINE void load_nibbles(const std::byte* part, int quad, Codes& low, Codes& high) {
+    const std::byte* planes = part + kPanel.scale_bytes();
+    const Codes raw = load_codes(planes + kPanel.plane_bytes() + quad * kLanes * kQuad);
+    low = unpack<4, 0>(raw);
+    high = unpack<4, 1>(raw);
+    for (int plane = 0; plane < kPanel.planes(); ++plane) {
+      low = with_plane(low, planes + plane * 64 + quad * 8, 16 << plane);
+      high = with_plane(high, planes + plane * 64 + (quad + 4) * 8, 16 << plane);
+    }
+  }
+
   static HWY_INLINE void multiply_nibbles(const std::byte* part, std::int64_t panel_bytes, int quad,
                                           const Int8Part* x, IntSums& ints) {
     Codes low[P];
     Codes high[P];
-    for (int p = 0; p < P; ++p) {
-      const std::byte* planes = part + p * panel_bytes + kPanel.scale_bytes();
-      const Codes raw = load_codes(planes + kPanel.plane_bytes() + quad * kLanes * kQuad);
-      low[p] = unpack<4, 0>(raw);
-      high[p] = unpack<4, 1>(raw);
-      for (int plane = 0; plane < kPanel.planes(); ++plane) {
-        low[p] = with_plane(low[p], planes + plane * 64 + quad * 8, 16 << plane);
-        high[p] = with_plane(high[p], planes + plane * 64 + (quad + 4) * 8, 16 << plane);
-      }
-    }
+    for (int p = 0; p < P; ++p) load_nibbles(part + p * panel_bytes, quad, low[p], high[p]);
     for (int r = 0; r < R; ++r) {
       for (int p = 0; p < P; ++p) {
         ints.of[r][p][0] = product(ints.of[r][p][0], low[p], x[r].quads[quad]);
@@ -93,16 +108,7 @@ struct QuantTile {
 
   HWY_INLINE void add_part(const std::byte* part, std::int64_t panel_bytes, const Int8Part* x) {
     IntSums ints;
-    for (int r = 0; r < R; ++r) {
-      for (int p = 0; p < P; ++p) {
-        if constexpr (kPanel.halves) {
-          ints.of[r][p][0] = all(x[r].first_start);
-          ints.of[r][p][1] = all(x[r].start - x[r].first_start);
-        } else {
-          ints.of[r][p][0] = all(x[r].start);
-        }
-      }
-    }
+    ints.begin(x);
     if constexpr (kBytes) {
       const std::byte* codes = part + kPanel.scale_bytes();
       HWY_UNROLL(8) for (int quad = 0; quad < 8; ++quad) multiply_bytes(codes, panel_bytes, quad, x, ints);
@@ -143,6 +149,85 @@ struct QuantTile {
   }
 };
 
+// A part of a spread panel.
+template <DType T>
+struct alignas(64) SpreadPart {
+  static constexpr QuantPanel kPanel = quant_panel(T);
+  static constexpr int kScales = kPanel.halves ? 2 : 1;
+  std::byte codes[kPart32 / kQuad][kLanes * kQuad];
+  float factors[kScales + (kPanel.has_min ? 1 : 0)][kLanes];  // scales, and offsets
+};
+
+template <DType T>
+void spread_panel(const std::byte* panel, int inputs, std::byte* to) {
+  using Tile = QuantTile<T, 1, 1>;
+  constexpr QuantPanel kPanel = quant_panel(T);
+  Tile tile{MatmulTile{}};
+  auto* out = reinterpret_cast<SpreadPart<T>*>(to);
+  for (int k = 0; k < inputs; k += kPanel.group_inputs()) {
+    if constexpr (kPanel.large) tile.read_header(panel, 0);
+    const std::byte* part = panel + kPanel.header_bytes();
+    for (int i = 0; i < kPanel.group_inputs() / kPart32; ++i, part += kPanel.part_bytes(), ++out) {
+      for (int quad = 0; quad < kPart32 / kQuad / 2; ++quad) {
+        Codes low;
+        Codes high;
+        Tile::load_nibbles(part, quad, low, high);
+        store_codes(low, out->codes[quad]);
+        store_codes(high, out->codes[quad + kPart32 / kQuad / 2]);
+      }
+      for (int half = 0; half < Tile::kHalves; ++half) store(tile.scale_of(part, 0, half), out->factors[half]);
+      if constexpr (kPanel.has_min) store(tile.offset_of(part, 0), out->factors[1]);
+    }
+    panel += kPanel.group_bytes();
+  }
+}
+
+// QuantTile over spread panels.
+template <DType T, int R, int P>
+struct SpreadTile {
+  using Tile = QuantTile<T, R, P>;
+  static constexpr QuantPanel kPanel = quant_panel(T);
+
+  TileSums<R, P> sums;
+
+  HWY_INLINE void add_part(const SpreadPart<T>* const (&parts)[P], const Int8Part* x) {
+    typename Tile::IntSums ints;
+    ints.begin(x);
+    HWY_UNROLL(8) for (int quad = 0; quad < kPart32 / kQuad; ++quad) {
+      const int half = quad * Tile::kHalves / (kPart32 / kQuad);
+      Codes w[P];
+      for (int p = 0; p < P; ++p) w[p] = load_codes(parts[p]->codes[quad]);
+      for (int r = 0; r < R; ++r) {
+        for (int p = 0; p < P; ++p) ints.of[r][p][half] = dot(ints.of[r][p][half], w[p], x[r].quads[quad]);
+      }
+    }
+    for (int p = 0; p < P; ++p) {
+      for (int half = 0; half < Tile::kHalves; ++half) {
+        const Lanes scale = load(parts[p]->factors[half]);
+        for (int r = 0; r < R; ++r) {
+          sums.at[r][p] = fma(to_floats(ints.of[r][p][half]), mul(scale, broadcast(x[r].scale)), sums.at[r][p]);
+        }
+      }
+      if constexpr (kPanel.has_min) {
+        const Lanes offset = load(parts[p]->factors[1]);
+        for (int r = 0; r < R; ++r) sums.at[r][p] = fma(offset, broadcast(x[r].scaled_sum), sums.at[r][p]);
+      }
+    }
+  }
+
+  static void run(const MatmulTile& t) {
+    SpreadTile tile{TileSums<R, P>(t)};
+    const SpreadPart<T>* parts[P];
+    for (int p = 0; p < P; ++p) parts[p] = reinterpret_cast<const SpreadPart<T>*>(t.weights + p * t.panel_bytes);
+    const auto* x = reinterpret_cast<const Int8Part*>(t.x);
+    for (int k = 0; k < t.inputs; k += kPart32, x += t.x_stride) {
+      tile.add_part(parts, x);
+      for (int p = 0; p < P; ++p) ++parts[p];
+    }
+    tile.sums.store(t);
+  }
+};
+
 // Panels are streams, and each number of a row is read once for all of them: as many as registers hold sums for.
 constexpr int quant_panels_for(int rows) {
   if (kParts == 1) return rows == 1 ? 8 : rows <= 3 ? 4 : 2;
@@ -150,17 +235,17 @@ constexpr int quant_panels_for(int rows) {
 }
 inline constexpr int kQuantRowTile = kParts == 1 ? 6 : kParts == 2 ? 4 : 2;
 
-template <DType T, int... R>
+template <template <DType, int, int> class Tile, DType T, int... R>
 void run_quant_rows(const MatmulTile& t, std::integer_sequence<int, R...>) {
   using Run = void (*)(const MatmulTile&);
-  static constexpr Run kOne[] = {&QuantTile<T, R + 1, 1>::run...};
-  static constexpr Run kMany[] = {&QuantTile<T, R + 1, quant_panels_for(R + 1)>::run...};
+  static constexpr Run kOne[] = {&Tile<T, R + 1, 1>::run...};
+  static constexpr Run kMany[] = {&Tile<T, R + 1, quant_panels_for(R + 1)>::run...};
   (t.panels == 1 ? kOne : kMany)[t.rows - 1](t);
 }
 
-template <DType T>
+template <template <DType, int, int> class Tile, DType T>
 void quant_tile(const MatmulTile& t) {
-  run_quant_rows<T>(t, std::make_integer_sequence<int, kQuantRowTile>());
+  run_quant_rows<Tile, T>(t, std::make_integer_sequence<int, kQuantRowTile>());
 }
 
 template <DType T>
@@ -168,7 +253,10 @@ MatmulKernel quant_kernel() {
   constexpr QuantPanel kPanel = quant_panel(T);
   // Signed products need no correction.
   MatmulKernel kernel{
-      &quant_tile<T>, RowForm::kInt8, kQuantRowTile, {}, kPanel.bits == 8 && !kHasDots ? 0 : kPanel.zero};
+      &quant_tile<QuantTile, T>, RowForm::kInt8, kQuantRowTile, {}, kPanel.bits == 8 && !kHasDots ? 0 : kPanel.zero};
+  if constexpr (kPanel.planes() > 0) {  // nibbles alone are as fast as they lie
+    kernel.spread = {{kPart32, sizeof(SpreadPart<T>)}, &spread_panel<T>, &quant_tile<SpreadTile, T>};
+  }
   for (int rows = 1; rows <= kQuantRowTile; ++rows) kernel.panels_at_once[rows] = quant_panels_for(rows);
   return kernel;
 }

@@ -50,13 +50,25 @@ HWY_INLINE float sum_of(const float* x, int n) {
   return sum_lanes(sums);
 }
 
-// 16 numbers to the nearest integer, ties to even.
-HWY_INLINE void round_lanes(const Lanes& lanes, std::int32_t* to) {
+// 16 numbers, none of them beyond 127, to the nearest integer, ties to even; the sum of these.
+HWY_INLINE std::int32_t put_rounded(const Lanes& lanes, std::int8_t* to) {
 #if HWY_TARGET == HWY_SCALAR
-  for (int i = 0; i < kLanes; ++i) to[i] = static_cast<std::int32_t>(std::nearbyint(lanes.part[i].raw));
+  std::int32_t sum = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    to[i] = static_cast<std::int8_t>(std::nearbyint(lanes.part[i].raw));
+    sum += to[i];
+  }
+  return sum;
 #else
   const hn::RebindToSigned<FloatTag> i32;
-  for (int i = 0; i < kParts; ++i) hn::StoreU(hn::NearestInt(lanes.part[i]), i32, to + i * kPart);
+  const hn::Rebind<std::int8_t, FloatTag> i8;
+  auto sums = hn::Zero(i32);
+  for (int i = 0; i < kParts; ++i) {
+    const auto rounded = hn::NearestInt(lanes.part[i]);
+    hn::StoreU(hn::DemoteTo(i8, rounded), i8, to + i * kPart);
+    sums = hn::Add(sums, rounded);
+  }
+  return hn::GetLane(hn::SumOfLanes(i32, sums));
 #endif
 }
 
@@ -74,12 +86,7 @@ void quantize(const float* x, int n, Int8Block* out) {
     if (!std::isfinite(out->scale)) continue;  // the scale alone then carries what is wrong
     const Lanes turn = broadcast(127.0F / top);
     for (int half = 0; half < 2; ++half) {
-      HWY_ALIGN std::int32_t rounded[kLanes];
-      round_lanes(mul(load(x + at + half * kLanes), turn), rounded);
-      for (int i = 0; i < kLanes; ++i) {
-        out->q[half * kLanes + i] = static_cast<std::int8_t>(rounded[i]);
-        out->sums[half] += rounded[i];
-      }
+      out->sums[half] = put_rounded(mul(load(x + at + half * kLanes), turn), out->q + half * kLanes);
     }
   }
 }
