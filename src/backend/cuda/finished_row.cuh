@@ -23,7 +23,7 @@ struct MergedSums {
 inline constexpr int kDimsAtOnce = 128;  // four of each lane
 static_assert(kTurnedAtOnce == kDimsAtOnce);
 
-// How a row and head of a tile are found: row `row` of it, for KV head `kv_head` of `kv_heads`.
+// Where a row of a tile has its sums, for one KV head.
 struct RowOfTile {
   const AttentionArgs& args;
   const AttentionTile& tile;
