@@ -16,7 +16,9 @@ namespace {
 constexpr int kInputBlock = 2048;
 // Panels that one thread takes at a time when there are many rows: the rows are read from the L2 that many times
 // less.
-constexpr int kPanelsPerItem = 8;
+constexpr int kPanelsPerItem = 16;
+// Up to so many tiles of rows ask for the next panels while they go through these: the first would wait for them.
+constexpr int kTilesThatAsk = 8;
 // Tiles of rows for which panels are spread.
 constexpr int kWorthSpreading = 8;
 
@@ -80,6 +82,7 @@ void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
   const MatmulKernel& kernel = kernel_for(weight);
   const int inputs = weight.inputs();
   const int tile_rows = x_.rows();
+  const int tiles = (out.rows + tile_rows - 1) / tile_rows;
   const int fair_share = weight.panels() / (4 * pool_.threads());
   const int at_once = kernel.panels_at_once[tile_rows];
   const int per_item = std::max(std::clamp(fair_share, 1, kPanelsPerItem) / at_once, 1) * at_once;
@@ -98,12 +101,17 @@ void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
       for (int panel = first; panel < last; panel += at_once) {
         Panels panels = panels_at(weight, panel, std::min(at_once, last - panel), k);
         if (out.rows >= kWorthSpreading * tile_rows) panels = spread(kernel, panels, tile.inputs, thread);
+        const bool asks = kernel.form == RowForm::kInt8 && tiles <= kTilesThatAsk && panel + at_once < last;
+        const auto block = static_cast<int>(weight.at(0, k + tile.inputs) - weight.at(0, k));
+        tile.ahead_step = asks ? block / (tile.inputs / kInt8Block * tiles) + 1 : 0;
+        tile.ahead = panels.first + at_once * panels.bytes;
         for (int row = 0; row < out.rows; row += tile_rows) {
           tile.x = x_.at(row, k);
           tile.rows = std::min(tile_rows, out.rows - row);
           tile.out = out.row(row) + static_cast<std::ptrdiff_t>(panel) * kLanes;
           ask_for_outputs(out, row + tile_rows, std::min(row + 2 * tile_rows, out.rows), panel, panels.count);
           run_panels(panels, tile, kernel);
+          tile.ahead += tile.inputs / kInt8Block * tile.ahead_step;
         }
       }
     }

@@ -81,6 +81,10 @@ struct MatmulTile {
   std::int64_t out_stride = 0;
   int columns = 0;      // valid outputs in these panels
   bool resume = false;  // go on from what out holds
+  // What comes next is asked for on the way, by kernels of quantized weights: of each panel `ahead_step` bytes from
+  // here on for every 32 inputs. 0: nothing.
+  const std::byte* ahead = nullptr;
+  int ahead_step = 0;
 };
 
 // Panels as many rows meet them, where that is not as they lie in memory: what each tile of rows would do again

@@ -21,6 +21,8 @@ HWY_BEFORE_NAMESPACE();
 #endif
 namespace kvasir::cpu::HWY_NAMESPACE {
 
+inline constexpr int kCacheLine = 64;
+
 template <DType T, int R, int P>
 struct QuantTile {
   static constexpr QuantPanel kPanel = quant_panel(T);
@@ -132,17 +134,27 @@ struct QuantTile {
     }
   }
 
+  // Into the second-level cache.
+  static HWY_INLINE void ask_for(const MatmulTile& t, const std::byte* ahead) {
+    for (int line = 0; line < t.ahead_step; line += kCacheLine) {
+      for (int p = 0; p < P; ++p) __builtin_prefetch(ahead + p * t.panel_bytes + line, 0, 2);
+    }
+  }
+
   HWY_INLINE explicit QuantTile(const MatmulTile& t) : sums(t) {}
 
   static void run(const MatmulTile& t) {
     QuantTile tile(t);
     const std::byte* group = t.weights;
     const auto* x = reinterpret_cast<const Int8Part*>(t.x);
+    const std::byte* ahead = t.ahead;
     for (int k = 0; k < t.inputs; k += kPanel.group_inputs(), group += kPanel.group_bytes()) {
       if constexpr (kPanel.large) tile.read_header(group, t.panel_bytes);
       const std::byte* part = group + kPanel.header_bytes();
       for (int i = 0; i < kPanel.group_inputs() / kPart32; ++i, part += kPanel.part_bytes(), x += t.x_stride) {
         tile.add_part(part, t.panel_bytes, x);
+        ask_for(t, ahead);
+        ahead += t.ahead_step;
       }
     }
     tile.sums.store(t);
