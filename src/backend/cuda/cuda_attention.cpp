@@ -417,7 +417,8 @@ void CudaAttention::merge(const Plan& plan, const AttentionArgs& args) {
   constexpr int kRowsOfProcessor = 4;  // that merge_spans() has room for at once
   const int rows = args.tile_count * args.most_rows * args.view.layout.shape.heads;
   const bool few = rows <= processors_ * kRowsOfProcessor;
-  plan.in_many_spans&& few && !args.folds_spans ? merge_spans(args, stream_) : merge_splits(args, stream_);
+  if (few && plan.in_many_spans && !args.folds_spans) return merge_spans(args, stream_);
+  merge_splits(args, stream_);
 }
 
 void CudaAttention::watch(const AttentionBatch& batch, const AttentionWatch& watch) {
