@@ -17,9 +17,8 @@ constexpr int kInputBlock = 2048;
 // Panels that one thread takes at a time when there are many rows: the rows are read from the L2 that many times
 // less.
 constexpr int kPanelsPerItem = 16;
-// Up to so many tiles of rows ask for the next panels while they go through these: the first would wait for them.
-constexpr int kTilesThatAsk = 8;
-// Tiles of rows for which panels are spread.
+// Tiles of rows for which panels are spread. Fewer ask for the next panels while they go through these: the first of
+// them would wait.
 constexpr int kWorthSpreading = 8;
 
 // Dot products of bf16 take numbers too small to be normal for zero. So do the kernels that stand in for them, while
@@ -100,8 +99,8 @@ void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
       tile.resume = k > 0;
       for (int panel = first; panel < last; panel += at_once) {
         Panels panels = panels_at(weight, panel, std::min(at_once, last - panel), k);
-        if (out.rows >= kWorthSpreading * tile_rows) panels = spread(kernel, panels, tile.inputs, thread);
-        const bool asks = kernel.form == RowForm::kInt8 && tiles <= kTilesThatAsk && panel + at_once < last;
+        if (tiles >= kWorthSpreading) panels = spread(kernel, panels, tile.inputs, thread);
+        const bool asks = kernel.form == RowForm::kInt8 && tiles < kWorthSpreading && panel + at_once < last;
         const auto block = static_cast<int>(weight.at(0, k + tile.inputs) - weight.at(0, k));
         tile.ahead_step = asks ? block / (tile.inputs / kInt8Block * tiles) + 1 : 0;
         tile.ahead = panels.first + at_once * panels.bytes;
