@@ -26,8 +26,8 @@ class Finder {
     return best;
   }
 
-  static std::int64_t saved(const SharedPrefix& prefix) {
-    return (std::ssize(prefix.sequences) - 1) * static_cast<std::int64_t>(prefix.pieces);
+  std::int64_t saved(const SharedPrefix& prefix) const {
+    return (std::ssize(prefix.sequences) - 1 - size_.cost) * static_cast<std::int64_t>(prefix.pieces);
   }
 
  private:
@@ -81,7 +81,7 @@ std::vector<SharedPrefix> find_shared_prefixes(std::span<const SequenceView> seq
     while (left.size() > 1) {
       SharedPrefix best = finder.take_best(left);
       if (best.sequences.empty()) break;
-      if (Finder::saved(best) >= size.least) out.push_back(std::move(best));
+      if (finder.saved(best) >= size.least) out.push_back(std::move(best));
     }
     first = end;
   }

@@ -18,6 +18,7 @@ struct PrefixPieces {
   int block_tokens = 0;
   int blocks = 0;  // of a piece
   int least = 1;   // reads of a piece that a prefix must save to be worth having
+  int cost = 0;    // reads that each piece of a prefix costs beside its own
 };
 
 // Prefixes of whole pieces that lie before all rows of their sequences, and have no holes. Each of the sequences

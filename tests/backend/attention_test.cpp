@@ -437,6 +437,27 @@ TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
   }
 }
 
+// Prefixes of formats with scales, which a GPU widens for all that share them: more of these must, the fewer bits.
+TEST_P(AttentionTest, LongPrefixesOfFormatsWithScalesGiveEachSequenceItsOwnBits) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "smaller ones do elsewhere";
+  struct Shape {
+    KvFormat format;
+    int dim;
+    size_t sequences;
+  };
+  for (const auto& [format, dim, count] : {Shape{KvFormat::kE4M3, 128, 24}, Shape{KvFormat::kInt8, 64, 24},
+                                           Shape{KvFormat::kE5M2, 64, 24}, Shape{KvFormat::kInt4, 128, 44}}) {
+    std::vector<Span> spans(count, Span{9 * 256, 1});
+    for (size_t i = 0; i < count; ++i) spans[i].start += static_cast<Position>(i * 7);
+    spans[3] = {9 * 256, 3};
+    std::vector<size_t> sharers(count - 2);
+    std::iota(sharers.begin(), sharers.end(), 1);
+    const Case c{24, 8, dim, dim, both(format), 16, {}, 128};
+    Scene scene(*tested_, c, spans, 9 * 256, sharers);
+    expect_each_as_alone(scene, spans, shape_name(c));
+  }
+}
+
 // Prefixes that end with a span of splits, inside one, and one split behind it, in contexts of more than two spans. A
 // GPU goes through some of them split by split; where there are enough rows, as in the second shape, span by span.
 TEST_P(AttentionTest, PrefixesOfSeveralSpansGiveEachSequenceItsOwnBits) {
@@ -516,10 +537,48 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBits) {
         c.page_rest = 64;
         EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << format_name(format) << " " << dim;
         c.block_tokens = 24;
-        EXPECT_EQ(Scene(*tested_, c, spans).attend(), bits) << format_name(format) << " " << dim;
+        Scene unusual(*tested_, c, spans);
+        EXPECT_EQ(unusual.attend(), bits) << format_name(format) << " " << dim;
+        EXPECT_EQ(unusual.attend_in_pieces(5), bits) << format_name(format) << " " << dim << " by 5";
       }
     }
   }
+}
+
+// Where K and V are not in one format, and where numbers are left out: prompts and single rows.
+TEST_P(AttentionTest, EveryKernelHasTheSameBitsOverMixedFormats) {
+  const std::vector<Span> spans{{0, 150}, {700, 1}, {250, 70}, {600, 40}};
+  std::vector<KvPolicy> mixes{both(KvFormat::kTop50), both(KvFormat::kTop25)};
+  for (const auto& [k, v] : {std::pair{KvFormat::kInt8, KvFormat::kInt4},
+                             {KvFormat::kE4M3, KvFormat::kInt8},
+                             {KvFormat::kInt4, KvFormat::kE5M2},
+                             {KvFormat::kF16, KvFormat::kInt4},
+                             {KvFormat::kInt8, KvFormat::kBF16},
+                             {KvFormat::kInt8, KvFormat::kF16},
+                             {KvFormat::kBF16, KvFormat::kInt8},
+                             {KvFormat::kF16, KvFormat::kBF16}}) {
+    KvPolicy mix = both(k);
+    mix.v_format = v;
+    mixes.push_back(mix);
+  }
+  for (const KvPolicy& mix : mixes) {
+    for (const Retention& retention : std::vector<Retention>{{}, {70, 5}}) {
+      const Case c{8, 2, 64, 64, mix, 16, retention, 128};
+      Scene scene(*tested_, c, spans);
+      const std::vector<float> bits = scene.attend();
+      const std::string what = shape_name(c) + ", V of " + std::string(format_name(mix.v_format));
+      EXPECT_EQ(scene.attend_in_pieces(5), bits) << what;
+      EXPECT_LT(relative_error(bits, Scene(*ref_, c, spans).attend()), tolerance(mix)) << what;
+    }
+  }
+}
+
+// A prompt behind so much, with so many heads, that a GPU has no room to widen all of it at once.
+TEST_P(AttentionTest, APromptBehindMoreThanIsWidenedAtOnceHasTheBitsOfItsRows) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "nothing is widened elsewhere";
+  const Case c{40, 40, 128, 128, both(KvFormat::kInt2), 16, {}, 128};
+  Scene scene(*tested_, c, {{13500, 70}});
+  EXPECT_EQ(scene.attend_in_pieces(7), scene.attend());
 }
 
 // The same in contexts of more than two spans of splits: prompts that cross from one into the next, rows in the

@@ -28,14 +28,14 @@ class SharedPrefixesTest : public ::testing::Test {
     tables_[static_cast<size_t>(sequence)][static_cast<size_t>(block)] = kNoBlock;
   }
 
-  std::vector<SharedPrefix> find(int least = 1) const {
+  std::vector<SharedPrefix> find(int least = 1, int cost = 0) const {
     std::vector<SequenceView> sequences;
     for (size_t i = 0; i < tables_.size(); ++i) {
       sequences.push_back({tables_[i].data(), starts_[i], static_cast<int>(i), 1});
     }
     std::vector<int> all(tables_.size());
     std::iota(all.begin(), all.end(), 0);
-    return find_shared_prefixes(sequences, all, {kBlockTokens, kPieceBlocks, least});
+    return find_shared_prefixes(sequences, all, {kBlockTokens, kPieceBlocks, least, cost});
   }
 
  private:
@@ -53,6 +53,17 @@ TEST_F(SharedPrefixesTest, AreOfWholePieces) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].sequences, (Ints{0, 1}));
   EXPECT_EQ(found[0].pieces, 3);
+}
+
+TEST_F(SharedPrefixesTest, OfFewThatCostMoreThanTheySaveAreNone) {
+  add();
+  for (int i = 0; i < 3; ++i) add(159, 0, 30);
+  add(159, 0, 12);
+  EXPECT_EQ(find(1, 2).size(), 1U);
+  EXPECT_EQ(find(1, 2)[0].sequences, (Ints{0, 1, 2, 3}));  // 10 pieces, where all five would save 2 times 4
+  EXPECT_EQ(find(1, 2)[0].pieces, 10);
+  EXPECT_TRUE(find(1, 4).empty());
+  EXPECT_TRUE(find(11, 2).empty());
 }
 
 TEST_F(SharedPrefixesTest, LieBeforeAllRows) {

@@ -127,6 +127,7 @@ struct AttentionArgs {
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads
   int piece_count = 0;    // of prefixes, whose sums are on their way
   int heads_per_kv = 0;   // query heads of a KV head
+  int first_kv_head = 0;  // of the queries', which is the view's first: groups alone may be of some heads
   int heads_of_tile = 0;  // of those, in a tile
   int most_rows = 0;      // that a tile has
   float scale = 1.0F;     // of scores, for powers of two: includes log2(e)
@@ -151,7 +152,8 @@ struct PrefixArgs {
   const PrefixGroup* groups = nullptr;  // on the device, as all of these
   const PrefixPiece* pieces = nullptr;
   int piece_count = 0;
-  const int* rows = nullptr;  // of the batch
+  const int* rows = nullptr;      // of the batch
+  const float* scales = nullptr;  // of widened blocks that have them (wide_blocks.h)
 };
 
 }  // namespace kvasir::cuda

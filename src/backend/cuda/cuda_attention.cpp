@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
+#include "backend/cuda/attention_cut.h"
 #include "backend/cuda/capability.h"
 #include "base/check.h"
 #include "base/error.h"
@@ -16,14 +16,8 @@ namespace {
 
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr size_t kMostPartBytes = size_t{256} << 20;  // of split sums at once
+constexpr std::int64_t kMostWideBytes = 1 << 30;      // of prefixes
 constexpr std::int64_t kWorthSharing = 32 << 20;      // bytes that need not be read, for another launch
-
-// Of the query heads of a KV head, as many as fill a tile evenly.
-int heads_of_tile(int heads_per_kv) {
-  int heads = std::min(heads_per_kv, kTileRows);
-  while (heads_per_kv % heads != 0) --heads;
-  return heads;
-}
 
 int padded_dim(const KvShape& shape) {
   const int dim = std::max(shape.k_dim, shape.v_dim);
@@ -45,20 +39,6 @@ T* room(DeviceMemory& memory, size_t count) {
   return reinterpret_cast<T*>(memory.data());
 }
 
-AttentionTile make_tile(const SequenceView& sequence, const Retention& retention, int first_token, int tokens) {
-  AttentionTile tile;
-  tile.first_token = first_token;
-  tile.tokens = tokens;
-  const Position first = sequence.start + first_token;
-  tile.end_split = static_cast<int>((first + tokens - 1) / kSplitTokens) + 1;
-  tile.first_split = static_cast<int>(retention.window_begin(first) / kSplitTokens);
-  if (!retention.full()) {
-    tile.sink_splits =
-        static_cast<int>(std::min<Position>((retention.sinks + kSplitTokens - 1) / kSplitTokens, tile.first_split));
-  }
-  return tile;
-}
-
 // What sequence `i` shares with others is not the tile's.
 void begin_behind(const PrefixPlan& prefixes, size_t i, int heads, AttentionTile& tile) {
   tile.begun = prefixes.begun[i];
@@ -66,26 +46,10 @@ void begin_behind(const PrefixPlan& prefixes, size_t i, int heads, AttentionTile
   tile.first_split = std::max(tile.first_split, prefixes.begun_splits[i]);
 }
 
-// What a tile sees of each span, behind those of the tiles before it.
-void add_spans(std::vector<SpanItems>& to, AttentionTile& tile) {
-  tile.first_span = static_cast<int>(to.size());
-  for (int i = 0; i < tile.splits(); ++i) {
-    const bool opens = i == 0 || tile.split_at(i) / kSpanSplits != tile.split_at(i - 1) / kSpanSplits;
-    if (opens) to.push_back({tile.first_item + i, 0});
-    ++to.back().splits;
-  }
-}
-
-// Tiles that a group goes through: as far as its last token sees.
-int tiles_of(const AttentionGroup& group) {
-  const auto last = static_cast<int>((group.query + group.tokens - 1) % kSplitTokens) / kTileTokens + 1;
-  return (group.splits() - 1) * (kSplitTokens / kTileTokens) + last;
-}
-
 }  // namespace
 
 CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables)
-    : stream_(stream), staging_(staging), tables_(tables) {
+    : stream_(stream), staging_(staging), tables_(tables), wide_(stream), wide_prefixes_(stream) {
   int device = 0;
   check(cudaGetDevice(&device), "looking at the device");
   check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, device), "looking at the device");
@@ -102,12 +66,12 @@ bool usual_blocks(const KvView& view, int alignment) {
 const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
   const Retention& retention = batch.view.retention;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  const bool grouped = reads_boxes(batch.view);
+  const Prompts prompts = prompts_of(batch.view);
   const bool shares = shares_prefixes(batch.view, heads_per_kv);
   if (!tables_.in_batch()) plans_.clear();
   for (const Plan& plan : plans_) {
     if (plan.sequences == batch.sequences.data() && plan.count == batch.sequences.size() &&
-        plan.heads_per_kv == heads_per_kv && plan.retention == retention && plan.grouped == grouped &&
+        plan.heads_per_kv == heads_per_kv && plan.retention == retention && plan.prompts == prompts &&
         plan.shares == shares) {
       return plan;
     }
@@ -120,38 +84,56 @@ const CudaAttention::Plan& CudaAttention::plan(const AttentionBatch& batch) {
 // From so many tiles on a sequence's rows are a prompt's.
 constexpr int kTilesOfPrompt = kRowsOfGroup / kTileRows / 2;
 
-void CudaAttention::add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks) {
-  const int heads = heads_of_tile(plan.heads_per_kv);
-  const int tokens = kRowsOfGroup / heads;
-  for (int first = 0; first < sequence.rows; first += tokens) {
-    const AttentionTile whole = make_tile(sequence, plan.retention, first, std::min(tokens, sequence.rows - first));
-    for (int head = 0; head < plan.heads_per_kv; head += heads) {
-      AttentionGroup group;
-      group.blocks = blocks;
-      group.query = sequence.start + first;
-      group.row = sequence.first_row + first;
-      group.tokens = whole.tokens;
-      group.after = sequence.rows - first;
-      group.first_head = static_cast<std::int16_t>(head);
-      group.sink_splits = whole.sink_splits;
-      group.first_split = whole.first_split;
-      group.end_split = whole.end_split;
-      plan.groups.push_back(group);
-    }
-  }
+CudaAttention::Prompts CudaAttention::prompts_of(const KvView& view) const {
+  if (reads_boxes(view)) return Prompts::kInGroups;
+  return has_copy_engine_ && can_widen(view.layout) ? Prompts::kWidened : Prompts::kInTiles;
+}
+
+const BlockId* CudaAttention::blocks_of(Plan& plan, const SequenceView& sequence, const BlockId* table) {
+  if (plan.prompts != Prompts::kWidened) return table;
+  const std::vector<BlockId> wide = add_wide_blocks(plan.wide, sequence, plan.retention, table);
+  return staging_.send(std::span<const BlockId>(wide));
 }
 
 bool CudaAttention::shares_prefixes(const KvView& view, int heads_per_kv) const {
-  return has_copy_engine_ && takes_prefixes(view, heads_per_kv);
+  const bool readable = reads_boxes(view) || (has_copy_engine_ && can_widen(view.layout));
+  return readable && view.layout.block_tokens == kBlockOfTile && view.retention.full() && view.finer.full() &&
+         heads_per_kv <= kRowsOfPrefix;
 }
 
-void CudaAttention::add_prefixes(Plan& plan, const AttentionBatch& batch) const {
+void CudaAttention::add_prefixes(Plan& plan, const AttentionBatch& batch) {
+  const KvLayout& layout = batch.view.layout;
+  const bool widened = plan.prompts == Prompts::kWidened;
   PrefixRules rules;
   rules.heads_per_kv = plan.heads_per_kv;
   rules.most_rows = kTileRows / heads_of_tile(plan.heads_per_kv) * kTilesOfPrompt - 1;
   rules.worth_bytes = kWorthSharing;
   rules.processors = processors_;
+  const std::int64_t wide_bytes = wide_layout(layout, layout.shape.heads).block_bytes();
+  if (widened) rules.cost = static_cast<int>(2 * wide_bytes / layout.layer_bytes()) + 1;  // written and read
   plan.prefixes = plan_prefixes(batch, tables_.find(batch.sequences, kBlockOfTile).tables, rules);
+  if (!widened) return;
+  widen_prefixes(plan);
+  if (std::ssize(plan.wide_prefixes) * wide_bytes <= kMostWideBytes) return;
+  plan.prefixes = {};
+  plan.wide_prefixes.clear();
+}
+
+// Groups of one prefix lie side by side.
+void CudaAttention::widen_prefixes(Plan& plan) {
+  const std::vector<int> splits = splits_of_groups(plan.prefixes);
+  const BlockId* of_cache = nullptr;
+  const BlockId* wide = nullptr;
+  for (size_t i = 0; i < splits.size(); ++i) {
+    PrefixGroup& group = plan.prefixes.groups[i];
+    if (group.blocks != of_cache) {
+      of_cache = group.blocks;
+      const SequenceView seen{nullptr, static_cast<Position>(splits[i]) * kSplitTokens, 0, 0};
+      const std::vector<BlockId> table = add_wide_blocks(plan.wide_prefixes, seen, {}, of_cache);
+      wide = staging_.send(std::span<const BlockId>(table));
+    }
+    group.blocks = wide;
+  }
 }
 
 CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
@@ -160,7 +142,7 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
   plan.count = batch.sequences.size();
   plan.heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   plan.retention = batch.view.retention;
-  plan.grouped = reads_boxes(batch.view);
+  plan.prompts = prompts_of(batch.view);
   plan.shares = shares_prefixes(batch.view, plan.heads_per_kv);
   if (plan.shares && batch.sequences.size() > 1) add_prefixes(plan, batch);
   const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);
@@ -169,8 +151,9 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
   int item = 0;
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
     const SequenceView& sequence = batch.sequences[i];
-    if (plan.grouped && sequence.rows >= tokens * kTilesOfPrompt) {
-      add_groups(plan, sequence, on_device.tables[i]);
+    if (plan.prompts != Prompts::kInTiles && sequence.rows >= tokens * kTilesOfPrompt) {
+      const BlockId* blocks = blocks_of(plan, sequence, on_device.tables[i]);
+      add_groups(plan.groups, sequence, plan.retention, plan.heads_per_kv, blocks);
       continue;
     }
     for (int first = 0; first < sequence.rows; first += tokens) {
@@ -186,18 +169,21 @@ CudaAttention::Plan CudaAttention::make_plan(const AttentionBatch& batch) {
       }
     }
   }
-  // Those that look at the most come first, so that all end at about the same time.
-  std::ranges::stable_sort(plan.groups, std::greater<>(), tiles_of);
+  sort_groups(plan.groups);
   return plan;
 }
 
 void CudaAttention::send(Plan& plan, const AttentionBatch& batch) {
   if (!plan.groups.empty()) plan.device_groups = staging_.send(std::span<const AttentionGroup>(plan.groups));
+  if (!plan.wide.empty()) plan.device_wide = staging_.send(std::span<const WideBlock>(plan.wide));
   if (!plan.prefixes.pieces.empty()) {
     plan.device_prefixes.groups = staging_.send(std::span<const PrefixGroup>(plan.prefixes.groups));
     plan.device_prefixes.pieces = staging_.send(std::span<const PrefixPiece>(plan.prefixes.pieces));
     plan.device_prefixes.piece_count = static_cast<int>(plan.prefixes.pieces.size());
     plan.device_prefixes.rows = staging_.send(std::span<const int>(plan.prefixes.rows));
+    if (!plan.wide_prefixes.empty()) {
+      plan.device_wide_prefixes = staging_.send(std::span<const WideBlock>(plan.wide_prefixes));
+    }
   }
   if (plan.tiles.empty()) return;
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
@@ -305,14 +291,14 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
   args.states = batch.states;
   args.queries = batch.q;
   args.spans = cut.device_spans;
+  const bool as_they_come = reads_boxes(batch.view) || reads_fp8(batch.view);
+  if (!as_they_come) prepare(batch, args);
   if (!cut.groups.empty()) {
     args.groups = cut.device_groups;
     args.group_count = static_cast<int>(cut.groups.size());
-    prompt_attention(args, stream_);
+    attend_to_groups(cut, args);
   }
   if (cut.tiles.empty()) return;
-  const bool as_they_come = reads_boxes(batch.view) || reads_fp8(batch.view);
-  if (!as_they_come) prepare(batch, args);
   attend_to_prefixes(cut, args);
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
   const size_t bytes_of_item = rows_of_item * static_cast<size_t>(args.v_stride) * sizeof(float);
@@ -343,6 +329,21 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
   }
 }
 
+// Blocks are widened for as many KV heads at a time as there is room for.
+void CudaAttention::attend_to_groups(const Plan& plan, AttentionArgs args) {
+  if (plan.prompts == Prompts::kInGroups) return prompt_attention(args, stream_);
+  const WideRoom::List list{plan.device_wide, static_cast<int>(plan.wide.size())};
+  const KvView from = args.view;
+  const int heads = from.layout.shape.heads;
+  const int at_once = WideRoom::heads_at_once(from.layout, list.count);
+  for (args.first_kv_head = 0; args.first_kv_head < heads; args.first_kv_head += at_once) {
+    const WideRoom::Wide wide =
+        wide_.widen(from, list, {args.first_kv_head, std::min(at_once, heads - args.first_kv_head)});
+    args.view = wide.view;
+    wide.scales == nullptr ? prompt_attention(args, stream_) : prompt_attention(args, wide.scales, stream_);
+  }
+}
+
 // Also makes room for the number that is 0 between two launches.
 void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
   if (taken_.size() == 0) {
@@ -354,7 +355,17 @@ void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
   const auto sums = static_cast<size_t>(plan.prefixes.sums);
   args.begun_out = room<float>(begun_out_, sums * static_cast<size_t>(args.v_stride));
   args.begun_states = room<SoftmaxState>(begun_states_, sums);
-  prefix_attention(args, plan.device_prefixes, stream_);
+  AttentionArgs of_prefixes = args;
+  PrefixArgs prefixes = plan.device_prefixes;
+  if (!plan.wide_prefixes.empty()) {
+    const WideRoom::Wide wide =
+        wide_prefixes_.widen(args.view, {plan.device_wide_prefixes, static_cast<int>(plan.wide_prefixes.size())},
+                             {0, args.view.layout.shape.heads});
+    of_prefixes.view = wide.view;
+    of_prefixes.group_count = 0;  // it is behind that, not behind prompts
+    prefixes.scales = wide.scales;
+  }
+  prefix_attention(of_prefixes, prefixes, stream_);
   args.piece_count = plan.device_prefixes.piece_count;
 }
 
@@ -379,6 +390,9 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
                                           begun_states_.data()};
     std::ranges::copy(also, out.at.begin() + 9);
     out.pieces = prefixes.piece_count;
+    out.at[15] = cut.device_wide_prefixes;
+    if (!cut.wide_prefixes.empty()) std::ranges::copy(wide_prefixes_.at(), out.at.begin() + 16);
+    out.wide = static_cast<int>(cut.wide_prefixes.size());
   }
   out.at[14] = cut.device_spans;
   out.tiles = static_cast<int>(cut.tiles.size());

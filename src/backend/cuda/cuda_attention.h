@@ -13,6 +13,7 @@
 #include "backend/cuda/device_memory.h"
 #include "backend/cuda/device_sequences.h"
 #include "backend/cuda/prefix_plan.h"
+#include "backend/cuda/wide_room.h"
 
 namespace kvasir::cuda {
 
@@ -23,12 +24,13 @@ inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
 // What the kernels of an attention call are given beyond the call itself: what is there and how much of it. Two calls
 // of one shape launch the same kernels with the same parameters.
 struct AttentionShape {
-  std::array<const void*, 15> at{};
+  std::array<const void*, 18> at{};
   int tiles = 0;
   int items = 0;
   int spans = 0;
   bool in_many_spans = false;
   int pieces = 0;  // of prefixes
+  int wide = 0;    // blocks of prefixes that are widened
 
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
@@ -50,32 +52,46 @@ class CudaAttention {
   void forget() { plans_.clear(); }
 
  private:
+  // How many rows of one sequence are attended to.
+  enum class Prompts : std::uint8_t {
+    kInTiles,   // like few
+    kInGroups,  // over blocks as they lie
+    kWidened,   // in groups too, over blocks that are widened before
+  };
+
   // How a batch is cut, for all layers that are cached alike.
   struct Plan {
     const SequenceView* sequences = nullptr;  // whose it is: the host's
     size_t count = 0;
     int heads_per_kv = 0;
     Retention retention;
-    bool grouped = false;  // prompts are in groups
-    bool shares = false;   // and so are sequences that begin alike
+    Prompts prompts = Prompts::kInTiles;
+    bool shares = false;  // sequences that begin alike are in groups
     std::vector<AttentionTile> tiles;
     std::vector<SpanItems> spans;
     bool in_many_spans = false;  // some row's splits are, shared ones included
     std::vector<AttentionGroup> groups;
+    std::vector<WideBlock> wide;  // what the groups' sequences see, whose blocks are numbers of these then
     PrefixPlan prefixes;
+    std::vector<WideBlock> wide_prefixes;  // likewise of prefixes
     int spare = 0;  // items behind those of the tiles, which nobody needs: so their number changes rarely
     const AttentionTile* device_tiles = nullptr;
     const AttentionItem* device_items = nullptr;
     const SpanItems* device_spans = nullptr;
     const AttentionGroup* device_groups = nullptr;
+    const WideBlock* device_wide = nullptr;
+    const WideBlock* device_wide_prefixes = nullptr;
     PrefixArgs device_prefixes;
   };
 
   const Plan& plan(const AttentionBatch& batch);
   Plan make_plan(const AttentionBatch& batch);
+  Prompts prompts_of(const KvView& view) const;
+  // On the device, of the sequence's prompt.
+  const BlockId* blocks_of(Plan& plan, const SequenceView& sequence, const BlockId* table);
   bool shares_prefixes(const KvView& view, int heads_per_kv) const;
-  void add_prefixes(Plan& plan, const AttentionBatch& batch) const;
-  static void add_groups(Plan& plan, const SequenceView& sequence, const BlockId* blocks);
+  void add_prefixes(Plan& plan, const AttentionBatch& batch);
+  void widen_prefixes(Plan& plan);
   void send(Plan& plan, const AttentionBatch& batch);
   void attend_plainly(const AttentionBatch& batch, Matrix out);
   void attend_to_tiles(const AttentionBatch& batch, Matrix out, RowsRoom also);
@@ -84,6 +100,7 @@ class CudaAttention {
   bool reads_codes(const KvView& view) const { return has_copy_engine_ && takes_codes(view); }
   // As kernels want them that do not take them as they come.
   void prepare(const AttentionBatch& batch, AttentionArgs& args);
+  void attend_to_groups(const Plan& plan, AttentionArgs args);
   void attend_to_prefixes(const Plan& plan, AttentionArgs& args);
   bool folds_spans(const AttentionArgs& args) const;
   void attend_to_items(const AttentionArgs& args);
@@ -99,6 +116,7 @@ class CudaAttention {
   std::vector<Plan> plans_;
   DeviceMemory halves_, floats_, scales_, part_out_, part_states_, shares_;
   DeviceMemory begun_out_, begun_states_;
+  WideRoom wide_, wide_prefixes_;
   DeviceMemory taken_;  // 0 between two launches
 };
 

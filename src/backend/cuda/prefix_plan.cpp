@@ -62,6 +62,15 @@ void add_pieces(PrefixPlan& plan, std::span<const int> splits_of_group, int head
 
 }  // namespace
 
+std::vector<int> splits_of_groups(const PrefixPlan& plan) {
+  std::vector<int> out(plan.groups.size());
+  for (const PrefixPiece& piece : plan.pieces) {
+    int& splits = out[static_cast<size_t>(piece.group)];
+    splits = std::max(splits, piece.first_split + piece.splits);
+  }
+  return out;
+}
+
 PrefixPlan plan_prefixes(const AttentionBatch& batch, std::span<const BlockId* const> tables,
                          const PrefixRules& rules) {
   PrefixPlan plan;
@@ -74,7 +83,7 @@ PrefixPlan plan_prefixes(const AttentionBatch& batch, std::span<const BlockId* c
   constexpr int kBlocks = kSplitTokens / kBlockOfTile;
   const auto least = static_cast<int>(rules.worth_bytes / (batch.view.layout.layer_bytes() * kBlocks)) + 1;
   const std::vector<SharedPrefix> prefixes =
-      find_shared_prefixes(batch.sequences, few, {kBlockOfTile, kBlocks, least});
+      find_shared_prefixes(batch.sequences, few, {kBlockOfTile, kBlocks, least, rules.cost});
   if (prefixes.empty()) return plan;
   std::vector<int> splits_of_group;
   std::vector<size_t> first_group;  // of each prefix

@@ -23,12 +23,16 @@ struct PrefixRules {
   int heads_per_kv = 1;
   int most_rows = 0;             // of a sequence that may be in a group
   std::int64_t worth_bytes = 0;  // that need not be read: as many as make another launch worth its time
+  int cost = 0;                  // see PrefixPieces
   int processors = 1;
 };
 
 // `tables`: blocks of each sequence, on the device.
 PrefixPlan plan_prefixes(const AttentionBatch& batch, std::span<const BlockId* const> tables,
                          const PrefixRules& rules);
+
+// Splits of each group.
+std::vector<int> splits_of_groups(const PrefixPlan& plan);
 
 // How prefixes of so many splits, each of a group of rows and of one of `heads` KV heads, are divided among
 // processors.

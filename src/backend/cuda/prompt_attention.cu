@@ -1,5 +1,5 @@
-// Attention of many rows of one sequence over f16 and bf16 in blocks of 16 tokens on Hopper: prompts and their
-// chunks.
+// Attention of many rows of one sequence over f16 and bf16 in blocks of 16 tokens on Hopper, or over what other
+// formats were widened to (wide_blocks.h): prompts and their chunks.
 //
 // A thread block has 128 rows: the query heads of one KV head for neighbouring tokens. Two warpgroups, 64 rows each,
 // go through the context tile after tile, which the copy engine brings for both (prompt_feed.cuh); each folds its
@@ -7,7 +7,8 @@
 // next tile are multiplied before the values of this one: while products are on their way, scores become weights.
 //
 // Rows are the side of 64 here, keys and values lie as they do in the cache; sums have the bits of
-// attention_math.cuh.
+// attention_math.cuh. Where there are scales, scores and weights are multiplied by them as there too: weights are
+// summed before, which is a product of its own then.
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
@@ -29,9 +30,11 @@ constexpr int kThreads = (1 + kConsumers) * 128;
 constexpr int kFeederRegisters = 40;
 constexpr int kConsumerRegisters = 232;
 
-template <class Half, int kDim>
+template <class Form, int kDim>
 struct PromptConsumer {
   using Room = PromptRoom<kDim>;
+  using Keys = typename Form::Keys;
+  using Values = typename Form::Values;
   const AttentionArgs& args;
   Room& room;
   int number;  // of the warpgroup, from 0 on
@@ -43,12 +46,16 @@ struct PromptConsumer {
     while (groups.next(walk)) {
       const ConsumerRows rows{args, walk, number * kRowsOfConsumer};
       RowSums<kDim> sums(room.totals[number]);
+      if constexpr (Form::kScaled) sums.totals.factors[thread()] = {rows.factor<kDim>(0), rows.factor<kDim>(1)};
       attend(rows, ring, sums);
+      sums.normalize();
+      if (Form::kScaled && args.turns) sums.turn();
       rows.write(sums);
     }
   }
 
  private:
+  static __device__ int thread() { return static_cast<int>(threadIdx.x) % hopper::kGroupThreads; }
   static __device__ void give_back(std::uint64_t& barrier) {
     if (threadIdx.x % 32 == 0) hopper::arrive(hopper::shared_address(&barrier));
   }
@@ -59,22 +66,42 @@ struct PromptConsumer {
     hopper::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kDim / 16; ++step) {
-      hopper::multiply_by_rows<Half>(s, q[step], hopper::moved_on(k, step * 512), step);
+      hopper::multiply_by_rows<Keys>(s, q[step], hopper::moved_on(k, step * 512), step);
     }
     hopper::wgmma_commit();
   }
   __device__ __forceinline__ void multiply_values(unsigned stage, const TileWeights& p, int adds,
                                                   RowSums<kDim>& sums) const {
-    const std::uint64_t ones =
-        hopper::matrix_descriptor(hopper::shared_address(room.ones), {hopper::Swizzle::kNone, 128, 128});
     const std::uint64_t v = room.values(stage);
     hopper::wgmma_fence();
 #pragma unroll
     for (int block = 0; block < kBlocksOfTile; ++block) {
-      hopper::multiply_by_rows<Half>(sums.o, p[block], hopper::moved_on(v, block * Room::kBlockBytes), adds + block);
-      hopper::multiply_by_columns<Half>(sums.d, p[block], ones, adds + block);
+      hopper::multiply_by_rows<Values>(sums.o, p[block], hopper::moved_on(v, block * Room::kBlockBytes),
+                                       adds + block);
+      if constexpr (!Form::kScaled) add_up<Values>(p[block], room.ones, adds + block, sums.d);
     }
     hopper::wgmma_commit();
+  }
+  // Weights of the tile whose keys are in `stage`: those of values with scales are summed up here.
+  __device__ __forceinline__ void make_weights(unsigned stage, int tile, const TileScores& s, TileWeights& p,
+                                               RowSums<kDim>& sums) const {
+    if constexpr (!Form::kScaled) {
+      pack<Values>(s, p);
+    } else {
+      TileWeights unscaled;
+      pack<Values>(s, unscaled);
+      pack_scaled<Values>(s, room.scales[stage], p);
+      __syncwarp();  // all lanes have read the scales
+      give_back(room.empty_k[stage]);
+      hopper::wgmma_fence();
+#pragma unroll
+      for (int block = 0; block < kBlocksOfTile; ++block) {
+        add_up<Values>(unscaled[block], room.ones, tile % kTilesOfSplit + block, sums.d);
+      }
+      hopper::wgmma_commit();
+      hopper::wgmma_wait<0>();
+      hopper::hold(sums.d);
+    }
   }
 
   __device__ __forceinline__ void mask(const ConsumerRows& rows, int tile, TileScores& s) const {
@@ -123,21 +150,29 @@ struct PromptConsumer {
     give_back(room.empty_v[stage]);
   }
 
-  __device__ __forceinline__ void scores_to_weights(const ConsumerRows& rows, int tile, TileScores& s,
-                                                    RowSums<kDim>& sums, float (&rescale)[2]) const {
+  // The products of tile `tile` have ended, of keys in `stage`.
+  __device__ __forceinline__ void scores_to_weights(const ConsumerRows& rows, int tile, unsigned stage, TileScores& s,
+                                                    RowSums<kDim>& sums) const {
     hopper::hold(s);
+    if constexpr (Form::kScaled) {
+      scale_scores(room.scales[stage], s);
+    } else {
+      give_back(room.empty_k[stage]);
+    }
     if (!rows.walk.sees_all(tile)) mask(rows, tile, s);
     if (tile % kTilesOfSplit == 0) sums.begin_split();
-    soften(args.scale, s, sums.m, rescale);
+    float2 factor{args.scale, args.scale};
+    if constexpr (Form::kScaled) factor = sums.totals.factors[thread()];
+    soften({factor.x, factor.y}, s, sums.m, sums.rescaling);
     hopper::settle(s);
   }
 
   // Before the values of a tile: sums of the split so far as the new maximum wants them, or those of the one before
   // away, and of a span that has ended.
-  __device__ __forceinline__ void make_ready(const ConsumerRows& rows, int tile, const float (&rescale)[2],
-                                             RowSums<kDim>& sums) const {
+  __device__ __forceinline__ void make_ready(const ConsumerRows& rows, int tile, RowSums<kDim>& sums) const {
     if (tile % kTilesOfSplit != 0) {
-      if (__any_sync(0xffffffff, rescale[0] != 1.0F || rescale[1] != 1.0F)) sums.rescale(rescale);
+      const float(&by)[2] = sums.rescaling;
+      if (__any_sync(0xffffffff, by[0] != 1.0F || by[1] != 1.0F)) sums.rescale(by);
     } else {
       sums.fold_split();
       if (!rows.walk.begins_span(tile)) return;
@@ -151,14 +186,16 @@ struct PromptConsumer {
     RowQueries<kDim> q;
     TileScores s;
     TileWeights p;
-    rows.load_queries<Half, kDim>(q);
-    float rescale[2];
+    if (Form::kScaled && args.q != nullptr) {
+      rows.load_prepared<kDim>(q);
+    } else {
+      rows.round_queries<Keys, kDim>(q);
+    }
     hopper::wait(hopper::shared_address(&room.full_k[ring.stage()]), ring.parity());
     multiply_keys(ring.stage(), q, s);
     hopper::wgmma_wait<0>();
-    give_back(room.empty_k[ring.stage()]);
-    scores_to_weights(rows, 0, s, sums, rescale);
-    pack<Half>(s, p);
+    scores_to_weights(rows, 0, ring.stage(), s, sums);
+    make_weights(ring.stage(), 0, s, p, sums);
     for (int tile = 0; tile + 1 < tiles; ++tile) {
       const Ring now = ring;
       ++ring.count;
@@ -167,11 +204,10 @@ struct PromptConsumer {
       multiply_keys(ring.stage(), q, s);
       multiply_values(now.stage(), p, tile % kTilesOfSplit, sums);
       hopper::wgmma_wait<1>();
-      give_back(room.empty_k[ring.stage()]);
-      scores_to_weights(rows, tile + 1, s, sums, rescale);
+      scores_to_weights(rows, tile + 1, ring.stage(), s, sums);
       end_values(rows, tile, now.stage(), sums);
-      make_ready(rows, tile + 1, rescale, sums);
-      pack<Half>(s, p);
+      make_ready(rows, tile + 1, sums);
+      make_weights(ring.stage(), tile + 1, s, p, sums);
     }
     hopper::wait(hopper::shared_address(&room.full_v[ring.stage()]), ring.parity());
     multiply_values(ring.stage(), p, (tiles - 1) % kTilesOfSplit, sums);
@@ -185,14 +221,14 @@ struct PromptConsumer {
 
 #endif
 
-template <class Half, int kDim>
+template <class Form, int kDim>
 __global__ void __launch_bounds__(kThreads, 1)
     attend_to_prompts(const __grid_constant__ AttentionArgs args, const __grid_constant__ PromptMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
   auto& room = *room_for_boxes<PromptRoom<kDim>>(shared);
   if (threadIdx.x == 0) room.init();
-  if (threadIdx.x < 128) room.ones[threadIdx.x] = Half::kOnes & 0xffffU;
+  if (threadIdx.x < 128) room.ones[threadIdx.x] = Form::Values::kOnes & 0xffffU;
   hopper::fence_shared();
   __syncthreads();
   wait_for_forerunners();
@@ -200,13 +236,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp < 4) {
     hopper::give_up_registers<kFeederRegisters>();
-    const PromptFeeder<kDim> feeder{args, maps, room};
+    const PromptFeeder<Form, kDim> feeder{args, maps, room};
     if (warp == 0) feeder.feed_keys();
     if (warp == 1) feeder.feed_values();
-    if (warp == 2) PromptCleaner<Half, kDim>{args, room}.run();
+    if (warp == 2) PromptCleaner<typename Form::Values, kDim>{args, room}.run();
   } else {
     hopper::take_registers<kConsumerRegisters>();
-    PromptConsumer<Half, kDim>{args, room, warp / 4 - 1}.run();
+    PromptConsumer<Form, kDim>{args, room, warp / 4 - 1}.run();
   }
 #endif
 }
@@ -226,13 +262,12 @@ PromptMaps make_maps(const AttentionArgs& args, int dim, Number number) {
   return maps;
 }
 
-template <class Half, int kDim>
-void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
-  const auto kernel = attend_to_prompts<Half, kDim>;
+template <class Form, int kDim>
+void launch(const AttentionArgs& args, const PromptMaps& maps, cudaStream_t stream) {
+  const auto kernel = attend_to_prompts<Form, kDim>;
   constexpr size_t kRoom = sizeof(PromptRoom<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
-  const PromptMaps maps = make_maps(args, kDim, number);
   const int blocks = std::min(args.processors, args.group_count * args.view.layout.shape.heads);
   launch_early("attention of prompts", kernel, {dim3(static_cast<unsigned>(blocks)), dim3(kThreads), kRoom}, stream,
                args, maps);
@@ -241,8 +276,16 @@ void launch(const AttentionArgs& args, Number number, cudaStream_t stream) {
 }  // namespace
 
 void prompt_attention(const AttentionArgs& args, cudaStream_t stream) {
-  launch_half(args.view.layout,
-              [&]<class Half, int kDim>(Number number) { launch<Half, kDim>(args, number, stream); });
+  launch_half(args.view.layout, [&]<class Half, int kDim>(Number number) {
+    launch<AsTheyLie<Half>, kDim>(args, make_maps(args, kDim, number), stream);
+  });
+}
+
+void prompt_attention(const AttentionArgs& args, const float* scales, cudaStream_t stream) {
+  const int dim = args.view.layout.shape.k_dim;
+  PromptMaps maps = make_maps(args, dim, Number::kF16);  // boxes of bf16 are as large
+  maps.scales = reinterpret_cast<const BlockScales*>(scales);
+  dim == 64 ? launch<WithScales, 64>(args, maps, stream) : launch<WithScales, 128>(args, maps, stream);
 }
 
 }  // namespace kvasir::cuda

@@ -5,6 +5,8 @@
 // tile, another one looks through the values before they are multiplied: what no row may multiply, because it was
 // never written, becomes zeros, and so do infinite numbers, which are noted for the rows that see them (a weight of 0
 // times infinity is no number).
+//
+// Blocks that were widened (wide_blocks.h) have scales, which come with their keys.
 #pragma once
 
 #include <cuda.h>
@@ -33,8 +35,9 @@ struct Infinities {
 
 // The matrices that boxes are taken from: all of the cache.
 struct PromptMaps {
-  CUtensorMap k;  // [128-byte rows][32-byte rows of them][16]
-  CUtensorMap v;  // [64 numbers of a token's][tokens][64]
+  CUtensorMap k;                        // [128-byte rows][32-byte rows of them][16]
+  CUtensorMap v;                        // [64 numbers of a token's][tokens][64]
+  const BlockScales* scales = nullptr;  // [blocks][KV heads], of widened blocks
 };
 
 // As wgmma wants them: K as it lies in the cache, rows of 16 tokens; V in rows of 64 numbers, the first 64 of a
@@ -46,6 +49,7 @@ struct alignas(kBoxAlignment) PromptRoom {
   std::byte k[kStages][kTileBytes];
   std::byte v[kStages][kTileBytes];
   SpanTotals<kDim> totals[kConsumers];
+  BlockScales scales[kStages][kBlocksOfTile];  // there, and used, with the keys
   std::uint16_t ones[128];
   Infinities infinities[kStages];
   std::uint64_t full_k[kStages], full_v[kStages], empty_k[kStages], empty_v[kStages];
@@ -122,9 +126,10 @@ class BlockRows {
 };
 
 // One warp: the keys of all tiles of all groups, or the values, as places become free.
-template <int kDim>
+template <class Form, int kDim>
 struct PromptFeeder {
   using Room = PromptRoom<kDim>;
+  static constexpr int kRowsOfHead = 2 * Room::kBlockBytes / 128;  // of a block: K and V
   const AttentionArgs& args;
   const PromptMaps& maps;
   Room& room;
@@ -132,7 +137,9 @@ struct PromptFeeder {
   __device__ void feed_keys() const {
     feed(
         [&](const GroupWalk&, int, unsigned stage) {
-          return Place{room.k[stage], &room.full_k[stage], &room.empty_k[stage]};
+          Place place{room.k[stage], &room.full_k[stage], &room.empty_k[stage]};
+          if constexpr (Form::kScaled) place.scales = room.scales[stage];
+          return place;
         },
         [&](int row) {
           return hopper::BoxIn3d{&maps.k, {0, 0, row}};
@@ -157,6 +164,9 @@ struct PromptFeeder {
     std::byte* tile;
     std::uint64_t* full;
     std::uint64_t* empty;
+    BlockScales* scales = nullptr;  // of each block; null: they do not come along
+
+    __device__ int block_bytes() const { return Room::kBlockBytes + (scales == nullptr ? 0 : sizeof(BlockScales)); }
   };
 
   template <class PlaceOf, class BoxAt>
@@ -175,12 +185,15 @@ struct PromptFeeder {
         hopper::wait(hopper::shared_address(place.empty), ring.parity_before());
         if (threadIdx.x % 32 != 0) continue;
         const std::uint32_t full = hopper::shared_address(place.full);
-        hopper::arrive_and_expect(full, static_cast<std::uint32_t>(__popc(there) * Room::kBlockBytes));
+        hopper::arrive_and_expect(full, static_cast<std::uint32_t>(__popc(there) * place.block_bytes()));
 #pragma unroll
         for (int i = 0; i < kBlocksOfTile; ++i) {
           if ((there >> i & 1U) == 0) continue;
           hopper::copy_box_in_3d(hopper::shared_address(place.tile + i * Room::kBlockBytes), box_at(rows[i]), full,
                                  hopper::kEvictLast);
+          if (place.scales == nullptr) continue;
+          hopper::copy_bytes(hopper::shared_address(place.scales + i), maps.scales + rows[i] / kRowsOfHead,
+                             sizeof(BlockScales), full);
         }
       }
       __syncwarp();

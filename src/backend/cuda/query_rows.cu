@@ -8,6 +8,8 @@
 namespace kvasir::cuda {
 namespace {
 
+constexpr int kManyRows = 256;  // whose heads are not spread over as many thread blocks as there could be
+
 // round_query() of a row in shared memory, by one warp.
 __device__ float round_row(float* q, int dim) {
   const int lane = threadIdx.x % 32;
@@ -44,11 +46,12 @@ __device__ float round_lanes(float (&own)[4]) {
   return largest < kTiniestHeld ? 0.0F : __fdiv_rn(largest, kMost);
 }
 
-// prepare() of rows of kTurnedAtOnce for keys of integers.
+// prepare() of rows of kTurnedAtOnce for keys of integers; thread blocks have several heads of many rows.
 __global__ void prepare_codes(const QueryRows rows) {
   let_followers_start();
   const int lane = static_cast<int>(threadIdx.x);
-  const int head = static_cast<int>(blockIdx.y);
+  const int head = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
+  if (head >= rows.heads) return;
   const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * rows.heads + head;
   const auto* from =
       reinterpret_cast<const float2*>(rows.q.data + blockIdx.x * rows.q.stride + head * rows.k_dim + lane * 4);
@@ -105,7 +108,9 @@ void prepare_queries(const QueryRows& rows, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(rows.q.rows), static_cast<unsigned>(rows.heads));
   const size_t shared = sizeof(float) * static_cast<size_t>(rows.k_dim);
   if (is_packed(rows.k_format) && rows.k_dim == kTurnedAtOnce && rows.floats == nullptr) {
-    return launch_early("queries", prepare_codes, {grid, dim3(32)}, stream, rows);
+    const unsigned at_once = rows.q.rows >= kManyRows ? 8 : 1;
+    const dim3 blocks(grid.x, (grid.y + at_once - 1) / at_once);
+    return launch_early("queries", prepare_codes, {blocks, dim3(32, at_once)}, stream, rows);
   }
   if (is_packed(rows.k_format)) {
     prepare<true, HalfF16><<<grid, 32, shared, stream>>>(rows);

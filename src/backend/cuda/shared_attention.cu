@@ -1,5 +1,5 @@
-// Attention of many sequences over the prefix that they share, f16 and bf16 in blocks of 16 tokens on Hopper: its
-// blocks are read once for 128 rows of any of the sequences.
+// Attention of many sequences over the prefix that they share, f16 and bf16 in blocks of 16 tokens on Hopper, or what
+// other formats were widened to (wide_blocks.h): its blocks are read once for 128 rows of any of the sequences.
 //
 // Rows are the side of 64 of wgmma, as in prompts, and see everything. A thread block takes one piece of a prefix
 // after the other, a span mostly: two warpgroups multiply, and fold its splits as prompts do; warps beside them bring
@@ -25,10 +25,13 @@ namespace {
 constexpr int kMultiplierRegisters = 232;
 constexpr int kOtherRegisters = 40;
 
-// What a thread has of its rows g and g + 8, in the order of scores.
-template <int kDim>
+// What a thread has of its rows g and g + 8, in the order of scores. Sums of weights, of row g twice and of row g +
+// 8, are behind o where they are of the same product.
+template <class Form, int kDim>
 struct PrefixSums {
-  float o[kDim / 2 + 4];   // of the split at hand; behind it those of weights: of row g twice, and of row g + 8
+  static constexpr int kBehind = Form::kScaled ? 0 : 4;
+  float o[kDim / 2 + kBehind];  // of the split at hand
+  float apart[4];
   float folded[kDim / 2];  // of the splits that go into the same sum, those before
   float m[2];              // of the scores at hand: a split further on than o where a new one begins
   float ended_m[2];        // of the split before those
@@ -51,8 +54,8 @@ struct PrefixSums {
   }
   __device__ __forceinline__ void fold_split() {
     const float4 states = folded_states;
-    const Fold g = fold({states.x, states.y}, {ended_m[0], o[kDim / 2]});
-    const Fold h = fold({states.z, states.w}, {ended_m[1], o[kDim / 2 + 2]});
+    const Fold g = fold({states.x, states.y}, {ended_m[0], of_weights(0)});
+    const Fold h = fold({states.z, states.w}, {ended_m[1], of_weights(2)});
     folded_states = {g.state.m, g.state.d, h.state.m, h.state.d};
 #pragma unroll
     for (int i = 0; i < kDim / 2; ++i) folded[i] = fold(i / 2 % 2 == 0 ? g : h, folded[i], o[i]);
@@ -60,8 +63,15 @@ struct PrefixSums {
   __device__ __forceinline__ void scale() {
     if (!__any_sync(0xffffffff, rescale[0] != 1.0F || rescale[1] != 1.0F)) return;
 #pragma unroll
-    for (int i = 0; i < kDim / 2 + 4; ++i) o[i] = __fmul_rn(o[i], rescale[i / 2 % 2]);
+    for (int i = 0; i < kDim / 2 + kBehind; ++i) o[i] = __fmul_rn(o[i], rescale[i / 2 % 2]);
+    if constexpr (Form::kScaled) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) apart[i] = __fmul_rn(apart[i], rescale[i / 2]);
+    }
   }
+
+ private:
+  __device__ __forceinline__ float of_weights(int i) const { return Form::kScaled ? apart[i] : o[kDim / 2 + i]; }
 };
 
 // Where a multiplier is.
@@ -77,10 +87,11 @@ struct Parities {
 // One warpgroup with 64 rows. All pieces are one sequence of splits to it: the scores of a tile are multiplied before
 // the values of the one before, so that scores become weights while these, or the other multiplier's, are on their
 // way.
-template <class Half, int kDim>
+template <class Form, int kDim>
 struct Multiplier {
   static_assert(kStages == kTilesOfSplit);
-  using Sums = PrefixSums<kDim>;
+  using Sums = PrefixSums<Form, kDim>;
+  using Values = typename Form::Values;
   const AttentionArgs& args;
   const PrefixArgs& prefixes;
   Room<kDim>& room;
@@ -96,10 +107,8 @@ struct Multiplier {
     wait_at(room.full_k[0], 0);
     multiply_keys(0, q, s);
     hopper::wgmma_wait<0>();
-    hopper::hold(s);
-    give_back(room.empty_k[0]);
-    soften(args.scale, s, sums.m, sums.rescale);
-    pack<Half>(s, p);
+    scores_to_weights(0, s, sums);
+    make_weights(0, s, p, sums);
     while (true) {
       go_on<0>({at.parity, at.parity}, q, s, p, sums);
       go_on<1>({at.parity, at.parity}, q, s, p, sums);
@@ -108,7 +117,7 @@ struct Multiplier {
       if (!advance(next, q)) break;
       go_on<3>({at.parity, next.parity}, q, s, p, sums);
       end_split(at, sums);
-      pack<Half>(s, p);
+      make_weights(0, s, p, sums);
       if (at.left == 1) give_back(room.empty_queries);  // and where its sums went
       at = next;
     }
@@ -132,17 +141,48 @@ struct Multiplier {
     multiply_keys(kNext, q, s);
     multiply_values(kTile, p, sums.o);
     hopper::wgmma_wait<1>();
-    hopper::hold(s);
-    give_back(room.empty_k[kNext]);
     if constexpr (kNext == 0) sums.begin_split();
-    soften(args.scale, s, sums.m, sums.rescale);
+    scores_to_weights(kNext, s, sums);
     hopper::settle(s);
     hopper::wgmma_wait<0>();
     hopper::hold(sums.o);
     give_back(room.empty_v[kTile]);
     if constexpr (kNext == 0) return;
     sums.scale();
-    pack<Half>(s, p);
+    make_weights(kNext, s, p, sums);
+  }
+
+  // Of the tile whose keys are in `stage`, and were multiplied.
+  __device__ __forceinline__ void scores_to_weights(int stage, TileScores& s, Sums& sums) const {
+    hopper::hold(s);
+    float2 factor{args.scale, args.scale};
+    if constexpr (Form::kScaled) {
+      scale_scores(room.scales[stage], s);
+      factor = room.factors[threadIdx.x];
+    } else {
+      give_back(room.empty_k[stage]);
+    }
+    soften({factor.x, factor.y}, s, sums.m, sums.rescale);
+  }
+  // Those of values with scales are summed up here.
+  __device__ __forceinline__ void make_weights(int stage, const TileScores& s, TileWeights& p, Sums& sums) const {
+    if constexpr (!Form::kScaled) {
+      pack<Values>(s, p);
+    } else {
+      TileWeights unscaled;
+      pack<Values>(s, unscaled);
+      pack_scaled<Values>(s, room.scales[stage], p);
+      __syncwarp();  // all lanes have read the scales
+      give_back(room.empty_k[stage]);
+      hopper::wgmma_fence();
+#pragma unroll
+      for (int block = 0; block < kBlocksOfTile; ++block) {
+        add_up<Values>(unscaled[block], room.ones, stage + block, sums.apart);
+      }
+      hopper::wgmma_commit();
+      hopper::wgmma_wait<0>();
+      hopper::hold(sums.apart);
+    }
   }
 
   static __device__ void give_back(std::uint64_t& barrier) {
@@ -161,7 +201,12 @@ struct Multiplier {
       q[step][2] = four.z;
       q[step][3] = four.w;
     }
-    at.left = room.pieces[at.piece % 2].splits;
+    const PieceInfo& piece = room.pieces[at.piece % 2];
+    at.left = piece.splits;
+    if constexpr (Form::kScaled) {
+      const int row = warp() * 16 + lane_group();
+      room.factors[threadIdx.x] = {piece.factors[row], piece.factors[row + 8]};
+    }
   }
   // To the next split; false: there is none.
   __device__ __forceinline__ bool advance(Place& at, RowQueries<kDim>& q) const {
@@ -180,18 +225,19 @@ struct Multiplier {
     hopper::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < kDim / 16; ++step) {
-      hopper::multiply_by_rows<Half>(s, q[step], k + step * (16 * kBlockOfTile * 2 / 16), step);
+      hopper::multiply_by_rows<typename Form::Keys>(s, q[step], k + step * (16 * kBlockOfTile * 2 / 16), step);
     }
     hopper::wgmma_commit();
   }
   // The first tile of a split overwrites what is there.
-  __device__ __forceinline__ void multiply_values(int tile, const TileWeights& p, float (&o)[kDim / 2 + 4]) const {
+  __device__ __forceinline__ void multiply_values(int tile, const TileWeights& p,
+                                                  float (&o)[kDim / 2 + Sums::kBehind]) const {
     const std::uint64_t v = hopper::matrix_descriptor(hopper::shared_address(room.v[tile]),
                                                       {hopper::Swizzle::k128, kBlockOfTile * kRowBytes, 1024});
     hopper::wgmma_fence();
 #pragma unroll
     for (int block = 0; block < kBlocksOfTile; ++block) {
-      hopper::multiply_by_rows<Half>(o, p[block], v + block * (Room<kDim>::kValueBytes / 16), tile + block);
+      hopper::multiply_by_rows<Values>(o, p[block], v + block * (Room<kDim>::kValueBytes / 16), tile + block);
     }
     hopper::wgmma_commit();
   }
@@ -223,26 +269,26 @@ struct Multiplier {
 
 #endif
 
-template <class Half, int kDim>
+template <class Form, int kDim>
 __global__ void __launch_bounds__(kThreads, 1)
     attend_to_prefixes(const __grid_constant__ AttentionArgs args, const __grid_constant__ PrefixArgs prefixes,
                        const __grid_constant__ Maps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 memory[];
   auto& room = *room_for_boxes<Room<kDim>>(memory);
-  make_ready<Half>(room);
+  make_ready<Form>(room);
   __syncthreads();
   wait_for_rows(args);
   let_followers_start();  // not earlier: see behind_prompts()
-  const QueryLoader<Half, kDim> loader{args, prefixes, room};
+  const QueryLoader<Form, kDim> loader{args, prefixes, room};
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp < kMultipliers * 4) {
     hopper::take_registers<kMultiplierRegisters>();
     loader.load_first(static_cast<int>(threadIdx.x));
-    Multiplier<Half, kDim>{args, prefixes, room}.run();
+    Multiplier<Form, kDim>{args, prefixes, room}.run();
   } else {
     hopper::give_up_registers<kOtherRegisters>();
-    const Feeder<kDim> feeder{args, prefixes, maps, room};
+    const Feeder<Form, kDim> feeder{args, prefixes, maps, room};
     if (warp == kMultipliers * 4) feeder.feed_keys();
     if (warp == kMultipliers * 4 + 1) feeder.feed_values();
     if (warp >= kMultipliers * 4 + 2) loader.run(static_cast<int>(threadIdx.x) - (kMultipliers * 4 + 2) * 32);
@@ -270,28 +316,30 @@ Maps make_maps(const AttentionArgs& args, int dim, Number number) {
   return maps;
 }
 
-template <class Half, int kDim>
-void launch(const AttentionArgs& args, const PrefixArgs& prefixes, Number number, cudaStream_t stream) {
-  const auto kernel = attend_to_prefixes<Half, kDim>;
+template <class Form, int kDim>
+void launch(const AttentionArgs& args, const PrefixArgs& prefixes, const Maps& maps, cudaStream_t stream) {
+  const auto kernel = attend_to_prefixes<Form, kDim>;
   constexpr size_t kRoom = sizeof(Room<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const auto blocks = static_cast<unsigned>(std::min(args.processors, prefixes.piece_count));
-  launch_early("attention to prefixes", kernel, {dim3(blocks), dim3(kThreads), kRoom}, stream, args, prefixes,
-               make_maps(args, kDim, number));
+  launch_early("attention to prefixes", kernel, {dim3(blocks), dim3(kThreads), kRoom}, stream, args, prefixes, maps);
 }
 
 }  // namespace
 }  // namespace prefix
 
-bool takes_prefixes(const KvView& view, int heads_per_kv) {
-  return takes_boxes(view) && view.retention.full() && view.finer.full() && heads_per_kv <= kRowsOfPrefix;
-}
-
 void prefix_attention(const AttentionArgs& args, const PrefixArgs& prefixes, cudaStream_t stream) {
-  launch_half(args.view.layout, [&]<class Half, int kDim>(Number number) {
-    prefix::launch<Half, kDim>(args, prefixes, number, stream);
-  });
+  const KvLayout& layout = args.view.layout;
+  if (prefixes.scales == nullptr) {
+    return launch_half(layout, [&]<class Half, int kDim>(Number number) {
+      prefix::launch<AsTheyLie<Half>, kDim>(args, prefixes, prefix::make_maps(args, kDim, number), stream);
+    });
+  }
+  prefix::Maps maps = prefix::make_maps(args, layout.shape.k_dim, Number::kF16);  // boxes of bf16 are as large
+  maps.scales = reinterpret_cast<const BlockScales*>(prefixes.scales);
+  layout.shape.k_dim == 64 ? prefix::launch<WithScales, 64>(args, prefixes, maps, stream)
+                           : prefix::launch<WithScales, 128>(args, prefixes, maps, stream);
 }
 
 }  // namespace kvasir::cuda

@@ -1,0 +1,27 @@
+// How a batch is cut for attention kernels: tiles of rows, groups of them, and the spans that they see.
+#pragma once
+
+#include <vector>
+
+#include "backend/cuda/attention_args.h"
+#include "layout/retention.h"
+
+namespace kvasir::cuda {
+
+// Of the query heads of a KV head, as many as fill a tile evenly.
+int heads_of_tile(int heads_per_kv);
+
+// Of so many tokens of the sequence, from `first_token` of its rows on: without a place among other tiles.
+AttentionTile make_tile(const SequenceView& sequence, const Retention& retention, int first_token, int tokens);
+
+// What the tile sees of each span, behind those of the tiles before it.
+void add_spans(std::vector<SpanItems>& to, AttentionTile& tile);
+
+// All rows of the sequence, whose blocks are at `blocks` on the device.
+void add_groups(std::vector<AttentionGroup>& to, const SequenceView& sequence, const Retention& retention,
+                int heads_per_kv, const BlockId* blocks);
+
+// Those that look at the most come first, so that all end at about the same time.
+void sort_groups(std::vector<AttentionGroup>& groups);
+
+}  // namespace kvasir::cuda
