@@ -17,7 +17,8 @@ namespace {
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr size_t kMostPartBytes = size_t{256} << 20;  // of split sums at once
 constexpr std::int64_t kMostWideBytes = 1 << 30;      // of prefixes
-constexpr std::int64_t kWorthSharing = 32 << 20;      // bytes that need not be read, for another launch
+constexpr int kWideningCost = 8;  // of bytes that are written: as many that are read take as long (bench/RESULTS.md)
+constexpr std::int64_t kWorthSharing = 32 << 20;  // bytes that need not be read, for another launch
 
 int padded_dim(const KvShape& shape) {
   const int dim = std::max(shape.k_dim, shape.v_dim);
@@ -110,7 +111,7 @@ void CudaAttention::add_prefixes(Plan& plan, const AttentionBatch& batch) {
   rules.worth_bytes = kWorthSharing;
   rules.processors = processors_;
   const std::int64_t wide_bytes = wide_layout(layout, layout.shape.heads).block_bytes();
-  if (widened) rules.cost = static_cast<int>(2 * wide_bytes / layout.layer_bytes()) + 1;  // written and read
+  if (widened) rules.cost = static_cast<int>(kWideningCost * wide_bytes / layout.layer_bytes());
   plan.prefixes = plan_prefixes(batch, tables_.find(batch.sequences, kBlockOfTile).tables, rules);
   if (!widened) return;
   widen_prefixes(plan);

@@ -53,9 +53,9 @@ inline constexpr float kValueFactor<CodecE4M3> = 0x1p120F;
 template <>
 inline constexpr float kValueFactor<CodecE5M2> = 0x1p112F;
 
+// Of a head and block whose keys, or values, lie at `codes`.
 template <class Codec, Side kSide>
-__device__ float number_at(const KvView& view, BlockId block, int head, int slot, int dim) {
-  const std::byte* codes = kSide == Side::kKeys ? view.k_head(block, head) : view.v_head(block, head);
+__device__ float number_in(const std::byte* codes, const KvView& view, int slot, int dim) {
   if constexpr (kIsPruned<Codec>) {
     return kept_number<Codec>(codes, kSide == Side::kKeys ? view.layout.shape.k_dim : view.layout.shape.v_dim, slot,
                               dim);
@@ -64,6 +64,11 @@ __device__ float number_at(const KvView& view, BlockId block, int head, int slot
   } else {
     return v_number<Codec>(codes, view, slot, dim);
   }
+}
+template <class Codec, Side kSide>
+__device__ float number_at(const KvView& view, BlockId block, int head, int slot, int dim) {
+  const std::byte* codes = kSide == Side::kKeys ? view.k_head(block, head) : view.v_head(block, head);
+  return number_in<Codec, kSide>(codes, view, slot, dim);
 }
 
 template <Side kSide>
@@ -130,8 +135,7 @@ __device__ void load_rows(const KvView& view, const KeyRange& keys, std::uint16_
                                            : WovenPlaces<kDim>::v_chunk(inside, dim / 8) / 2 + dim % 8);
       to[at] = Half::encode(__fmul_rn(value, 1.0F / kFactor));
       if (kHasScale<Codec> && dim == 0) {
-        scales[token] =
-            block == kNoBlock ? 0.0F : __fmul_rn(scale_at<kSide>(view, block, keys.head, slot), kFactor);
+        scales[token] = block == kNoBlock ? 0.0F : __fmul_rn(scale_at<kSide>(view, block, keys.head, slot), kFactor);
       }
     }
   });

@@ -27,8 +27,11 @@ constexpr int kThreads = (1 + kConsumers) * 128;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-constexpr int kFeederRegisters = 40;
-constexpr int kConsumerRegisters = 232;
+// Scales want more registers, which the warps that feed can do without.
+template <class Form>
+constexpr int kFeederRegisters = Form::kScaled ? 24 : 40;
+template <class Form>
+constexpr int kConsumerRegisters = Form::kScaled ? 240 : 232;
 
 template <class Form, int kDim>
 struct PromptConsumer {
@@ -235,13 +238,13 @@ __global__ void __launch_bounds__(kThreads, 1)
   let_followers_start();  // not earlier: see behind_prompts()
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp < 4) {
-    hopper::give_up_registers<kFeederRegisters>();
+    hopper::give_up_registers<kFeederRegisters<Form>>();
     const PromptFeeder<Form, kDim> feeder{args, maps, room};
     if (warp == 0) feeder.feed_keys();
     if (warp == 1) feeder.feed_values();
     if (warp == 2) PromptCleaner<typename Form::Values, kDim>{args, room}.run();
   } else {
-    hopper::take_registers<kConsumerRegisters>();
+    hopper::take_registers<kConsumerRegisters<Form>>();
     PromptConsumer<Form, kDim>{args, room, warp / 4 - 1}.run();
   }
 #endif

@@ -1,7 +1,5 @@
 #include "backend/cuda/wide_blocks.h"
 
-#include <type_traits>
-
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/kv_tile.cuh"
 #include "backend/cuda/launch.h"
@@ -11,104 +9,146 @@ namespace kvasir::cuda {
 namespace {
 
 constexpr int kAtOnce = 8;  // numbers that a thread writes together
-
-// Where a wide block's tokens lie in the cache: each in a block of its own, perhaps.
-struct AnyTokens {
-  static __device__ void find(const WideBlocks& of, const WideBlock& block, AnyTokens& found) {
-    const int token = static_cast<int>(threadIdx.x);
-    if (token >= kBlockOfTile) return;
-    const Position key = block.first + token;
-    const int tokens = of.from.layout.block_tokens;
-    found.blocks_[token] = key < block.end ? block.blocks[key / tokens] : kNoBlock;
-    found.slots_[token] = static_cast<int>(key % tokens);
-  }
-  __device__ BlockId block(int token) const { return blocks_[token]; }
-  __device__ int slot(int token) const { return slots_[token]; }
-
- private:
-  BlockId blocks_[kBlockOfTile];
-  int slots_[kBlockOfTile];
-};
-// The same where the cache has blocks of as many tokens: most of the arithmetic is done before numbers are read.
-struct SameTokens {
-  static __device__ void find(const WideBlocks&, const WideBlock& block, SameTokens& found) {
-    if (threadIdx.x == 0) found.block_ = block.blocks[block.first / kBlockOfTile];
-  }
-  __device__ BlockId block(int) const { return block_; }
-  static __device__ int slot(int token) { return token; }
-
- private:
-  BlockId block_;
-};
+constexpr int kMostDim = 128;
 
 // The thread's kAtOnce numbers, as load_rows() of kv_tile.cuh has them: tokens of a key's dimension, or dimensions of
-// a token's value.
-template <Side kSide, class Half, class Tokens>
-__device__ void widen_side(const KvView& from, const Tokens& tokens, int head, int dims, std::byte* to) {
+// a token's value. number(token, dim), without the scale.
+template <Side kSide, class Half, class Codec, class Number>
+__device__ uint4 wide_numbers(int dims, const Number& number) {
+  constexpr float kFactor = kSide == Side::kKeys ? 1.0F : kValueFactor<Codec>;
   const int first = static_cast<int>(threadIdx.x) * kAtOnce;
-  visit_on_device(kSide == Side::kKeys ? from.layout.k_format : from.layout.v_format, [&](auto codec) {
-    using Codec = decltype(codec);
-    constexpr float kFactor = kSide == Side::kKeys ? 1.0F : kValueFactor<Codec>;
-    float numbers[kAtOnce];
+  float numbers[kAtOnce];
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int token = kSide == Side::kKeys ? first % kBlockOfTile + i : first / dims;
-      const int dim = kSide == Side::kKeys ? first / kBlockOfTile : first % dims + i;
-      const BlockId block = tokens.block(token);
-      numbers[i] = 0.0F;
-      if (block == kNoBlock) continue;
-      const float number = number_at<Codec, kSide>(from, block, head, tokens.slot(token), dim);
-      numbers[i] = __fmul_rn(number, 1.0F / kFactor);
-    }
-    reinterpret_cast<uint4*>(to)[threadIdx.x] = {
-        Half::pack(numbers[0], numbers[1]), Half::pack(numbers[2], numbers[3]), Half::pack(numbers[4], numbers[5]),
-        Half::pack(numbers[6], numbers[7])};
-  });
+  for (int i = 0; i < kAtOnce; ++i) {
+    const int token = kSide == Side::kKeys ? first % kBlockOfTile + i : first / dims;
+    const int dim = kSide == Side::kKeys ? first / kBlockOfTile : first % dims + i;
+    numbers[i] = __fmul_rn(number(token, dim), 1.0F / kFactor);
+  }
+  return {Half::pack(numbers[0], numbers[1]), Half::pack(numbers[2], numbers[3]), Half::pack(numbers[4], numbers[5]),
+          Half::pack(numbers[6], numbers[7])};
 }
+
+template <Side kSide>
+__device__ KvFormat format_of(const KvView& view) {
+  return kSide == Side::kKeys ? view.layout.k_format : view.layout.v_format;
+}
+template <Side kSide>
+__device__ bool has_scales(const KvView& view) {
+  return (kSide == Side::kKeys ? view.layout.k_scale_bytes : view.layout.v_scale_bytes) > 0;
+}
+// A value's scale, as its numbers want it.
+__device__ float scale_of_value(const KvView& view, float scale) {
+  visit_on_device(view.layout.v_format, [&](auto codec) { scale = __fmul_rn(scale, kValueFactor<decltype(codec)>); });
+  return scale;
+}
+
+// The head of a block, in shared memory.
+struct HeadRoom {
+  uint4 bytes[2 * kBlockOfTile * kMostDim * 2 / sizeof(uint4)];  // no format that is widened has more than 16 bits
+
+  __device__ const std::byte* codes() const { return reinterpret_cast<const std::byte*>(bytes); }
+};
+
+// Blocks of the cache that have 16 tokens too: their bytes come into shared memory first, all at once. A thread block
+// for each block and head, with a thread for each kAtOnce of its keys, and of its values.
+template <class KHalf, class VHalf, int kDim>
+__global__ void widen_usual(const __grid_constant__ WideBlocks of) {
+  __shared__ HeadRoom room;
+  let_followers_start();
+  const WideBlock& wide = of.list[blockIdx.x];
+  const BlockId block = wide.blocks[wide.first / kBlockOfTile];
+  const auto head = static_cast<int>(blockIdx.y);
+  const auto thread = static_cast<int>(threadIdx.x);
+  KvView from = of.from;
+  from.layout.block_tokens = kBlockOfTile;  // known to the compiler
+  from.layout.shape.k_dim = from.layout.shape.v_dim = kDim;
+  const KvLayout& layout = from.layout;
+  wait_for_forerunners();
+  const auto* words = reinterpret_cast<const std::uint32_t*>(from.k_head(block, of.first_head + head));
+  for (int i = thread; i < layout.head_bytes() / 4; i += static_cast<int>(blockDim.x)) {
+    reinterpret_cast<std::uint32_t*>(room.bytes)[i] = block == kNoBlock ? 0 : words[i];
+  }
+  __syncthreads();
+  const std::byte* codes = room.codes();
+  const auto widen = [&]<Side kSide, class Half>(std::int64_t at, std::byte* to) {
+    visit_on_device(format_of<kSide>(from), [&](auto codec) {
+      using Codec = decltype(codec);
+      reinterpret_cast<uint4*>(to)[thread] = wide_numbers<kSide, Half, Codec>(
+          kDim, [&](int token, int dim) { return number_in<Codec, kSide>(codes + at, from, token, dim); });
+    });
+  };
+  const auto to = static_cast<BlockId>(blockIdx.x);
+  widen.template operator()<Side::kKeys, KHalf>(0, of.to.k_head(to, head));
+  widen.template operator()<Side::kValues, VHalf>(layout.k_head_bytes, of.to.v_head(to, head));
+  if (of.scales == nullptr || thread >= 2 * kBlockOfTile) return;
+  const bool of_value = thread >= kBlockOfTile;
+  float scale = 1.0F;
+  if (of_value ? has_scales<Side::kValues>(from) : has_scales<Side::kKeys>(from)) {
+    const std::int64_t at = of_value ? layout.v_scale_offset(0, 0) : layout.k_scale_offset(0, 0);
+    scale = CodecBF16::decode(reinterpret_cast<const std::uint16_t*>(codes + at)[thread % kBlockOfTile]);
+    if (of_value) scale = scale_of_value(from, scale);
+  }
+  of.scales[(static_cast<std::int64_t>(to) * gridDim.y + head) * 2 * kBlockOfTile + thread] = scale;
+}
+
+// Where the tokens of a wide block lie in the cache.
+struct Places {
+  BlockId blocks[kBlockOfTile];
+  int slots[kBlockOfTile];
+};
 
 // Of a token: 0 where it was dropped, 1 in a format without scales.
-template <Side kSide, class Tokens>
-__device__ float wide_scale(const KvView& from, const Tokens& tokens, int head, int token) {
-  const BlockId block = tokens.block(token);
+template <Side kSide>
+__device__ float wide_scale(const KvView& from, const Places& places, int head, int token) {
+  const BlockId block = places.blocks[token];
   if (block == kNoBlock) return 0.0F;
-  const std::int64_t bytes = kSide == Side::kKeys ? from.layout.k_scale_bytes : from.layout.v_scale_bytes;
-  if (bytes == 0) return 1.0F;
-  float out = scale_at<kSide>(from, block, head, tokens.slot(token));
-  if constexpr (kSide == Side::kValues) {
-    visit_on_device(from.layout.v_format, [&](auto codec) { out = __fmul_rn(out, kValueFactor<decltype(codec)>); });
-  }
-  return out;
+  if (!has_scales<kSide>(from)) return 1.0F;
+  const float scale = scale_at<kSide>(from, block, head, places.slots[token]);
+  return kSide == Side::kKeys ? scale : scale_of_value(from, scale);
 }
 
-// A thread block for each block and head, with a thread for each kAtOnce of its keys, and of its values.
-template <class KHalf, class VHalf, class Tokens>
-__global__ void widen(const __grid_constant__ WideBlocks of) {
-  __shared__ Tokens tokens;
+// The same for blocks of any number of tokens, slowly.
+template <class KHalf, class VHalf>
+__global__ void widen_any(const __grid_constant__ WideBlocks of) {
+  __shared__ Places places;
   let_followers_start();
-  Tokens::find(of, of.list[blockIdx.x], tokens);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int dims = of.to.layout.shape.k_dim;
+  if (thread < kBlockOfTile) {
+    const WideBlock& wide = of.list[blockIdx.x];
+    const Position key = wide.first + thread;
+    const int tokens = of.from.layout.block_tokens;
+    places.blocks[thread] = key < wide.end ? wide.blocks[key / tokens] : kNoBlock;
+    places.slots[thread] = static_cast<int>(key % tokens);
+  }
   __syncthreads();
   wait_for_forerunners();
   const auto head = static_cast<int>(blockIdx.y);
+  const int from_head = of.first_head + head;
+  const auto widen = [&]<Side kSide, class Half>(std::byte* to) {
+    visit_on_device(format_of<kSide>(of.from), [&](auto codec) {
+      using Codec = decltype(codec);
+      reinterpret_cast<uint4*>(to)[thread] = wide_numbers<kSide, Half, Codec>(dims, [&](int token, int dim) {
+        const BlockId block = places.blocks[token];
+        if (block == kNoBlock) return 0.0F;
+        return number_at<Codec, kSide>(of.from, block, from_head, places.slots[token], dim);
+      });
+    });
+  };
   const auto to = static_cast<BlockId>(blockIdx.x);
-  const int dims = of.to.layout.shape.k_dim;
-  KvView from = of.from;
-  if constexpr (std::is_same_v<Tokens, SameTokens>) from.layout.block_tokens = kBlockOfTile;
-  widen_side<Side::kKeys, KHalf>(from, tokens, of.first_head + head, dims, of.to.k_head(to, head));
-  widen_side<Side::kValues, VHalf>(from, tokens, of.first_head + head, dims, of.to.v_head(to, head));
-  const auto thread = static_cast<int>(threadIdx.x);
+  widen.template operator()<Side::kKeys, KHalf>(of.to.k_head(to, head));
+  widen.template operator()<Side::kValues, VHalf>(of.to.v_head(to, head));
   if (of.scales == nullptr || thread >= 2 * kBlockOfTile) return;
-  float* scales = of.scales + (static_cast<std::int64_t>(to) * gridDim.y + head) * 2 * kBlockOfTile;
-  scales[thread] = thread < kBlockOfTile
-                       ? wide_scale<Side::kKeys>(from, tokens, of.first_head + head, thread)
-                       : wide_scale<Side::kValues>(from, tokens, of.first_head + head, thread - kBlockOfTile);
+  of.scales[(static_cast<std::int64_t>(to) * gridDim.y + head) * 2 * kBlockOfTile + thread] =
+      thread < kBlockOfTile ? wide_scale<Side::kKeys>(of.from, places, from_head, thread)
+                            : wide_scale<Side::kValues>(of.from, places, from_head, thread - kBlockOfTile);
 }
 
-template <class Tokens>
+template <class KHalf, class VHalf>
 void launch(const WideBlocks& blocks, cudaStream_t stream) {
   const KvLayout& to = blocks.to.layout;
-  const auto kernel = to.k_format == KvFormat::kBF16   ? widen<HalfBF16, HalfBF16, Tokens>
-                      : to.v_format == KvFormat::kBF16 ? widen<HalfF16, HalfBF16, Tokens>
-                                                       : widen<HalfF16, HalfF16, Tokens>;
+  const auto usual = to.shape.k_dim == 64 ? widen_usual<KHalf, VHalf, 64> : widen_usual<KHalf, VHalf, 128>;
+  const auto kernel = blocks.from.layout.block_tokens == kBlockOfTile ? usual : widen_any<KHalf, VHalf>;
   const dim3 grid(static_cast<unsigned>(blocks.count), static_cast<unsigned>(to.shape.heads));
   const int threads = to.shape.k_dim * kBlockOfTile / kAtOnce;
   launch_early("widening blocks", kernel, {grid, dim3(static_cast<unsigned>(threads))}, stream, blocks);
@@ -117,8 +157,10 @@ void launch(const WideBlocks& blocks, cudaStream_t stream) {
 }  // namespace
 
 void widen_blocks(const WideBlocks& blocks, cudaStream_t stream) {
-  blocks.from.layout.block_tokens == kBlockOfTile ? launch<SameTokens>(blocks, stream)
-                                                  : launch<AnyTokens>(blocks, stream);
+  const KvLayout& to = blocks.to.layout;
+  if (to.k_format == KvFormat::kBF16) return launch<HalfBF16, HalfBF16>(blocks, stream);
+  to.v_format == KvFormat::kBF16 ? launch<HalfF16, HalfBF16>(blocks, stream)
+                                 : launch<HalfF16, HalfF16>(blocks, stream);
 }
 
 KvLayout wide_layout(const KvLayout& of, int heads) {
