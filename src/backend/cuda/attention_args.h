@@ -125,7 +125,7 @@ struct AttentionArgs {
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads
-  int piece_count = 0;    // of prefixes, whose sums are on their way
+  int piece_count = 0;    // of prefixes, beside whose kernel this one runs: see Order
   int heads_per_kv = 0;   // query heads of a KV head
   int first_kv_head = 0;  // of the queries', which is the view's first: groups alone may be of some heads
   int heads_of_tile = 0;  // of those, in a tile

@@ -84,7 +84,7 @@ __device__ void attend_to_items(Copies<kDim>& copies, SpanFold<kDim>& spans) {
   const AttentionArgs& args = copies.args;
   WarpRoom<kDim>& room = copies.room;
   Barriers& barriers = copies.barriers;
-  wait_for_rows(args);
+  Order::of_items(args).wait_for_rows();
   copies.walk.begin();
   copies.next_keys();
   copies.next_values();
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
   extern __shared__ uint4 shared[];
   __shared__ Barriers barriers[kWarps<kDim>];
   __shared__ SpanRoom<kDim> span_room;
-  let_followers_start();
+  Order::of_items(args).begin();
   auto* rooms = room_for_boxes<WarpRoom<kDim>>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   WarpRoom<kDim>& room = rooms[warp];
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
   SpanFold<kDim> spans(span_room);
   Copies<kDim> copies{args, map, room, barriers[warp], ItemWalk<SpanSource>(args)};
   attend_to_items<Half, kDim>(copies, spans);
-  wait_for_prompts(args);
+  Order::of_items(args).end();
 #endif
 }
 

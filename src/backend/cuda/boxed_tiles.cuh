@@ -17,19 +17,29 @@ inline CUtensorMap map_of_boxes(const KvView& view, Number number) {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Attention of a batch's prompts, and to prefixes, goes ahead of that of other rows and splits, and none needs the
-// other: these begin as soon as a processor has done with those. What all need was there before the kernels ahead let
-// others start.
-__device__ inline bool behind_prompts(const AttentionArgs& args) {
-  return args.group_count > 0 || args.piece_count > 0;
-}
-__device__ inline void wait_for_rows(const AttentionArgs& args) {
-  behind_prompts(args) ? __threadfence() : wait_for_forerunners();
-}
-// At the end: who waits for this kernel has waited for the prompts' too.
-__device__ inline void wait_for_prompts(const AttentionArgs& args) {
-  if (behind_prompts(args)) wait_for_forerunners();
-}
+// Attention of a batch's prompts goes ahead of that of other rows and splits, and that to prefixes comes behind both;
+// none needs another: each begins as soon as a processor has done with those ahead. What all need was there before
+// these let others start, and who waits for the last of them has waited for all.
+struct Order {
+  bool behind_others = false;
+  bool ahead_of_others = false;
+
+  static __device__ Order of_items(const AttentionArgs& args) { return {args.group_count > 0, args.piece_count > 0}; }
+  static __device__ Order of_prefixes(const AttentionArgs& args) { return {args.piece_count > 0, false}; }
+
+  // First of all.
+  __device__ void begin() const {
+    if (!ahead_of_others) let_followers_start();
+  }
+  __device__ void wait_for_rows() const {
+    behind_others ? __threadfence() : wait_for_forerunners();
+    if (ahead_of_others) let_followers_start();
+  }
+  // At last.
+  __device__ void end() const {
+    if (behind_others) wait_for_forerunners();
+  }
+};
 
 struct TileOfItem {
   const KvView& view;

@@ -300,7 +300,8 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     attend_to_groups(cut, args);
   }
   if (cut.tiles.empty()) return;
-  attend_to_prefixes(cut, args);
+  args.taken = zero();
+  args.piece_count = cut.device_prefixes.piece_count;
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
   const size_t bytes_of_item = rows_of_item * static_cast<size_t>(args.v_stride) * sizeof(float);
   const auto most_items = static_cast<int>(std::max<size_t>(1, kMostPartBytes / bytes_of_item));
@@ -324,8 +325,9 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     args.part_out = room<float>(part_out_, part_rows * static_cast<size_t>(args.v_stride));
     args.part_states = room<SoftmaxState>(part_states_, part_rows);
     attend_to_items(args);
+    if (args.piece_count > 0) attend_to_prefixes(cut, args);
     merge(cut, args);
-    args.group_count = 0;  // what comes now is behind the merge, not behind prompts
+    args.group_count = 0;  // what comes now is behind the merge alone
     args.piece_count = 0;
   }
 }
@@ -345,14 +347,16 @@ void CudaAttention::attend_to_groups(const Plan& plan, AttentionArgs args) {
   }
 }
 
-// Also makes room for the number that is 0 between two launches.
-void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
+// A number that is 0 between two launches.
+int* CudaAttention::zero() {
   if (taken_.size() == 0) {
     taken_.grow_to(sizeof(int));
     check(cudaMemsetAsync(taken_.data(), 0, sizeof(int), stream_), "attention");
   }
-  args.taken = reinterpret_cast<int*>(taken_.data());
-  if (plan.prefixes.pieces.empty()) return;
+  return reinterpret_cast<int*>(taken_.data());
+}
+
+void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
   const auto sums = static_cast<size_t>(plan.prefixes.sums);
   args.begun_out = room<float>(begun_out_, sums * static_cast<size_t>(args.v_stride));
   args.begun_states = room<SoftmaxState>(begun_states_, sums);
@@ -363,11 +367,10 @@ void CudaAttention::attend_to_prefixes(const Plan& plan, AttentionArgs& args) {
         wide_prefixes_.widen(args.view, {plan.device_wide_prefixes, static_cast<int>(plan.wide_prefixes.size())},
                              {0, args.view.layout.shape.heads});
     of_prefixes.view = wide.view;
-    of_prefixes.group_count = 0;  // it is behind that, not behind prompts
+    of_prefixes.piece_count = 0;  // it is behind that
     prefixes.scales = wide.scales;
   }
   prefix_attention(of_prefixes, prefixes, stream_);
-  args.piece_count = plan.device_prefixes.piece_count;
 }
 
 std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) {

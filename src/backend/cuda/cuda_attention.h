@@ -101,6 +101,7 @@ class CudaAttention {
   // As kernels want them that do not take them as they come.
   void prepare(const AttentionBatch& batch, AttentionArgs& args);
   void attend_to_groups(const Plan& plan, AttentionArgs args);
+  int* zero();
   void attend_to_prefixes(const Plan& plan, AttentionArgs& args);
   bool folds_spans(const AttentionArgs& args) const;
   void attend_to_items(const AttentionArgs& args);

@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   hopper::fence_shared();
   __syncthreads();
   wait_for_forerunners();
-  let_followers_start();  // not earlier: see behind_prompts()
+  let_followers_start();  // not earlier: see Order
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp < 4) {
     hopper::give_up_registers<kFeederRegisters<Form>>();

@@ -278,8 +278,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   auto& room = *room_for_boxes<Room<kDim>>(memory);
   make_ready<Form>(room);
   __syncthreads();
-  wait_for_rows(args);
-  let_followers_start();  // not earlier: see behind_prompts()
+  Order::of_prefixes(args).begin();
+  Order::of_prefixes(args).wait_for_rows();
   const QueryLoader<Form, kDim> loader{args, prefixes, room};
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (warp < kMultipliers * 4) {
@@ -293,7 +293,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (warp == kMultipliers * 4 + 1) feeder.feed_values();
     if (warp >= kMultipliers * 4 + 2) loader.run(static_cast<int>(threadIdx.x) - (kMultipliers * 4 + 2) * 32);
   }
-  wait_for_prompts(args);
+  Order::of_prefixes(args).end();
 #endif
 }
 

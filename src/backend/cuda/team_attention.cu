@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(kTeam * 32, kItems)
     attend_in_teams(const AttentionArgs args, const __grid_constant__ CUtensorMap map) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(kBoxAlignment) uint4 shared[];
-  let_followers_start();
+  Order::of_items(args).begin();
   auto& room = *reinterpret_cast<TeamRoom<kDim, kItems>*>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   if (threadIdx.x % 32 == 0) {
@@ -219,9 +219,9 @@ __global__ void __launch_bounds__(kTeam * 32, kItems)
   __syncwarp();
   WalkItem item = read_item(args, static_cast<int>(blockIdx.x));
   item.read_ids();
-  wait_for_rows(args);
+  Order::of_items(args).wait_for_rows();
   Team<Half, kDim, kItems>{args, map, room, item, warp}.run();
-  wait_for_prompts(args);
+  Order::of_items(args).end();
 #endif
 }
 
