@@ -35,7 +35,7 @@ struct LlmOptions {
   std::vector<std::string> kv_room_for;  // policies that nobody may ask for and the memory can hold all the same
   std::uint64_t kv_bytes = 0;    // memory for the cache; 0: four of the longest sequences, at most half the memory
   int block_tokens = 16;         // tokens in a block of the cache
-  int max_batch_tokens = 512;    // tokens in a step, over all sequences
+  int max_batch_tokens = 0;      // tokens in a step, over all sequences; 0: as suits the device, 512 or 2048
   std::string eviction = "lru";  // lru, fifo, cost
   std::int64_t swap_bytes =
       -1;                  // of host memory for paused requests; -1: as much as kv_bytes, at most an eighth of all

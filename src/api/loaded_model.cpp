@@ -32,7 +32,7 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
   if (options.swap_bytes >= 0) config.swap_bytes = static_cast<std::uint64_t>(options.swap_bytes);
   config.reuse = options.reuse ? CacheConfig::Reuse::kOn : CacheConfig::Reuse::kOff;
   config.mode = options.recompute ? EngineConfig::Mode::kRecompute : EngineConfig::Mode::kCached;
-  config.scheduler.max_batch_tokens = options.max_batch_tokens;
+  config.scheduler.max_batch_tokens = batch_tokens(options.max_batch_tokens, options.device);
   return config;
 }
 
@@ -43,9 +43,9 @@ std::filesystem::path checked_model(const LlmOptions& options) {
   const EngineConfig engine = engine_config(options, {});  // throws for policies that are none
   kv_groups(config, engine.kv);                            // or are not this model's
   for (const KvPolicy& also : engine.kv_also) kv_groups(config, also);
-  if (options.max_batch_tokens < 1 || options.max_batch_tokens > 65536) {
+  if (options.max_batch_tokens < 0 || options.max_batch_tokens > 65536) {
     fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens",
-               "use 1 to 65536");
+               "use 1 to 65536, or 0 for what suits the device");
   }
   return options.model;
 }
@@ -79,8 +79,8 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
       public_texts(read_all(public_files, tokenizer, chat)),
       backend(make_backend({options.device, options.threads, options.isa, parse_activations(options.activations)})),
       model(load_model(options.model, *backend,
-                       {options.max_batch_tokens, options.on_load, find_kv_basis(options.kv_basis, options.model),
-                        parse_weight_form(options.weights)})),
+                       {batch_tokens(options.max_batch_tokens, options.device), options.on_load,
+                        find_kv_basis(options.kv_basis, options.model), parse_weight_form(options.weights)})),
       engine(*backend, *model, engine_config(options, public_texts)),
       longest(longest_with({})) {
   if (tokenizer.vocab_size() > model->config().vocab) {

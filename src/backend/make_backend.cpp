@@ -47,6 +47,11 @@ std::string device_named(const std::string& name) {
   return cuda_devices().empty() ? "cpu" : "cuda:0";
 }
 
+int batch_tokens(int asked, const std::string& device) {
+  if (asked != 0) return asked;
+  return device_named(device).starts_with(kCuda) ? 2048 : 512;
+}
+
 std::unique_ptr<Backend> make_backend(const BackendOptions& options) {
   const std::string device = device_named(options.device);
   if (device == "ref") return make_ref_backend(options.activations);

@@ -21,6 +21,10 @@ struct BackendOptions {
 // What "auto" is on this machine, and "cuda"; other names as they are.
 std::string device_named(const std::string& name);
 
+// Tokens of a step: those asked for, or, where that is 0, what suits the device: as many as its products need to be
+// fast, and no more, since answers wait for the prompts in their step.
+int batch_tokens(int asked, const std::string& device);
+
 // Throws Error on an unknown device, one this machine or this build does not have, or an instruction set it does not
 // have.
 std::unique_ptr<Backend> make_backend(const BackendOptions& options);

@@ -100,7 +100,7 @@ EngineConfig config_of(const ModelOptions& options) {
   if (!options.kv_memory.empty()) config.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   config.eviction = options.eviction;
   config.mode = options.no_cache ? EngineConfig::Mode::kRecompute : EngineConfig::Mode::kCached;
-  config.scheduler.max_batch_tokens = options.max_batch_tokens;
+  config.scheduler.max_batch_tokens = batch_tokens(options.max_batch_tokens, options.device);
   return config;
 }
 
@@ -150,7 +150,7 @@ BenchModel model_of(const BenchOptions& options, Backend& backend) {
     fail_usage("a model and a shape are given", "--shape", "give one of them");
   }
   Progress loading(options.shape.empty() ? "loading" : "making weights");
-  LoadOptions load{options.model.max_batch_tokens,
+  LoadOptions load{batch_tokens(options.model.max_batch_tokens, options.model.device),
                    [&loading](int done, int all) {
                      loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
                    },

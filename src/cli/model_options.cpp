@@ -96,8 +96,9 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
                   "Memory for the cache, like 512MiB; default: four longest sequences, if there is room")
       ->group(cache);
   command.add_option("--block-size", options.block_size, "Tokens in a block")->capture_default_str()->group(cache);
-  command.add_option("--max-batch-tokens", options.max_batch_tokens, "Tokens in one step")
-      ->capture_default_str()
+  command
+      .add_option("--max-batch-tokens", options.max_batch_tokens,
+                  "Tokens in one step; default: 512, and 2048 on a GPU")
       ->group(cache);
   command
       .add_option("--swap-memory", options.swap_memory,

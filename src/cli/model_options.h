@@ -28,7 +28,7 @@ struct ModelOptions {
   std::string kv_basis;  // empty: the model's own, if it has one
   std::string kv_memory;
   int block_size = 16;
-  int max_batch_tokens = 512;
+  int max_batch_tokens = 0;  // 0: as suits the device
   std::string eviction = "lru";
   std::string swap_memory;
   bool no_cache = false;

@@ -29,7 +29,7 @@ std::unique_ptr<Model> load_with_bar(const ModelOptions& options, const std::fil
                                      Backend& backend) {
   Progress loading("loading");
   return load_model(folder, backend,
-                    {options.max_batch_tokens,
+                    {batch_tokens(options.max_batch_tokens, options.device),
                      [&loading](int done, int all) {
                        loading.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all));
                      },

@@ -1,3 +1,4 @@
+#include "backend/make_backend.h"
 #include "cli/tune_rank.h"
 
 #include <fmt/format.h>
@@ -54,8 +55,11 @@ void tune_rank(const RankTuning& tuning) {
   const Tokenizer tokenizer = load_tokenizer(folder);
   const TextWindows windows = calibration_windows(tuning, tokenizer, config);
   RankRecorder recorder(backend_of(tuning.model), config);
-  const auto model =
-      load_model(folder, recorder, {tuning.model.max_batch_tokens, {}, {}, parse_weight_form(tuning.model.weights)});
+  const auto model = load_model(folder, recorder,
+                                {batch_tokens(tuning.model.max_batch_tokens, tuning.model.device),
+                                 {},
+                                 {},
+                                 parse_weight_form(tuning.model.weights)});
   KvBasis basis;
   {
     Progress progress("reading");

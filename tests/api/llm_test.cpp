@@ -127,7 +127,7 @@ TEST(Llm, BadOptionsAreErrors) {
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.isa = "mmx"; })), Error);
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.device = "tpu"; })), Error);
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.threads = -1; })), Error);
-  EXPECT_THROW(Llm(with([](LlmOptions& o) { o.max_batch_tokens = 0; })), Error);
+  EXPECT_THROW(Llm(with([](LlmOptions& o) { o.max_batch_tokens = -1; })), Error);
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.kv_bytes = 10; })), Error);
   EXPECT_THROW(Llm(with([](LlmOptions& o) { o.context = 1 << 20; })), Error);
 }

@@ -25,6 +25,15 @@ TEST(MakeBackend, AutoIsTheFirstGpuOrTheCpu) {
   EXPECT_EQ(device_named("ref"), "ref");
 }
 
+TEST(MakeBackend, StepsOfAGpuHaveMoreTokensUnlessAskedForOthers) {
+  EXPECT_EQ(batch_tokens(0, "cpu"), 512);
+  EXPECT_EQ(batch_tokens(0, "ref"), 512);
+  EXPECT_EQ(batch_tokens(0, "cuda"), 2048);
+  EXPECT_EQ(batch_tokens(0, "cuda:1"), 2048);
+  EXPECT_EQ(batch_tokens(7, "cuda:1"), 7);
+  EXPECT_EQ(batch_tokens(0, "auto"), batch_tokens(0, device_named("auto")));
+}
+
 TEST(MakeBackend, WhatIsNoDeviceIsSaid) {
   for (const char* name : {"cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:99999999999", "cuda: 0"}) {
     EXPECT_NE(error_of(name).find("number of a GPU"), std::string::npos) << name << ": " << error_of(name);

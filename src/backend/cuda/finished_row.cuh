@@ -23,6 +23,13 @@ struct MergedSums {
 inline constexpr int kDimsAtOnce = 128;  // four of each lane
 static_assert(kTurnedAtOnce == kDimsAtOnce);
 
+// Where sums of a row lie, from a lane's four dimensions on, and their states.
+struct Parts {
+  const float* sums;
+  const SoftmaxState* states;
+  int step;  // from one to the next, in rows
+};
+
 // Where a row of a tile has its sums, for one KV head.
 struct RowOfTile {
   const AttentionArgs& args;
@@ -35,12 +42,21 @@ struct RowOfTile {
   __device__ std::int64_t heads() const {
     return static_cast<std::int64_t>(args.heads_per_kv) * args.view.layout.shape.heads;
   }
-  // Its sums over what its sequence shares, in begun_out; over its first split, in part_out.
-  __device__ std::int64_t begun() const { return tile.begun.at + token() * heads() + head(); }
-  __device__ std::int64_t part() const {
-    return static_cast<std::int64_t>(tile.first_item - args.first_item) * step() + kv_head * kTileRows + row;
+  // Its sums over what its sequence shares, and over splits; of the dimensions from `dim` on, or of the last ones.
+  __device__ Parts begun(int dim) const {
+    const std::int64_t at = tile.begun.at + token() * heads() + head();
+    return {args.begun_out + at * args.v_stride + within(dim), args.begun_states + at,
+            static_cast<int>(tile.begun.step)};
   }
-  __device__ int step() const { return args.view.layout.shape.heads * kTileRows; }  // from a split to the next
+  __device__ Parts own(int dim) const {
+    const int step = args.view.layout.shape.heads * kTileRows;
+    const std::int64_t at =
+        static_cast<std::int64_t>(tile.first_item - args.first_item) * step + kv_head * kTileRows + row;
+    return {args.part_out + at * args.v_stride + within(dim), args.part_states + at, step};
+  }
+
+ private:
+  __device__ int within(int dim) const { return min(dim, args.v_stride - 4); }
 };
 
 // `room` is in shared memory, for v_dim numbers, where lanes alone cannot turn the row.

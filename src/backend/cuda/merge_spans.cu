@@ -9,17 +9,6 @@ namespace {
 
 constexpr int kWarps = 4;
 
-// Where sums of a row lie, of 4 numbers each lane, and their states.
-struct Parts {
-  const float* sums;
-  const SoftmaxState* states;
-  std::int64_t step;  // of rows
-
-  __device__ MergedSums at(int place, int stride) const {
-    return {*reinterpret_cast<const float4*>(sums + place * step * stride), states[place * step]};
-  }
-};
-
 // The spans that a row sees, in the order of the context.
 struct RowSpans {
   const AttentionTile& tile;
@@ -47,6 +36,10 @@ struct RowSpans {
   }
 
  private:
+  __device__ MergedSums sum_at(const Parts& parts, int place) const {
+    const std::int64_t row = static_cast<std::int64_t>(place) * parts.step;
+    return {*reinterpret_cast<const float4*>(parts.sums + row * stride), parts.states[row]};
+  }
   __device__ static int spans_of(int splits) { return (splits + kSpanSplits - 1) / kSpanSplits; }
 
   // What there is of a split: nothing, its sum or, in the place of the first one, that of its span or of a part of
@@ -54,10 +47,10 @@ struct RowSpans {
   __device__ MergedSums split(int at) const {
     const bool alone = tile.begun.splits == 1;
     const int place = alone ? at : at / kSpanSplits;
-    if (place < tile.begun.count && (alone || at % kSpanSplits == 0)) return begun.at(place, stride);
-    if (at < tile.sink_splits) return own.at(at, stride);
+    if (place < tile.begun.count && (alone || at % kSpanSplits == 0)) return sum_at(begun, place);
+    if (at < tile.sink_splits) return sum_at(own, at);
     if (at < tile.first_split || at >= tile.end_split) return {};
-    return own.at(tile.sink_splits + at - tile.first_split, stride);
+    return sum_at(own, tile.sink_splits + at - tile.first_split);
   }
 };
 
@@ -104,13 +97,7 @@ __global__ void __launch_bounds__(kWarps * 32, 4) merge(const AttentionArgs args
   const FinishedRow out(row, batch_row, room);
   for (int first = 0; first < args.view.layout.shape.v_dim; first += kDimsAtOnce) {
     const int dim = first + static_cast<int>(threadIdx.x) % 32 * 4;
-    const int read = min(dim, args.v_stride - 4);
-    const std::int64_t begun = row.begun();
-    const std::int64_t part = row.part();
-    const RowSpans spans{tile,
-                         {args.begun_out + begun * args.v_stride + read, args.begun_states + begun, tile.begun.step},
-                         {args.part_out + part * args.v_stride + read, args.part_states + part, row.step()},
-                         args.v_stride};
+    const RowSpans spans{tile, row.begun(dim), row.own(dim), args.v_stride};
     const MergedSums sums = merged(spans, exchange);
     if (writes) out.write(sums, dim);
   }

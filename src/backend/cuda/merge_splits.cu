@@ -8,13 +8,6 @@ namespace {
 
 constexpr int kRowsAtOnce = 4;  // of a tile, by a thread block: a warp for each
 
-// Where sums of a row lie, of 4 numbers each lane, and their states.
-struct Parts {
-  const float* sums;
-  const SoftmaxState* states;
-  int step;  // of rows
-};
-
 // Sums over neighbouring splits: `count` of them, each over `splits` splits but perhaps for the last. That of the
 // first is in place `first`, the others are as many places behind each other as they have splits, or 1; no place is
 // behind `last`.
@@ -95,15 +88,7 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
   const int v_dim = args.view.layout.shape.v_dim;
   for (int first = 0; first < v_dim; first += kDimsAtOnce) {
     const int dim = first + lane * 4;
-    const int read = min(dim, args.v_stride - 4);
-    const std::int64_t begun = row.begun();
-    const std::int64_t part = row.part();
-    const RowParts parts{
-        tile,
-        {args.begun_out + begun * args.v_stride + read, args.begun_states + begun, static_cast<int>(tile.begun.step)},
-        {args.part_out + part * args.v_stride + read, args.part_states + part, row.step()},
-        args.v_stride,
-        args.folds_spans ? kSpanSplits : 1};
+    const RowParts parts{tile, row.begun(dim), row.own(dim), args.v_stride, args.folds_spans ? kSpanSplits : 1};
     const MergedSums sums = parts.merged();
     FinishedRow(row, batch_row, turned + warp * v_dim).write(sums, dim);
   }
