@@ -48,12 +48,13 @@ class CudaBackend final : public Backend {
     check(cudaStreamSynchronize(stream_), "clearing device memory");  // another stream may be the first to use it
     return out;
   }
-  // Nobody else wants the rest of what weights left, but for the rows of larger batches.
+  // Nobody else wants the rest of what weights left, but for the rows of larger batches, sums of attention and blocks
+  // that are widened for it: up to 256 MB each.
   std::uint64_t room_for_cache() const override {
     size_t free = 0;
     size_t all = 0;
     check(cudaMemGetInfo(&free, &all), "asking for the device's memory");
-    return free / 10 * 9;
+    return free - std::max(free / 10, std::min(free / 4, size_t{1} << 30));
   }
   void upload(std::byte* to, std::span<const std::byte> from) override {
     if (from.size() <= kSmall) {  // the caller may go on at once

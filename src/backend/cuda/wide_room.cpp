@@ -5,11 +5,6 @@
 #include "backend/cuda/attention_args.h"
 
 namespace kvasir::cuda {
-namespace {
-
-constexpr std::int64_t kMostBytes = 256 << 20;  // but for those of a single head
-
-}  // namespace
 
 int WideRoom::heads_at_once(const KvLayout& of, int blocks) {
   const std::int64_t head_bytes = wide_layout(of, 1).block_bytes() * blocks;

@@ -27,6 +27,8 @@ class WideRoom {
     const float* scales = nullptr;
   };
 
+  static constexpr std::int64_t kMostBytes = 256 << 20;  // but for those of a single head
+
   explicit WideRoom(cudaStream_t stream) : stream_(stream) {}
 
   // KV heads of so many blocks that there is room for: one at least.

@@ -1,0 +1,84 @@
+// How batches are cut for attention on a device, and what its kernels are sent of that: once for all layers that are
+// cached alike.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cuda/attention_args.h"
+#include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/device_sequences.h"
+#include "backend/cuda/prefix_plan.h"
+#include "backend/cuda/wide_room.h"
+
+namespace kvasir::cuda {
+
+// What of a device decides which kernels there are.
+struct AttentionDevice {
+  int processors = 0;
+  bool has_copy_engine = false;
+
+  bool reads_boxes(const KvView& view) const { return has_copy_engine && takes_boxes(view); }
+  bool reads_fp8(const KvView& view) const { return has_copy_engine && takes_fp8(view); }
+  bool reads_codes(const KvView& view) const { return has_copy_engine && takes_codes(view); }
+};
+
+// How many rows of one sequence are attended to.
+enum class Prompts : std::uint8_t {
+  kInTiles,   // like few
+  kInGroups,  // over blocks as they lie
+  kWidened,   // in groups too, over blocks that are widened before
+};
+
+// How a batch is cut, for all layers that are cached alike.
+struct AttentionPlan {
+  const SequenceView* sequences = nullptr;  // whose it is: the host's
+  size_t count = 0;
+  int heads_per_kv = 0;
+  Retention retention;
+  Prompts prompts = Prompts::kInTiles;
+  bool shares = false;  // sequences that begin alike are in groups
+  std::vector<AttentionTile> tiles;
+  std::vector<SpanItems> spans;
+  bool in_many_spans = false;  // some row's splits are, shared ones included
+  std::vector<AttentionGroup> groups;
+  std::vector<WideBlock> wide;  // what the groups' sequences see, whose blocks are numbers of these then
+  PrefixPlan prefixes;
+  std::vector<WideBlock> wide_prefixes;  // likewise of prefixes
+  int spare = 0;  // items behind those of the tiles, which nobody needs: so their number changes rarely
+  const AttentionTile* device_tiles = nullptr;
+  const AttentionItem* device_items = nullptr;
+  const SpanItems* device_spans = nullptr;
+  const AttentionGroup* device_groups = nullptr;
+  const WideBlock* device_wide = nullptr;
+  const WideBlock* device_wide_prefixes = nullptr;
+  PrefixArgs device_prefixes;
+};
+
+class AttentionPlans {
+ public:
+  AttentionPlans(const AttentionDevice& device, Staging& staging, SequenceTables& tables)
+      : device_(device), staging_(staging), tables_(tables) {}
+
+  // Made where there is none of the batch yet, and sent then. It lasts until the next one is made.
+  const AttentionPlan& plan(const AttentionBatch& batch);
+  // Plans of an earlier batch lead nowhere.
+  void forget() { plans_.clear(); }
+
+ private:
+  AttentionPlan make(const AttentionBatch& batch);
+  Prompts prompts_of(const KvView& view) const;
+  // On the device, of the sequence's prompt.
+  const BlockId* blocks_of(AttentionPlan& plan, const SequenceView& sequence, const BlockId* table);
+  bool shares_prefixes(const KvView& view, int heads_per_kv) const;
+  void add_prefixes(AttentionPlan& plan, const AttentionBatch& batch);
+  void widen_prefixes(AttentionPlan& plan);
+  void send(AttentionPlan& plan, const AttentionBatch& batch);
+
+  AttentionDevice device_;
+  Staging& staging_;
+  SequenceTables& tables_;
+  std::vector<AttentionPlan> plans_;
+};
+
+}  // namespace kvasir::cuda
