@@ -19,6 +19,9 @@ void check_fits(KvFormat format, int dim) {
 // Whatever lies behind a part of a head may be float32.
 std::int64_t aligned(std::int64_t bytes) { return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment; }
 
+// Whether a number of the format is a byte, and rows have scales.
+bool is_byte(KvFormat format) { return has_scale(format) && v_code_bytes(format, 64) == 64; }
+
 }  // namespace
 
 KvLayout make_layout(const KvGroup& group, int block_tokens) {
@@ -36,6 +39,10 @@ KvLayout make_layout(const KvGroup& group, int block_tokens) {
   layout.v_head_bytes = aligned(v_code_bytes(group.v_format, group.shape.v_dim) * block_tokens);
   layout.k_scale_bytes = has_scale(group.k_format) ? aligned(kScaleBytes * block_tokens) : 0;
   layout.v_scale_bytes = has_scale(group.v_format) ? aligned(kScaleBytes * block_tokens) : 0;
+  const bool apart = is_byte(group.k_format) && is_byte(group.v_format);
+  layout.head_step = apart ? layout.code_bytes() : layout.head_bytes();
+  layout.scale_from = apart ? layout.code_bytes() * group.shape.heads : layout.code_bytes();
+  layout.scale_step = apart ? layout.scale_bytes() : layout.head_bytes();
   return layout;
 }
 

@@ -9,9 +9,10 @@
 //
 // K is stored with the token as the fastest index: a query's dot products with 16 neighbouring keys are then 16
 // lanes of one vector, with no sum across lanes. V is stored row by row, so that a weighted sum of rows runs along
-// lanes as well. Formats of a few bits pack K and V their own way (codec_int.h), and
-// so do pruned ones (codec_top.h). Formats with scales have those of
-// the block's rows behind the codes of their head: K, V, scales of K, scales of V. docs/block-format.md draws it.
+// lanes as well. Formats of a few bits pack K and V their own way (codec_int.h), and so do pruned ones (codec_top.h).
+// Formats with scales have those of the block's rows behind the codes of their head, first K's and then V's; where K
+// and V take a byte a number, behind those of all heads, so that codes begin at multiples of 128 bytes, where GPUs
+// read them fastest. docs/block-format.md draws it.
 #pragma once
 
 #include <cstddef>
@@ -77,15 +78,22 @@ struct KvLayout {
   std::int64_t v_head_bytes = 0;   // likewise of V
   std::int64_t k_scale_bytes = 0;  // a bf16 a token, or nothing
   std::int64_t v_scale_bytes = 0;
+  std::int64_t head_step = 0;   // from K of one head to that of the next
+  std::int64_t scale_from = 0;  // of a layer, to the scales of its first head
+  std::int64_t scale_step = 0;  // from those to the next head's
 
-  KVASIR_HD std::int64_t head_bytes() const { return k_head_bytes + v_head_bytes + k_scale_bytes + v_scale_bytes; }
+  KVASIR_HD std::int64_t code_bytes() const { return k_head_bytes + v_head_bytes; }  // of one head
+  KVASIR_HD std::int64_t scale_bytes() const { return k_scale_bytes + v_scale_bytes; }
+  KVASIR_HD std::int64_t head_bytes() const { return code_bytes() + scale_bytes(); }
   KVASIR_HD std::int64_t layer_bytes() const { return head_bytes() * shape.heads; }
   KVASIR_HD std::int64_t block_bytes() const { return layer_bytes() * layers; }
 
   // Offsets from the block's first byte; `layer` counts inside the group.
-  KVASIR_HD std::int64_t k_offset(int layer, int head) const { return layer * layer_bytes() + head * head_bytes(); }
+  KVASIR_HD std::int64_t k_offset(int layer, int head) const { return layer * layer_bytes() + head * head_step; }
   KVASIR_HD std::int64_t v_offset(int layer, int head) const { return k_offset(layer, head) + k_head_bytes; }
-  KVASIR_HD std::int64_t k_scale_offset(int layer, int head) const { return v_offset(layer, head) + v_head_bytes; }
+  KVASIR_HD std::int64_t k_scale_offset(int layer, int head) const {
+    return layer * layer_bytes() + scale_from + head * scale_step;
+  }
   KVASIR_HD std::int64_t v_scale_offset(int layer, int head) const {
     return k_scale_offset(layer, head) + k_scale_bytes;
   }

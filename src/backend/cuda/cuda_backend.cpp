@@ -38,7 +38,7 @@ class CudaBackend final : public Backend {
     return fmt::format("cuda:{}, {}, {:.0f} GiB", device_, properties_.name,
                        static_cast<double>(properties_.totalGlobalMem) / (1024.0 * 1024.0 * 1024.0));
   }
-  std::string kernel_version() const override { return fmt::format("cuda-2-{}", name_of(activations_)); }
+  std::string kernel_version() const override { return fmt::format("cuda-3-{}", name_of(activations_)); }
 
   Buffer allocate(size_t bytes) override {
     void* at = nullptr;

@@ -3,16 +3,14 @@
 // (kv_tile.cuh), and never makes what is no number of what was never written.
 //
 // Tiles of 8 by 8 pairs of bytes are turned over on their way into registers: a pair is two tokens of a key's
-// dimension, and two dimensions of a token's value. The copy engine brings values with the 128-byte swizzle. Heads
-// begin at multiples of 64 bytes, and rows of boxes at multiples of 128 from where their map begins: there are two.
+// dimension, and two dimensions of a token's value. The copy engine brings values with the 128-byte swizzle.
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/boxed_places.cuh"
+#include "backend/cuda/code_boxes.cuh"
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/kv_tile.cuh"
 #include "backend/cuda/scaled_attention.cuh"
-#include "backend/cuda/tensor_map.h"
 #include "layout/codec.h"
 #include "layout/row_numbers.h"
 
@@ -20,12 +18,9 @@ namespace kvasir::cuda {
 namespace {
 
 constexpr int kWarps = 12;
-constexpr int kHeadAlignment = 64;
-
-// Of boxes that begin at multiples of kRowBytes, and of those that begin in between.
 struct Maps {
-  CUtensorMap even;
-  CUtensorMap odd;
+  CodeMaps keys;
+  CodeMaps values;
 };
 
 // Of one tile.
@@ -50,6 +45,7 @@ struct Fp8Format {
   using Source = SpanSource;
   static constexpr int kKeyBytes = kDim * kBlockOfTile;
   static constexpr int kValueBytes = kKeyBytes;
+  static constexpr bool kScalesApart = true;
   static constexpr float kValueFactor = cuda::kValueFactor<Codec>;
 
   const AttentionArgs& args;
@@ -62,16 +58,12 @@ struct Fp8Format {
   static __device__ int token_of(int half) { return lane_group() * 2 + (half ^ lane_group() / 4); }
 
   __device__ void copy_keys(int block, const std::byte* from, std::uint32_t barrier) {
-    hopper::copy_bytes(hopper::shared_address(room.keys[block]), from, kKeyBytes, barrier);
+    copy_codes(room.keys[block], maps.keys, from - args.view.arena, barrier);
   }
   __device__ void copy_values(int block, const std::byte* from, std::uint32_t barrier) {
-    const std::int64_t byte = from + kKeyBytes - args.view.arena;
-    const CUtensorMap* map = byte % kRowBytes == 0 ? &maps.even : &maps.odd;
-    hopper::copy_box(hopper::shared_address(room.values[block]), {map, 0, static_cast<int>(byte / kRowBytes)},
-                     barrier, hopper::kEvictFirst);
-    hopper::copy_bytes(hopper::shared_address(&scales.blocks[block]), from + kKeyBytes + kValueBytes,
-                       sizeof scales.blocks[block], barrier);
+    copy_codes(room.values[block], maps.values, from - args.view.arena, barrier);
   }
+  __device__ void* scales_of(int block) const { return &scales.blocks[block]; }
 
   // As they came: keys want no more than rounding.
   __device__ void load_queries(const TileRows& rows) {
@@ -202,12 +194,8 @@ void launch(const AttentionArgs& args, cudaStream_t stream) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const int items = args.item_count * args.view.layout.shape.heads;
-  // Bytes, two at a time: the copy engine looks at none of them. No box lies behind the arena's end.
-  const auto map = [&](const std::byte* begin) {
-    return make_tensor_map(
-        {begin, kRowBytes / 2, 0x7fffffff, kRowBytes / 2, kBlockOfTile * kDim / kRowBytes, Number::kF16});
-  };
-  const Maps maps{map(args.view.arena), map(args.view.arena + kRowBytes / 2)};
+  const Maps maps{make_code_maps(args.view.arena, kBlockOfTile * kDim, BoxSwizzle::kNone),
+                  make_code_maps(args.view.arena, kBlockOfTile * kDim, BoxSwizzle::k128)};
   launch_early("attention over fp8", kernel,
                {dim3(static_cast<unsigned>(std::min(args.processors, items))), dim3(kWarps * 32), kRoom}, stream,
                args, maps);
@@ -222,7 +210,7 @@ void launch_for(const AttentionArgs& args, cudaStream_t stream) {
 
 bool takes_fp8(const KvView& view) {
   const KvFormat format = view.layout.k_format;
-  return usual_blocks(view, kHeadAlignment) && (format == KvFormat::kE4M3 || format == KvFormat::kE5M2);
+  return usual_blocks(view, kCodeAlignment) && (format == KvFormat::kE4M3 || format == KvFormat::kE5M2);
 }
 
 void fp8_attention(const AttentionArgs& args, cudaStream_t stream) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "backend/cuda/attention_kernels.h"
+#include "backend/cuda/code_boxes.cuh"
 #include "backend/cuda/cuda_check.h"
 #include "backend/cuda/scaled_attention.cuh"
 #include "layout/codec.h"
@@ -14,14 +15,19 @@
 namespace kvasir::cuda {
 namespace {
 
-// As they lie in the cache: of a block and head first K, then V, then the scales of both.
+// As they lie in the cache.
 template <class Codec, int kDim>
 struct Keys {
   std::uint32_t words[kDim / (kCodeQuad * Codec::kPerByte)][kBlockOfTile];  // four dimensions of a token
 };
 
+// Bytes come in boxes, and their scales apart. Fewer bits come as they lie, scales behind values: so small, boxes and
+// another copy cost more than they save.
+template <class Codec>
+inline constexpr bool kInBoxes = Codec::kBits == 8;
+
 template <class Codec, int kDim>
-struct Values {
+struct alignas(kInBoxes<Codec> ? kRowBytes : 16) Values {
   static constexpr int kColumns = kDim / Codec::kPerByte;
   std::uint32_t words[kBlockOfTile / kCodeQuad][kColumns];  // four tokens of a column
   std::uint32_t k_scales[kBlockOfTile / 2];                 // two tokens each
@@ -138,10 +144,13 @@ struct PackedFormat {
   using ValuesOfBlock = Values<Codec, kDim>;
   static constexpr int kKeyBytes = static_cast<int>(sizeof(KeysOfBlock));
   static constexpr int kValueBytes = static_cast<int>(sizeof(ValuesOfBlock::words));
+  static constexpr bool kScalesApart = kInBoxes<Codec>;
   static constexpr float kValueFactor = 1.0F;
   static constexpr int kGroups = ValuesOfBlock::kColumns / 32;
   static_assert(ValuesOfBlock::kColumns % 32 == 0);
 
+  const AttentionArgs& args;
+  const CodeMaps& maps;
   TileRoom<Codec, kDim>& room;
   QueryCodes<Codec, kDim> q;
 
@@ -150,11 +159,12 @@ struct PackedFormat {
   __device__ void load_queries(const TileRows& rows) { q.load(rows); }
 
   __device__ void copy_keys(int block, const std::byte* from, std::uint32_t barrier) const {
-    hopper::copy_bytes(hopper::shared_address(&room.keys[block]), from, kKeyBytes, barrier);
+    copy<kKeyBytes>(&room.keys[block], from, barrier);
   }
   __device__ void copy_values(int block, const std::byte* from, std::uint32_t barrier) const {
-    hopper::copy_bytes(hopper::shared_address(&room.values[block]), from + kKeyBytes, sizeof(ValuesOfBlock), barrier);
+    copy<sizeof(ValuesOfBlock)>(&room.values[block], from, barrier);
   }
+  __device__ void* scales_of(int block) const { return room.values[block].k_scales; }
   __device__ std::uint32_t k_scales(int block) const { return room.values[block].k_scales[lane_group()]; }
   __device__ std::uint32_t v_scales(int block) const { return room.values[block].v_scales[lane_group()]; }
 
@@ -206,6 +216,15 @@ struct PackedFormat {
   }
 
  private:
+  // A box, or kBytes as they lie.
+  template <int kBytes>
+  __device__ void copy(void* to, const std::byte* from, std::uint32_t barrier) const {
+    if constexpr (kInBoxes<Codec>) {
+      copy_codes(to, maps, from - args.view.arena, barrier);
+    } else {
+      hopper::copy_bytes(hopper::shared_address(to), from, kBytes, barrier);
+    }
+  }
   // Four dimensions of the thread's two tokens.
   static __device__ uint2 two_keys(const KeysOfBlock& keys, int group) {
     return *reinterpret_cast<const uint2*>(&keys.words[group + lane_pair()][lane_group() * 2]);
@@ -221,14 +240,15 @@ struct PackedFormat {
 #endif
 
 template <class Codec, int kDim>
-__global__ void __launch_bounds__(kWarps<Codec> * 32, 1) attend_to_codes(const AttentionArgs args) {
+__global__ void __launch_bounds__(kWarps<Codec> * 32, 1)
+    attend_to_codes(const AttentionArgs args, const __grid_constant__ CodeMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using Format = PackedFormat<Codec, kDim>;
   extern __shared__ uint4 shared[];
   __shared__ ScaledRoom rooms[kWarps<Codec>];
   let_followers_start();
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  Format format{reinterpret_cast<TileRoom<Codec, kDim>*>(shared)[warp], {}};
+  Format format{args, maps, room_for_boxes<TileRoom<Codec, kDim>>(shared)[warp], {}};
   if constexpr (kFoldsSpans<Codec>) {
     __shared__ SpanRoom<kDim> span_room;
     attend_to_scaled_items<Format, kDim>(args, format, rooms[warp], EverySpan<kDim>{args, SpanFold<kDim>(span_room)});
@@ -241,13 +261,13 @@ __global__ void __launch_bounds__(kWarps<Codec> * 32, 1) attend_to_codes(const A
 template <class Codec, int kDim>
 void launch(const AttentionArgs& args, cudaStream_t stream) {
   const auto kernel = attend_to_codes<Codec, kDim>;
-  constexpr size_t kRoom = kWarps<Codec> * sizeof(TileRoom<Codec, kDim>);
+  constexpr size_t kRoom = kWarps<Codec> * sizeof(TileRoom<Codec, kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const int items = args.item_count * args.view.layout.shape.heads;
   launch_early("attention over codes", kernel,
                {dim3(static_cast<unsigned>(std::min(args.processors, items))), dim3(kWarps<Codec> * 32), kRoom},
-               stream, args);
+               stream, args, make_code_maps(args.view.arena, sizeof(Keys<Codec, kDim>), BoxSwizzle::kNone));
 }
 
 template <class Codec>
@@ -259,7 +279,7 @@ void launch_for(const AttentionArgs& args, cudaStream_t stream) {
 
 bool takes_codes(const KvView& view) {
   const KvFormat format = view.layout.k_format;
-  if (!usual_blocks(view, 16)) return false;
+  if (!usual_blocks(view, format == KvFormat::kInt8 ? kCodeAlignment : 16)) return false;
   if (format == KvFormat::kInt2) return view.layout.shape.k_dim == 128;  // of 64 there are too few columns
   return format == KvFormat::kInt8 || format == KvFormat::kInt4;
 }

@@ -279,7 +279,7 @@ __device__ void make_ready(Room<kDim>& room) {
     for (int i = 0; i < kStages; ++i) {
       hopper::barrier_init(hopper::shared_address(&room.full_k[i]), 1);
       hopper::barrier_init(hopper::shared_address(&room.full_v[i]), 1);
-      hopper::barrier_init(hopper::shared_address(&room.empty_k[i]), kMultipliers * 4);
+      hopper::barrier_init(hopper::shared_address(&room.empty_k[i]), kMultipliers * (Form::kScaled ? 128 : 4));
       hopper::barrier_init(hopper::shared_address(&room.empty_v[i]), kMultipliers * 4);
     }
     hopper::barrier_init(hopper::shared_address(&room.full_queries), kLoaderWarps);

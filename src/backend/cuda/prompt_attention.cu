@@ -94,8 +94,7 @@ struct PromptConsumer {
       TileWeights unscaled;
       pack<Values>(s, unscaled);
       pack_scaled<Values>(s, room.scales[stage], p);
-      __syncwarp();  // all lanes have read the scales
-      give_back(room.empty_k[stage]);
+      hopper::arrive(hopper::shared_address(&room.empty_k[stage]));  // by each lane: it has read the scales
       hopper::wgmma_fence();
 #pragma unroll
       for (int block = 0; block < kBlocksOfTile; ++block) {
@@ -121,11 +120,12 @@ struct PromptConsumer {
     }
   }
 
-  // Infinite values that the tile was without.
+  // Infinite values that the tile was without. The lane that gives it back reads how many they are: none, mostly.
   __device__ __forceinline__ void add_infinities(const ConsumerRows& rows, int tile, const Infinities& found,
                                                  RowSums<kDim>& sums) const {
     const Position first = rows.walk.first_key(tile);
-    const int count = min(found.count, kMostInfinities);
+    const int own = threadIdx.x % 32 == 0 ? min(found.count, kMostInfinities) : 0;
+    const int count = __shfl_sync(0xffffffff, own, 0);
     for (int n = 0; n < count; ++n) {
       const Infinity one = found.list[n];
       if (one.dim % 8 / 2 != lane_pair()) continue;
@@ -230,7 +230,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
   auto& room = *room_for_boxes<PromptRoom<kDim>>(shared);
-  if (threadIdx.x == 0) room.init();
+  if (threadIdx.x == 0) room.init(kConsumers * (Form::kScaled ? hopper::kGroupThreads : 4));
   if (threadIdx.x < 128) room.ones[threadIdx.x] = Form::Values::kOnes & 0xffffU;
   hopper::fence_shared();
   __syncthreads();

@@ -69,11 +69,12 @@ struct alignas(kBoxAlignment) PromptRoom {
            ((chunk % 8) ^ (row & 7)) * 16;
   }
 
-  __device__ void init() {
+  // `keepers`: threads that give each of the keys' places back.
+  __device__ void init(int keepers) {
     for (int i = 0; i < kStages; ++i) {
       hopper::barrier_init(hopper::shared_address(&full_k[i]), 1);
       hopper::barrier_init(hopper::shared_address(&full_v[i]), 1);
-      hopper::barrier_init(hopper::shared_address(&empty_k[i]), kConsumers * 4);
+      hopper::barrier_init(hopper::shared_address(&empty_k[i]), keepers);
       hopper::barrier_init(hopper::shared_address(&empty_v[i]), kConsumers * 4);
       hopper::barrier_init(hopper::shared_address(&landed[i]), 1);
     }

@@ -8,10 +8,13 @@
 // A Format has
 //   Source                              of its items (item_walk.cuh)
 //   token_of(half)                      of 16, in elements 2 half and 2 half + 1 of a block's scores
-//   kKeyBytes, kValueBytes              of a block; behind its values lie the scales of its keys and values
+//   kKeyBytes, kValueBytes              of a block; its values lie behind its keys, and scales of both elsewhere
+//                                       (kScalesApart) or behind those
 //   kValueFactor                        what scales of values are multiplied by, since values are divided by it
 //   load_queries(rows)
-//   copy_keys, copy_values(block, from, barrier)   by one lane; `from` is where the block's keys lie
+//   copy_keys, copy_values(block, from, barrier)   by one lane; `from` is where the block's keys lie, or its values;
+//                                       with the scales, where these lie behind them
+//   scales_of(block)                    room for those of its keys, and then of its values, kScalesOfBlock bytes
 //   multiply_keys(block, scores)        without scales
 //   k_scales, v_scales(block)           of the tokens 2g and 2g + 1, in one word
 //   add_values(block, weights, sums)
@@ -118,9 +121,18 @@ struct ScaledCopies {
     if (tile == tiles) return;
     const std::uint32_t barrier = hopper::shared_address(&room.values_there);
     if (copies(barrier, Format::kValueBytes + kScalesOfBlock)) {
-      format.copy_values(block_of_tile(), block, barrier);
+      format.copy_values(block_of_tile(), block + Format::kKeyBytes, barrier);
+      if constexpr (Format::kScalesApart) {
+        hopper::copy_bytes(hopper::shared_address(format.scales_of(block_of_tile())), block + to_scales(),
+                           kScalesOfBlock, barrier);
+      }
     }
     ++tile;
+  }
+  // From a block's keys; found anew each time, since registers are scarce.
+  __device__ int to_scales() const {
+    const int head = room.items[(begun - 1) % 2].kv_head;
+    return (args.view.layout.shape.heads - head) * (Format::kKeyBytes + Format::kValueBytes) + head * kScalesOfBlock;
   }
   __device__ void begin() {
     const WalkItem& of = items.next();

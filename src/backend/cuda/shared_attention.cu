@@ -172,8 +172,7 @@ struct Multiplier {
       TileWeights unscaled;
       pack<Values>(s, unscaled);
       pack_scaled<Values>(s, room.scales[stage], p);
-      __syncwarp();  // all lanes have read the scales
-      give_back(room.empty_k[stage]);
+      arrive_at(room.empty_k[stage]);  // each lane: it has read the scales
       hopper::wgmma_fence();
 #pragma unroll
       for (int block = 0; block < kBlocksOfTile; ++block) {

@@ -31,15 +31,18 @@ struct Tensor {
 
 // Boxes are rows of 128 bytes. If the second-level cache fetches more than that at a time, its halves give each other
 // a quarter more than is read.
-CUtensorMap make_map(const void* data, const Tensor& tensor, Number number, CUtensorMapSwizzle swizzle) {
+CUtensorMap make_map(const void* data, const Tensor& tensor, Number number, BoxSwizzle swizzle) {
+  constexpr CUtensorMapSwizzle kSwizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B,
+                                              CU_TENSOR_MAP_SWIZZLE_128B};
   static const Encode encode = find_encoder();
   CUtensorMap map;
   const CUtensorMapDataType type =
       number == Number::kF16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   const cuuint32_t element_strides[3] = {1, 1, 1};
-  const CUresult result = encode(&map, type, tensor.indices, const_cast<void*>(data), tensor.sizes, tensor.strides,
-                                 tensor.box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-                                 CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result =
+      encode(&map, type, tensor.indices, const_cast<void*>(data), tensor.sizes, tensor.strides, tensor.box,
+             element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, kSwizzles[static_cast<size_t>(swizzle)],
+             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) fail_system("the driver refused a tensor map, error " + std::to_string(result), "cuda");
   return map;
 }
@@ -51,7 +54,7 @@ CUtensorMap make_tensor_map(const BoxedMatrix& matrix) {
                       {static_cast<cuuint64_t>(matrix.cols), static_cast<cuuint64_t>(matrix.rows)},
                       {static_cast<cuuint64_t>(matrix.ld) * 2},
                       {kBoxCols, static_cast<cuuint32_t>(matrix.box_rows)}};
-  return make_map(matrix.data, tensor, matrix.number, CU_TENSOR_MAP_SWIZZLE_128B);
+  return make_map(matrix.data, tensor, matrix.number, matrix.swizzle);
 }
 
 CUtensorMap make_tensor_map_3d(const BoxedRows& rows) {
@@ -62,9 +65,7 @@ CUtensorMap make_tensor_map_3d(const BoxedRows& rows) {
     tensor.box[i] = static_cast<cuuint32_t>(rows.box[i]);
   }
   for (size_t i = 0; i < 2; ++i) tensor.strides[i] = static_cast<cuuint64_t>(rows.strides[i]);
-  constexpr CUtensorMapSwizzle kSwizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_32B,
-                                              CU_TENSOR_MAP_SWIZZLE_128B};
-  return make_map(rows.data, tensor, rows.number, kSwizzles[static_cast<size_t>(rows.swizzle)]);
+  return make_map(rows.data, tensor, rows.number, rows.swizzle);
 }
 
 }  // namespace kvasir::cuda

@@ -9,8 +9,10 @@
 
 namespace kvasir::cuda {
 
+enum class BoxSwizzle : std::uint8_t { kNone, k32, k128 };
+
 // A matrix of 16-bit numbers that is copied in boxes of 64 numbers (128 bytes) by box_rows rows, 16-byte chunks
-// permuted as wgmma's 128-byte swizzle wants them; zeros beyond the matrix.
+// permuted as wgmma's 128-byte swizzle wants them, or not at all; zeros beyond the matrix.
 struct BoxedMatrix {
   const void* data = nullptr;
   std::int64_t ld = 0;
@@ -18,14 +20,13 @@ struct BoxedMatrix {
   int cols = 0;
   int box_rows = 0;
   Number number = Number::kBF16;
+  BoxSwizzle swizzle = BoxSwizzle::k128;
 };
 
 inline constexpr int kBoxCols = 64;
 
 // Asks the driver once per process for its encoder. Throws Error where it has none.
 CUtensorMap make_tensor_map(const BoxedMatrix& matrix);
-
-enum class BoxSwizzle : std::uint8_t { kNone, k32, k128 };
 
 // The same with three indices, the fastest first, in boxes whose first side has as many bytes as the swizzle, if any.
 struct BoxedRows {

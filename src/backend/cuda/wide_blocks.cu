@@ -44,9 +44,14 @@ __device__ float scale_of_value(const KvView& view, float scale) {
 
 // The head of a block, in shared memory.
 struct HeadRoom {
-  uint4 bytes[2 * kBlockOfTile * kMostDim * 2 / sizeof(uint4)];  // no format that is widened has more than 16 bits
+  uint4 codes[2 * kBlockOfTile * kMostDim * 2 / sizeof(uint4)];  // no format that is widened has more than 16 bits
+  std::uint32_t scales[kBlockOfTile];
 
-  __device__ const std::byte* codes() const { return reinterpret_cast<const std::byte*>(bytes); }
+  static __device__ void copy(void* to, const std::byte* from, std::int64_t bytes) {
+    for (int i = static_cast<int>(threadIdx.x); i < bytes / 4; i += static_cast<int>(blockDim.x)) {
+      static_cast<std::uint32_t*>(to)[i] = from == nullptr ? 0 : reinterpret_cast<const std::uint32_t*>(from)[i];
+    }
+  }
 };
 
 // Blocks of the cache that have 16 tokens too: their bytes come into shared memory first, all at once. A thread block
@@ -64,12 +69,12 @@ __global__ void widen_usual(const __grid_constant__ WideBlocks of) {
   from.layout.shape.k_dim = from.layout.shape.v_dim = kDim;
   const KvLayout& layout = from.layout;
   wait_for_forerunners();
-  const auto* words = reinterpret_cast<const std::uint32_t*>(from.k_head(block, of.first_head + head));
-  for (int i = thread; i < layout.head_bytes() / 4; i += static_cast<int>(blockDim.x)) {
-    reinterpret_cast<std::uint32_t*>(room.bytes)[i] = block == kNoBlock ? 0 : words[i];
-  }
+  const bool there = block != kNoBlock;
+  const int from_head = of.first_head + head;
+  HeadRoom::copy(room.codes, there ? from.k_head(block, from_head) : nullptr, layout.code_bytes());
+  HeadRoom::copy(room.scales, there ? from.k_scales(block, from_head) : nullptr, layout.scale_bytes());
   __syncthreads();
-  const std::byte* codes = room.codes();
+  const auto* codes = reinterpret_cast<const std::byte*>(room.codes);
   const auto widen = [&]<Side kSide, class Half>(std::int64_t at, std::byte* to) {
     visit_on_device(format_of<kSide>(from), [&](auto codec) {
       using Codec = decltype(codec);
@@ -84,8 +89,9 @@ __global__ void widen_usual(const __grid_constant__ WideBlocks of) {
   const bool of_value = thread >= kBlockOfTile;
   float scale = 1.0F;
   if (of_value ? has_scales<Side::kValues>(from) : has_scales<Side::kKeys>(from)) {
-    const std::int64_t at = of_value ? layout.v_scale_offset(0, 0) : layout.k_scale_offset(0, 0);
-    scale = CodecBF16::decode(reinterpret_cast<const std::uint16_t*>(codes + at)[thread % kBlockOfTile]);
+    const auto* scales = reinterpret_cast<const std::uint16_t*>(room.scales);
+    const std::int64_t first = of_value ? layout.k_scale_bytes / kScaleBytes : 0;
+    scale = CodecBF16::decode(scales[first + thread % kBlockOfTile]);
     if (of_value) scale = scale_of_value(from, scale);
   }
   of.scales[(static_cast<std::int64_t>(to) * gridDim.y + head) * 2 * kBlockOfTile + thread] = scale;

@@ -130,7 +130,7 @@ class RefBackend final : public Backend {
   explicit RefBackend(Activations activations) : activations_(activations) {}
 
   std::string description() const override { return "ref, plain loops"; }
-  std::string kernel_version() const override { return fmt::format("ref-2-{}", name_of(activations_)); }
+  std::string kernel_version() const override { return fmt::format("ref-3-{}", name_of(activations_)); }
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
