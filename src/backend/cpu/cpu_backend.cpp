@@ -32,7 +32,7 @@ class CpuBackend final : public Backend {
     return fmt::format("cpu, {}, {} thread{}", name_of(isa_), pool_.threads(), pool_.threads() == 1 ? "" : "s");
   }
   // Neither the isa nor the threads change a bit.
-  std::string kernel_version() const override { return fmt::format("cpu-2-{}", name_of(activations_)); }
+  std::string kernel_version() const override { return fmt::format("cpu-3-{}", name_of(activations_)); }
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
