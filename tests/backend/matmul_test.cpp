@@ -1,4 +1,7 @@
+#include <cmath>
+
 #include "backend/backends.h"
+#include "backend/quant/encode.h"
 #include "backend/weight_reader.h"
 #include "layout/codec_f16.h"
 
@@ -130,28 +133,72 @@ TEST_P(MatmulTest, AnEmbeddingIsTheDecodedRow) {
   }
 }
 
-// Rows of zeros, of one huge number, of tiny ones: scales at their edges.
+// Rows of zeros, of one huge number, of tiny ones: scales at their edges. Rows of one number: sums at theirs.
 TEST_P(MatmulTest, QuantizedRowsAtTheirEdges) {
-  const OwnedWeight weight(20, 256, DType::kQ4_0, 26);
-  OwnedMatrix x(4, 256, 27);
-  for (int c = 0; c < 256; ++c) {
-    x.view.row(0)[c] = 0.0F;
-    x.view.row(1)[c] = c == 77 ? 1e30F : 1.0F;
-    x.view.row(2)[c] *= 1e-29F;
-    x.view.row(3)[c] *= 1e-36F;
-  }
-  OwnedMatrix expected(4, 20);
-  OwnedMatrix got(4, 20);
-  ref_->matmul(*ref_->load(std::vector{weight.view}), x.view, nullptr, expected.view);
-  tested_->matmul(*tested_->load(std::vector{weight.view}), x.view, nullptr, got.view);
-  for (int r = 0; r < 4; ++r) {
-    const std::vector<float> a(got.view.row(r), got.view.row(r) + 20);
-    const std::vector<float> b(expected.view.row(r), expected.view.row(r) + 20);
-    if (on_gpu(GetParam())) {  // rows as f16 cannot be of these sizes: they stay finite
-      for (const float value : a) EXPECT_TRUE(std::isfinite(value)) << r;
-      continue;
+  for (const DType dtype : kQuantized) {
+    const OwnedWeight weight(20, 256, dtype, 26);
+    OwnedMatrix x(6, 256, 27);
+    for (int c = 0; c < 256; ++c) {
+      x.view.row(0)[c] = 0.0F;
+      x.view.row(1)[c] = c == 77 ? 1e30F : 1.0F;
+      x.view.row(2)[c] *= 1e-29F;
+      x.view.row(3)[c] *= 1e-36F;
+      x.view.row(4)[c] = 1.0F;
+      x.view.row(5)[c] = -1.0F;
     }
-    EXPECT_LT(relative_error(a, b), matmul_tolerance(GetParam(), DType::kQ4_0)) << r;
+    OwnedMatrix expected(6, 20);
+    OwnedMatrix got(6, 20);
+    ref_->matmul(*ref_->load(std::vector{weight.view}), x.view, nullptr, expected.view);
+    tested_->matmul(*tested_->load(std::vector{weight.view}), x.view, nullptr, got.view);
+    for (int r = 0; r < 6; ++r) {
+      const std::vector<float> a(got.view.row(r), got.view.row(r) + 20);
+      const std::vector<float> b(expected.view.row(r), expected.view.row(r) + 20);
+      if (on_gpu(GetParam())) {  // rows as f16 cannot be of these sizes: they stay finite
+        for (const float value : a) EXPECT_TRUE(std::isfinite(value)) << name_of(dtype) << " " << r;
+        continue;
+      }
+      EXPECT_LT(relative_error(a, b), matmul_tolerance(GetParam(), dtype)) << name_of(dtype) << " " << r;
+    }
+  }
+}
+
+// Rows whose numbers become smaller from 32 to 32: beside *_k weights every part has a shift of its own.
+TEST_P(MatmulTest, PartsOfAGroupAreOfAnySize) {
+  for (const DType dtype : {DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
+    const OwnedWeight weight(37, 512, dtype, 28);
+    OwnedMatrix x(8, 512, 29);
+    for (int r = 0; r < 8; ++r) {
+      for (int c = 0; c < 512; ++c) x.view.row(r)[c] *= std::pow(0.6F, static_cast<float>((c / 32 + r) % 8));
+    }
+    OwnedMatrix expected(8, 37);
+    OwnedMatrix got(8, 37);
+    Backend& ref = ref_for(dtype);
+    ref.matmul(*ref.load(std::vector{weight.view}), x.view, nullptr, expected.view);
+    tested_->matmul(*tested_->load(std::vector{weight.view}), x.view, nullptr, got.view);
+    EXPECT_LT(relative_error(got.values, expected.values), matmul_tolerance(GetParam(), dtype)) << name_of(dtype);
+  }
+}
+
+// A part of small numbers beside large ones is rounded to an eighth of what those are.
+TEST(MatmulRowsTest, SmallPartsOfAGroupAreHeldFinely) {
+  const auto ref = make_ref_backend();
+  std::vector<float> ones(256, 0.0F);
+  std::fill_n(ones.begin() + 32, 32, 1.0F);
+  std::vector<std::byte> bytes(row_bytes(DType::kQ6_K, 256));
+  encode_row(DType::kQ6_K, ones.data(), 256, bytes.data());
+  const HostWeight weight{bytes, DType::kQ6_K, 1, 256};
+  const auto loaded = ref->load(std::vector{weight});
+  const float steps = 1000.0F / 127;  // of plain integers of 8 bits
+  for (const auto& [largest, finer] : {std::pair{1000.0F, 1}, {501.0F, 1}, {500.0F, 2}, {250.0F, 4}, {10.0F, 8}}) {
+    OwnedMatrix x(1, 256);
+    x.values[0] = 1000.0F;
+    x.values[32] = largest;
+    for (int c = 33; c < 64; ++c) x.values[static_cast<size_t>(c)] = steps / static_cast<float>(finer) * 0.51F;
+    OwnedMatrix out(1, 1);
+    ref->matmul(*loaded, x.view, nullptr, out.view);
+    const float rounded =
+        steps / static_cast<float>(finer) * std::nearbyint(largest * static_cast<float>(finer) / steps);
+    EXPECT_NEAR(out.values[0], rounded + 31 * steps / static_cast<float>(finer), 0.01F * steps * 31) << largest;
   }
 }
 

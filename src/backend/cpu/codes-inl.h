@@ -74,6 +74,23 @@ HWY_INLINE Ints dot_signed(Ints sums, const Codes& codes, std::int32_t quad) {
   for (int i = 0; i < kLanes * kQuad; ++i) sums.at[i / kQuad] += (codes.at[i] - 128) * x[i % kQuad];
   return sums;
 }
+// Pairs of integers of 16 bits with a pair.
+HWY_INLINE Ints dot_pairs(Ints sums, const Ints& pairs, std::int32_t pair) {
+  const auto low = [](std::int32_t both) { return static_cast<std::int16_t>(both & 0xffff); };
+  for (int i = 0; i < kLanes; ++i) {
+    sums.at[i] += low(pairs.at[i]) * low(pair) + (pairs.at[i] >> 16) * (pair >> 16);
+  }
+  return sums;
+}
+HWY_INLINE Ints load_pairs(const std::byte* low, const std::byte* high) {  // each of two bytes
+  Ints out;
+  for (int i = 0; i < kLanes; ++i) out.at[i] = std::to_integer<int>(low[i]) | std::to_integer<int>(high[i]) << 16;
+  return out;
+}
+HWY_INLINE Ints shifted(Ints ints, int by) {  // to the left
+  for (std::int32_t& lane : ints.at) lane <<= by;
+  return ints;
+}
 // 128 high + low, and ints - value, as two's complement has them.
 HWY_INLINE Ints join(const Ints& high, Ints low) {
   for (int i = 0; i < kLanes; ++i) {
@@ -170,6 +187,10 @@ HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
   return sums;
 }
 HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) { return dot_part(sums, codes, x); }
+HWY_INLINE IntVec dot_pairs_part(IntVec sums, IntVec pairs, IntVec x) {
+  asm("vpdpwssd %2, %1, %0" : "+v"(sums.raw) : "v"(pairs.raw), "v"(x.raw));
+  return sums;
+}
 #elif HWY_TARGET == HWY_AVX3
 HWY_INLINE IntVec sum_pairs(IntVec sums, __m512i pairs) {
   return hn::Add(sums, IntVec{_mm512_madd_epi16(pairs, _mm512_set1_epi16(1))});
@@ -183,6 +204,9 @@ HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) {
   const __m512i turned = _mm512_mask_sub_epi8(x.raw, _mm512_movepi8_mask(value), _mm512_setzero_si512(), x.raw);
   return sum_pairs(sums, _mm512_maddubs_epi16(_mm512_abs_epi8(value), turned));
 }
+HWY_INLINE IntVec dot_pairs_part(IntVec sums, IntVec pairs, IntVec x) {
+  return hn::Add(sums, IntVec{_mm512_madd_epi16(pairs.raw, x.raw)});
+}
 #else
 HWY_INLINE IntVec sum_pairs(IntVec sums, __m256i pairs) {
   return hn::Add(sums, IntVec{_mm256_madd_epi16(pairs, _mm256_set1_epi16(1))});
@@ -193,6 +217,9 @@ HWY_INLINE IntVec dot_part(IntVec sums, ByteVec codes, IntVec x) {
 HWY_INLINE IntVec dot_signed_part(IntVec sums, ByteVec codes, IntVec x) {
   const __m256i value = _mm256_xor_si256(codes.raw, _mm256_set1_epi8(static_cast<char>(0x80)));
   return sum_pairs(sums, _mm256_maddubs_epi16(_mm256_abs_epi8(value), _mm256_sign_epi8(x.raw, value)));
+}
+HWY_INLINE IntVec dot_pairs_part(IntVec sums, IntVec pairs, IntVec x) {
+  return hn::Add(sums, IntVec{_mm256_madd_epi16(pairs.raw, x.raw)});
 }
 #endif
 
@@ -206,6 +233,33 @@ HWY_INLINE Ints dot_signed(const Ints& sums, const Codes& codes, std::int32_t qu
   Ints out;
   const IntVec x = hn::Set(IntTag(), quad);
   for (int i = 0; i < kParts; ++i) out.part[i] = dot_signed_part(sums.part[i], codes.part[i], x);
+  return out;
+}
+HWY_INLINE Ints dot_pairs(const Ints& sums, const Ints& pairs, std::int32_t pair) {
+  Ints out;
+  const IntVec x = hn::Set(IntTag(), pair);
+  for (int i = 0; i < kParts; ++i) out.part[i] = dot_pairs_part(sums.part[i], pairs.part[i], x);
+  return out;
+}
+HWY_INLINE Ints load_pairs(const std::byte* low, const std::byte* high) {
+  const hn::Rebind<std::uint8_t, IntTag> bytes;
+  Ints out;
+  for (int i = 0; i < kParts; ++i) {
+    const auto below = hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(low) + i * kPart);
+    const auto above = hn::LoadU(bytes, reinterpret_cast<const std::uint8_t*>(high) + i * kPart);
+    out.part[i] = hn::Or(hn::PromoteTo(IntTag(), below), hn::ShiftLeft<16>(hn::PromoteTo(IntTag(), above)));
+  }
+  return out;
+}
+HWY_INLINE Ints shifted(const Ints& ints, int by) {
+  Ints out;
+  for (int i = 0; i < kParts; ++i) {
+#if HWY_TARGET <= HWY_AVX3  // which takes the number from memory
+    out.part[i] = hn::Shl(ints.part[i], hn::Set(IntTag(), by));
+#else
+    out.part[i] = hn::ShiftLeftSame(ints.part[i], by);
+#endif
+  }
   return out;
 }
 HWY_INLINE Ints join(const Ints& high, const Ints& low) {

@@ -100,7 +100,7 @@ void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
       for (int panel = first; panel < last; panel += at_once) {
         Panels panels = panels_at(weight, panel, std::min(at_once, last - panel), k);
         if (tiles >= kWorthSpreading) panels = spread(kernel, panels, tile.inputs, thread);
-        const bool asks = kernel.form == RowForm::kInt8 && tiles < kWorthSpreading && panel + at_once < last;
+        const bool asks = is_int8(kernel.form) && tiles < kWorthSpreading && panel + at_once < last;
         const auto block = static_cast<int>(weight.at(0, k + tile.inputs) - weight.at(0, k));
         tile.ahead_step = asks ? block / (tile.inputs / kInt8Block * tiles) + 1 : 0;
         tile.ahead = panels.first + at_once * panels.bytes;

@@ -77,6 +77,12 @@ constexpr QuantPanel quant_panel(DType type) {
   }
 }
 
+// A panel whose codes have been spread to bytes, all else as it was.
+constexpr QuantPanel spread(QuantPanel panel) {
+  panel.bits = 8;
+  return panel;
+}
+
 // 16 rows of quantized weights, null where there is none, into a panel.
 void pack_quantized(DType type, const std::byte* const (&rows)[kLanes], int inputs, std::byte* panel);
 

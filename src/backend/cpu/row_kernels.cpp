@@ -72,21 +72,45 @@ HWY_INLINE std::int32_t put_rounded(const Lanes& lanes, std::int8_t* to) {
 #endif
 }
 
+HWY_INLINE float largest_of_block(const float* x) {
+  Lanes largest = broadcast(0.0F);
+  for (int i = 0; i < kInt8Block; i += kLanes) {
+    const Lanes v = load(x + i);
+    largest = max(largest, max(v, sub(broadcast(0.0F), v)));
+  }
+  return max_lanes(largest);
+}
+
 void quantize(const float* x, int n, Int8Block* out) {
-  for (int at = 0; at < n; at += kInt8Block, ++out) {
-    Lanes largest = broadcast(0.0F);
-    for (int half = 0; half < 2; ++half) {
-      const Lanes v = load(x + at + half * kLanes);
-      largest = max(largest, max(v, sub(broadcast(0.0F), v)));
-    }
-    const float top = max_lanes(largest);
+  for (; n > 0; n -= kInt8Block, x += kInt8Block, ++out) {
+    const float top = largest_of_block(x);
     *out = {};
     if (top < kTiniest) continue;
     out->scale = top / 127.0F;
     if (!std::isfinite(out->scale)) continue;  // the scale alone then carries what is wrong
     const Lanes turn = broadcast(127.0F / top);
-    for (int half = 0; half < 2; ++half) {
-      out->sums[half] = put_rounded(mul(load(x + at + half * kLanes), turn), out->q + half * kLanes);
+    for (int i = 0; i < kInt8Block; i += kLanes) out->sum += put_rounded(mul(load(x + i), turn), out->q + i);
+  }
+}
+
+void quantize_groups(const float* x, int n, Int8Group* out) {
+  constexpr int kBlocks = kInt8Group / kInt8Block;
+  for (; n > 0; n -= kInt8Group, x += kInt8Group, ++out) {
+    float tops[kBlocks];
+    float top = 0.0F;
+    for (int b = 0; b < kBlocks; ++b) {
+      tops[b] = largest_of_block(x + b * kInt8Block);
+      top = tops[b] > top ? tops[b] : top;
+    }
+    *out = {};
+    if (top < kTiniest) continue;
+    out->unit = top / static_cast<float>(127 << kMostShift);
+    if (!std::isfinite(out->unit)) continue;  // the unit alone then carries what is wrong
+    for (int i = 0; i < kInt8Group; i += kLanes) {
+      const int b = i / kInt8Block;
+      if (i % kInt8Block == 0) out->shifts[b] = shift_of(tops[b], top);
+      const Lanes turn = broadcast(127.0F / top * static_cast<float>(1 << (kMostShift - out->shifts[b])));
+      out->sums[i / kLanes] = put_rounded(mul(load(x + i), turn), out->q + i);
     }
   }
 }
@@ -172,7 +196,9 @@ void project(const float* x, const SmallMatrix& matrix, float* out) {
   for (; column < matrix.outputs; column += kLanes) project_columns<1>(x, matrix, column, out);
 }
 
-RowKernels row_table() { return {&rms_norm, &layer_norm, &swiglu, &add_row, &rotate, &quantize, &project}; }
+RowKernels row_table() {
+  return {&rms_norm, &layer_norm, &swiglu, &add_row, &rotate, &quantize, &quantize_groups, &project};
+}
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

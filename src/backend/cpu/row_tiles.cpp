@@ -35,11 +35,27 @@ void pack_pairs(const float* from, int count, int tile_rows, std::uint32_t* to) 
 void pack_blocks(std::span<const Int8Block> blocks, int zero, int tile_rows, Int8Part* to) {
   for (const Int8Block& block : blocks) {
     std::memcpy(to->quads, block.q, sizeof to->quads);
+    to->starts[0] = -zero * block.sum;
     to->scale = block.scale;
-    to->scaled_sum = block.scale * static_cast<float>(block.sums[0] + block.sums[1]);
-    to->start = -zero * (block.sums[0] + block.sums[1]);
-    to->first_start = -zero * block.sums[0];
+    to->scaled_sum = block.scale * static_cast<float>(block.sum);
     to += tile_rows;
+  }
+}
+
+static_assert(kInt8Block * 127 << kMostShift < 1 << 15, "a part's sum is one of a pair in 32 bits");
+
+void pack_groups(std::span<const Int8Group> groups, int zero, int tile_rows, Int8GroupPart* to) {
+  for (const Int8Group& group : groups) {
+    const auto sum = [&group](int part) {
+      return (group.sums[2 * part] + group.sums[2 * part + 1]) << group.shifts[part];
+    };
+    for (int part = 0; part < kInt8Group / kInt8Block; ++part, to += tile_rows) {
+      std::memcpy(to->quads, group.q + part * kInt8Block, sizeof to->quads);
+      for (int half = 0; half < 2; ++half) to->starts[half] = -zero * group.sums[2 * part + half];
+      to->shift = group.shifts[part];
+      to->sum_pair = part % 2 == 0 ? (sum(part) & 0xffff) | sum(part + 1) << 16 : 0;
+      to->unit = group.unit;
+    }
   }
 }
 
@@ -81,9 +97,15 @@ void RowTiles::pack_row(const float* from, int count, int row, std::byte* tile) 
       return pack_pairs(from, count, tile_rows_, reinterpret_cast<std::uint32_t*>(tile) + row);
     case RowForm::kInt8: {
       Int8Block blocks[kInputsPerItem / kInt8Block];
-      quantize_(from, count, blocks);
+      kernels_.quantize(from, count, blocks);
       return pack_blocks({blocks, static_cast<size_t>(count / kInt8Block)}, zero_, tile_rows_,
                          reinterpret_cast<Int8Part*>(tile) + row);
+    }
+    case RowForm::kInt8Groups: {
+      Int8Group groups[kInputsPerItem / kInt8Group];
+      kernels_.quantize_groups(from, count, groups);
+      return pack_groups({groups, static_cast<size_t>(count / kInt8Group)}, zero_, tile_rows_,
+                         reinterpret_cast<Int8GroupPart*>(tile) + row);
     }
   }
 }

@@ -13,8 +13,7 @@ namespace kvasir::cpu {
 
 class RowTiles {
  public:
-  using Quantize = decltype(RowKernels::quantize);
-  explicit RowTiles(Quantize quantize) : quantize_(quantize) {}
+  explicit RowTiles(const RowKernels& kernels) : kernels_(kernels) {}
 
   // Takes x over in the kernel's form, as few tiles of rows as it can take at once, all of a size, the last aside.
   // Valid until the next call.
@@ -29,7 +28,7 @@ class RowTiles {
  private:
   void pack_row(const float* from, int count, int row, std::byte* tile) const;
 
-  Quantize quantize_;
+  RowKernels kernels_;
   RowForm form_ = RowForm::kF32;
   int zero_ = 0;
   int tile_rows_ = 0;

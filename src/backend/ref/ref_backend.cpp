@@ -30,15 +30,36 @@ struct RefWeight final : Weight {
 
 const RefWeight& mine(const Weight& weight) { return static_cast<const RefWeight&>(weight); }
 
-// A block of a row as it meets quantized weights: see Int8Block.
-void round_to_int8(std::span<float> block) {
+float largest_of(std::span<const float> values) {
   float largest = 0;
-  for (const float value : block) largest = std::max(largest, std::abs(value));
+  for (const float value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+// A block of a row as it meets quantized weights: see Int8Block.
+void round_block(std::span<float> block) {
+  const float largest = largest_of(block);
   if (largest < kTiniest) {
     std::ranges::fill(block, 0.0F);
     return;
   }
   for (float& value : block) value = largest / 127.0F * std::nearbyint(value * (127.0F / largest));
+}
+
+// Likewise a group: see Int8Group.
+void round_group(std::span<float> group) {
+  const float largest = largest_of(group);
+  if (largest < kTiniest) {
+    std::ranges::fill(group, 0.0F);
+    return;
+  }
+  for (size_t at = 0; at < group.size(); at += kInt8Block) {
+    const std::span<float> part = group.subspan(at, kInt8Block);
+    const auto finer = static_cast<float>(1 << (kMostShift - shift_of(largest_of(part), largest)));
+    for (float& value : part) {
+      value = largest / 127.0F / finer * std::nearbyint(value * (127.0F / largest * finer));
+    }
+  }
 }
 
 // A query as it meets the keys: in the space of their format, rounded if they are packed.
@@ -311,7 +332,11 @@ class RefBackend final : public Backend {
     std::vector<float> out(row.begin(), row.end());
     if (activations_ == Activations::kF32) return out;
     if (is_quantized(weights)) {
-      for (size_t at = 0; at < out.size(); at += kInt8Block) round_to_int8({out.data() + at, kInt8Block});
+      const bool large = block_elements(weights) == kInt8Group;
+      const size_t size = large ? kInt8Group : kInt8Block;
+      for (size_t at = 0; at < out.size(); at += size) {
+        (large ? round_group : round_block)({out.data() + at, size});
+      }
     } else if (weights == DType::kBF16) {
       for (float& value : out) value = CodecBF16::decode(CodecBF16::encode(value));
     }

@@ -1,0 +1,239 @@
+// Register tiles of products with quantized weights, R rows by P panels. Within a part of 32 inputs a product is a
+// sum of integers, exact in any order; parts are added in their order with fused multiply-adds. So no instruction set
+// changes a bit. Included once per target by foreach_target, inside functions that may use the byte dot products of
+// AVX3_DL.
+
+#if defined(KVASIR_QUANT_TILES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef KVASIR_QUANT_TILES_INL_H_
+#undef KVASIR_QUANT_TILES_INL_H_
+#else
+#define KVASIR_QUANT_TILES_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include "backend/cpu/codes-inl.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/lanes-inl.h"
+#include "backend/cpu/quant_panels.h"
+
+// Highway's AVX3_DL implies the byte dot products, but does not ask the compiler for them.
+#if HWY_TARGET == HWY_AVX3_DL
+HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
+#else
+HWY_BEFORE_NAMESPACE();
+#endif
+namespace kvasir::cpu::HWY_NAMESPACE {
+
+inline constexpr int kCacheLine = 64;
+
+// One of the eight quads of a part.
+template <QuantPanel kPanel>
+HWY_INLINE Codes load_quad(const std::byte* part, int quad) {
+  const std::byte* planes = part + kPanel.scale_bytes();
+  const std::byte* codes = planes + kPanel.plane_bytes();
+  if constexpr (kPanel.bits == 8) return load_codes(codes + quad * kLanes * kQuad);
+  const Codes both = load_codes(codes + quad % 4 * kLanes * kQuad);
+  Codes out = quad < 4 ? unpack<4, 0>(both) : unpack<4, 1>(both);
+  for (int plane = 0; plane < kPanel.planes(); ++plane) {
+    out = with_plane(out, planes + plane * 64 + quad * 8, 16 << plane);
+  }
+  return out;
+}
+
+// Sums of the products of a part, one for each scale. Where codes are bytes and scales two, it is one half after the
+// other: their sums stay in registers. Nibbles come in twos, of both halves.
+template <QuantPanel kPanel, int R, int P>
+struct PartSums {
+  static constexpr int kScales = kPanel.halves ? 2 : 1;
+  static constexpr int kTogether = kPanel.bits == 8 ? 1 : 2;  // quads
+  static constexpr int kSums = kPanel.halves ? kTogether : 1;
+  static constexpr int kSteps = kPart32 / kQuad * kSums / kScales / kTogether;
+  Ints of[R][P][kSums];
+
+  template <class RowPart>  // Int8Part, Int8GroupPart
+  HWY_INLINE PartSums(const std::byte* part, std::int64_t panel_bytes, const RowPart* x, int scale) {
+    for (int r = 0; r < R; ++r) {
+      for (int i = 0; i < kSums; ++i) {
+        const Ints start = all(kPanel.zero == 0 ? 0 : x[r].starts[scale + i]);
+        for (int p = 0; p < P; ++p) of[r][p][i] = start;
+      }
+    }
+    HWY_UNROLL(8) for (int step = 0; step < kSteps; ++step) {
+      const int quad = scale * kSteps + step;
+      Codes codes[kTogether][P];
+      for (int i = 0; i < kTogether; ++i) {
+        for (int p = 0; p < P; ++p) codes[i][p] = load_quad<kPanel>(part + p * panel_bytes, quad + i * 4);
+      }
+      for (int r = 0; r < R; ++r) {
+        for (int p = 0; p < P; ++p) {
+          for (int i = 0; i < kTogether; ++i) {
+            Ints& sum = of[r][p][i % kSums];
+            sum = product(sum, codes[i][p], x[r].quads[quad + i * 4]);
+          }
+        }
+      }
+    }
+  }
+
+  static HWY_INLINE Ints product(const Ints& sums, const Codes& codes, std::int32_t quad) {
+    return kPanel.zero == 128 ? dot_signed(sums, codes, quad) : dot(sums, codes, quad);
+  }
+};
+
+// The next `ahead_step` bytes of each panel, into the second-level cache.
+template <int P>
+HWY_INLINE void ask_for(const MatmulTile& t, const std::byte*& ahead) {
+  for (int line = 0; line < t.ahead_step; line += kCacheLine) {
+    for (int p = 0; p < P; ++p) __builtin_prefetch(ahead + p * t.panel_bytes + line, 0, 2);
+  }
+  ahead += t.ahead_step;
+}
+
+// Blocks of 32: a number of the row and one of the weights for each part.
+template <QuantPanel kPanel, int R, int P>
+struct BlockTile {
+  TileSums<R, P> sums;
+
+  HWY_INLINE void add_part(const std::byte* part, std::int64_t panel_bytes, const Int8Part* x) {
+    const PartSums<kPanel, R, P> ints(part, panel_bytes, x, 0);
+    for (int p = 0; p < P; ++p, part += panel_bytes) {
+      const Lanes scale = load_halves(part);
+      for (int r = 0; r < R; ++r) {
+        const Lanes both = mul(scale, broadcast(x[r].scale));
+        sums.at[r][p] = fma(to_floats(ints.of[r][p][0]), both, sums.at[r][p]);
+      }
+      if constexpr (kPanel.has_min) {
+        const Lanes offset = load_halves(part + 2 * kLanes);
+        for (int r = 0; r < R; ++r) sums.at[r][p] = fma(offset, broadcast(x[r].scaled_sum), sums.at[r][p]);
+      }
+    }
+  }
+
+  static void run(const MatmulTile& t) {
+    BlockTile tile{TileSums<R, P>(t)};
+    const std::byte* part = t.weights;
+    const auto* x = reinterpret_cast<const Int8Part*>(t.x);
+    const std::byte* ahead = t.ahead;
+    for (int k = 0; k < t.inputs; k += kPart32, part += kPanel.part_bytes(), x += t.x_stride) {
+      tile.add_part(part, t.panel_bytes, x);
+      ask_for<P>(t, ahead);
+    }
+    tile.sums.store(t);
+  }
+};
+
+// Groups of 256: parts are added up in units of the group, times the weights' small integers, and only their sums
+// meet the numbers of both. Beside the dot products there is then one multiplication a part, where blocks have two:
+// shifts, conversions and additions have units of their own.
+template <QuantPanel kPanel, int R, int P>
+struct GroupTile {
+  static constexpr int kGroupParts = kInt8Group / kPart32;
+  // Panels whose sums of a part are taken at once: one row reads so many that registers would not hold two sums of
+  // each beside those of the group.
+  static constexpr int kPanels = R == 1 && P % 2 == 0 && PartSums<kPanel, R, P>::kSums == 2 ? P / 2 : P;
+  // Mins are added up beside the products where registers hold both; else when those are done.
+  static constexpr bool kMinsBeside = R * P <= 8;
+  // Floats hold these integers exactly: codes and mins have at most six bits.
+  static_assert(63 * kPart32 * 127 << kMostShift < 1 << 24, "the products of a part");
+  static_assert(63 * kGroupParts * (kPart32 * 127 << kMostShift) < 1 << 24, "the mins of a group");
+
+  TileSums<R, P> sums;
+
+  static HWY_INLINE Lanes scale_of(const std::byte* part, int half) {
+    if constexpr (kPanel.halves) return load_bytes<std::int8_t>(part + half * kLanes);
+    return load_bytes<std::uint8_t>(part);
+  }
+
+  // of += the products of a part.
+  static HWY_INLINE void add_part(const std::byte* part, std::int64_t panel_bytes, const Int8GroupPart* x,
+                                  Lanes (&of)[R][P]) {
+    using Sums = PartSums<kPanel, R, kPanels>;
+    HWY_UNROLL(2) for (int first = 0; first < Sums::kScales; first += Sums::kSums) {
+      HWY_UNROLL(2) for (int panel = 0; panel < P; panel += kPanels) {
+        const std::byte* at = part + panel * panel_bytes;
+        const Sums ints(at, panel_bytes, x, first);
+        for (int p = 0; p < kPanels; ++p) {
+          for (int i = 0; i < Sums::kSums; ++i) {
+            const Lanes scale = scale_of(at + p * panel_bytes, first + i);
+            for (int r = 0; r < R; ++r) {
+              const Lanes product = to_floats(shifted(ints.of[r][p][i], x[r].shift));
+              of[r][panel + p] = fma(product, scale, of[r][panel + p]);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  // mins += the mins of a part and the next, times the sums of the row.
+  static HWY_INLINE void add_mins(const std::byte* part, std::int64_t panel_bytes, const Int8GroupPart* x,
+                                  Ints (&mins)[R][P]) {
+    if constexpr (kPanel.has_min) {
+      Ints pairs[P];
+      for (int p = 0; p < P; ++p) {
+        const std::byte* low = part + p * panel_bytes + kLanes;
+        pairs[p] = load_pairs(low, low + kPanel.part_bytes());
+      }
+      for (int r = 0; r < R; ++r) {
+        for (int p = 0; p < P; ++p) mins[r][p] = dot_pairs(mins[r][p], pairs[p], x[r].sum_pair);
+      }
+    }
+  }
+
+  HWY_INLINE void add_group(const std::byte* group, const MatmulTile& t, const Int8GroupPart* x,
+                            const std::byte*& ahead) {
+    Lanes of[R][P];
+    Ints mins[R][P];
+    for (int r = 0; r < R; ++r) {
+      for (int p = 0; p < P; ++p) {
+        of[r][p] = broadcast(0.0F);
+        mins[r][p] = all(0);
+      }
+    }
+    const std::byte* parts = group + kPanel.header_bytes();
+    HWY_UNROLL(1) for (int s = 0; s < kGroupParts; s += 2) {
+      for (int i = s; i < s + 2; ++i) {
+        add_part(parts + i * kPanel.part_bytes(), t.panel_bytes, x + i * t.x_stride, of);
+        ask_for<P>(t, ahead);
+      }
+      if constexpr (kMinsBeside) add_mins(parts + s * kPanel.part_bytes(), t.panel_bytes, x + s * t.x_stride, mins);
+    }
+    if constexpr (!kMinsBeside) {
+      HWY_UNROLL(4) for (int s = 0; s < kGroupParts; s += 2) {
+        add_mins(parts + s * kPanel.part_bytes(), t.panel_bytes, x + s * t.x_stride, mins);
+      }
+    }
+    finish_group(group, t, x, of, mins);
+  }
+
+  HWY_INLINE void finish_group(const std::byte* group, const MatmulTile& t, const Int8GroupPart* x, Lanes (&of)[R][P],
+                               const Ints (&mins)[R][P]) {
+    for (int p = 0; p < P; ++p, group += t.panel_bytes) {
+      const Lanes d = load_halves(group);
+      Lanes m;
+      if constexpr (kPanel.has_min) m = sub(broadcast(0.0F), load_halves(group + 2 * kLanes));
+      for (int r = 0; r < R; ++r) {
+        of[r][p] = mul(of[r][p], d);
+        if constexpr (kPanel.has_min) of[r][p] = fma(to_floats(mins[r][p]), m, of[r][p]);
+        sums.at[r][p] = fma(of[r][p], broadcast(x[r].unit), sums.at[r][p]);
+      }
+    }
+  }
+
+  static void run(const MatmulTile& t) {
+    GroupTile tile{TileSums<R, P>(t)};
+    const std::byte* group = t.weights;
+    const auto* x = reinterpret_cast<const Int8GroupPart*>(t.x);
+    const std::byte* ahead = t.ahead;
+    for (int k = 0; k < t.inputs; k += kInt8Group, group += kPanel.group_bytes(), x += kGroupParts * t.x_stride) {
+      tile.add_group(group, t, x, ahead);
+    }
+    tile.sums.store(t);
+  }
+};
+
+}  // namespace kvasir::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard, once per target
