@@ -568,6 +568,7 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBitsOverMixedFormats) {
       const std::vector<float> bits = scene.attend();
       const std::string what = shape_name(c) + ", V of " + std::string(format_name(mix.v_format));
       EXPECT_EQ(scene.attend_in_pieces(5), bits) << what;
+      if (!on_gpu(GetParam())) continue;  // elsewhere EqualsRefOverFormatsGroupsAndHeads has seen them
       EXPECT_LT(relative_error(bits, Scene(*ref_, c, spans).attend()), tolerance(mix)) << what;
     }
   }
