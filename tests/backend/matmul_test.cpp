@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 
 #include "backend/backends.h"
 #include "backend/quant/encode.h"
@@ -158,6 +159,25 @@ TEST_P(MatmulTest, QuantizedRowsAtTheirEdges) {
         continue;
       }
       EXPECT_LT(relative_error(a, b), matmul_tolerance(GetParam(), dtype)) << name_of(dtype) << " " << r;
+    }
+  }
+}
+
+// Wherever it is: an answer that hides it would be worse than none.
+TEST_P(MatmulTest, ARowWithWhatIsNoNumberHasNoNumbers) {
+  for (const DType dtype : kQuantized) {
+    const OwnedWeight weight(20, 512, dtype, 30);
+    const auto loaded = tested_->load(std::vector{weight.view});
+    for (const int at : {0, 7, 31, 200, 300, 511}) {
+      OwnedMatrix x(3, 512, 31);
+      x.view.row(1)[at] = std::numeric_limits<float>::quiet_NaN();
+      OwnedMatrix got(3, 20);
+      tested_->matmul(*loaded, x.view, nullptr, got.view);
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(std::isfinite(got.view.row(0)[i])) << name_of(dtype);
+        EXPECT_TRUE(std::isnan(got.view.row(1)[i])) << name_of(dtype) << " at " << at;
+        EXPECT_TRUE(std::isfinite(got.view.row(2)[i])) << name_of(dtype);
+      }
     }
   }
 }

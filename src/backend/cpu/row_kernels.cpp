@@ -72,18 +72,25 @@ HWY_INLINE std::int32_t put_rounded(const Lanes& lanes, std::int8_t* to) {
 #endif
 }
 
-HWY_INLINE float largest_of_block(const float* x) {
-  Lanes largest = broadcast(0.0F);
-  for (int i = 0; i < kInt8Block; i += kLanes) {
-    const Lanes v = load(x + i);
-    largest = max(largest, max(v, sub(broadcast(0.0F), v)));
+// The largest magnitude of a block, as bits: they are in the order of the numbers, and what is no number is above
+// all.
+HWY_INLINE std::uint32_t largest_of_block(const float* x) {
+  const hn::RebindToUnsigned<FloatTag> u32;
+  auto largest = hn::Zero(u32);
+  for (int i = 0; i < kInt8Block; i += static_cast<int>(hn::Lanes(u32))) {
+    largest = hn::Max(largest, hn::BitCast(u32, hn::Abs(hn::LoadU(FloatTag(), x + i))));
   }
-  return max_lanes(largest);
+  return hn::GetLane(hn::MaxOfLanes(u32, largest));
+}
+HWY_INLINE float as_float(std::uint32_t bits) {
+  float out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
 }
 
 void quantize(const float* x, int n, Int8Block* out) {
   for (; n > 0; n -= kInt8Block, x += kInt8Block, ++out) {
-    const float top = largest_of_block(x);
+    const float top = as_float(largest_of_block(x));
     *out = {};
     if (top < kTiniest) continue;
     out->scale = top / 127.0F;
@@ -96,19 +103,20 @@ void quantize(const float* x, int n, Int8Block* out) {
 void quantize_groups(const float* x, int n, Int8Group* out) {
   constexpr int kBlocks = kInt8Group / kInt8Block;
   for (; n > 0; n -= kInt8Group, x += kInt8Group, ++out) {
-    float tops[kBlocks];
-    float top = 0.0F;
+    std::uint32_t tops[kBlocks];
+    std::uint32_t most = 0;
     for (int b = 0; b < kBlocks; ++b) {
       tops[b] = largest_of_block(x + b * kInt8Block);
-      top = tops[b] > top ? tops[b] : top;
+      most = tops[b] > most ? tops[b] : most;
     }
+    const float top = as_float(most);
     *out = {};
     if (top < kTiniest) continue;
     out->unit = top / static_cast<float>(127 << kMostShift);
     if (!std::isfinite(out->unit)) continue;  // the unit alone then carries what is wrong
     for (int i = 0; i < kInt8Group; i += kLanes) {
       const int b = i / kInt8Block;
-      if (i % kInt8Block == 0) out->shifts[b] = shift_of(tops[b], top);
+      if (i % kInt8Block == 0) out->shifts[b] = shift_of(as_float(tops[b]), top);
       const Lanes turn = broadcast(127.0F / top * static_cast<float>(1 << (kMostShift - out->shifts[b])));
       out->sums[i / kLanes] = put_rounded(mul(load(x + i), turn), out->q + i);
     }
