@@ -143,7 +143,8 @@ void AttentionPlans::send(AttentionPlan& plan, const AttentionBatch& batch) {
   if (plan.tiles.empty()) return;
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
   const DeviceSequences& sequences = tables_.find(batch.sequences, batch.view.layout.block_tokens);
-  const auto count = static_cast<size_t>(plan.tiles.back().first_item + plan.tiles.back().splits());
+  const int items = plan.tiles.back().first_item + plan.tiles.back().splits();
+  const auto count = static_cast<size_t>(items);
   if (staging_.held() && plan.retention.full()) {  // the batch may come again; a window's first key may be gone
     const size_t step = std::max<size_t>(4, plan.tiles.size() / 2);
     plan.spare = static_cast<int>((count + step - 1) / step * step - count);
