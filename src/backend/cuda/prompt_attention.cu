@@ -91,18 +91,8 @@ struct PromptConsumer {
     if constexpr (!Form::kScaled) {
       pack<Values>(s, p);
     } else {
-      TileWeights unscaled;
-      pack<Values>(s, unscaled);
-      pack_scaled<Values>(s, room.scales[stage], p);
-      hopper::arrive(hopper::shared_address(&room.empty_k[stage]));  // by each lane: it has read the scales
-      hopper::wgmma_fence();
-#pragma unroll
-      for (int block = 0; block < kBlocksOfTile; ++block) {
-        add_up<Values>(unscaled[block], room.ones, tile % kTilesOfSplit + block, sums.d);
-      }
-      hopper::wgmma_commit();
-      hopper::wgmma_wait<0>();
-      hopper::hold(sums.d);
+      const ScaledTile scaled{room.scales[stage], room.empty_k[stage], room.ones};
+      weigh<Values>(scaled, tile % kTilesOfSplit, s, p, sums.d);
     }
   }
 

@@ -169,18 +169,8 @@ struct Multiplier {
     if constexpr (!Form::kScaled) {
       pack<Values>(s, p);
     } else {
-      TileWeights unscaled;
-      pack<Values>(s, unscaled);
-      pack_scaled<Values>(s, room.scales[stage], p);
-      arrive_at(room.empty_k[stage]);  // each lane: it has read the scales
-      hopper::wgmma_fence();
-#pragma unroll
-      for (int block = 0; block < kBlocksOfTile; ++block) {
-        add_up<Values>(unscaled[block], room.ones, stage + block, sums.apart);
-      }
-      hopper::wgmma_commit();
-      hopper::wgmma_wait<0>();
-      hopper::hold(sums.apart);
+      const ScaledTile scaled{room.scales[stage], room.empty_k[stage], room.ones};
+      weigh<Values>(scaled, stage, s, p, sums.apart);
     }
   }
 

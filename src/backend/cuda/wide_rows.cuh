@@ -114,6 +114,29 @@ __device__ __forceinline__ void add_up(const std::uint32_t (&p)[4], const std::u
   hopper::multiply_by_columns<Half>(d, p, all, adds);
 }
 
+// A tile with scales, in shared memory.
+struct ScaledTile {
+  const TileScales& scales;
+  std::uint64_t& used;  // the barrier at which every thread that has read them arrives
+  const std::uint16_t (&ones)[128];
+};
+// Weights as values want them, and, as they were before, added to their sums `d`, or in their place where `adds` is
+// 0.
+template <class Half>
+__device__ __forceinline__ void weigh(const ScaledTile& tile, int adds, const TileScores& s, TileWeights& p,
+                                      float (&d)[4]) {
+  TileWeights unscaled;
+  pack<Half>(s, unscaled);
+  pack_scaled<Half>(s, tile.scales, p);
+  hopper::arrive(hopper::shared_address(&tile.used));
+  hopper::wgmma_fence();
+#pragma unroll
+  for (int block = 0; block < kBlocksOfTile; ++block) add_up<Half>(unscaled[block], tile.ones, adds + block, d);
+  hopper::wgmma_commit();
+  hopper::wgmma_wait<0>();
+  hopper::hold(d);
+}
+
 #endif
 
 }  // namespace kvasir::cuda
