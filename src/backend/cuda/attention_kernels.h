@@ -50,9 +50,8 @@ bool takes_codes(const KvView& view);
 // And for both in the same format of fp8, from queries as they came. REQUIRES: takes_fp8().
 void fp8_attention(const AttentionArgs& args, cudaStream_t stream);
 bool takes_fp8(const KvView& view);
-// Groups of tiles, on devices with a copy engine, straight into out and states. REQUIRES: takes_boxes(); or with
-// scales, a wide layout that has them (wide_blocks.h).
-void prompt_attention(const AttentionArgs& args, cudaStream_t stream);
+// Groups of tiles, on devices with a copy engine, straight into out and states. REQUIRES: takes_boxes(), or widened
+// blocks (wide_blocks.h). `scales`: of these, or null.
 void prompt_attention(const AttentionArgs& args, const float* scales, cudaStream_t stream);
 // Pieces of common prefixes, on devices with a copy engine, into begun_out and begun_states. REQUIRES: as
 // prompt_attention(); all is seen; kRowsOfPrefix heads to a KV head at most.

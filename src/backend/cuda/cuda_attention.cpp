@@ -172,7 +172,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
 
 // Blocks are widened for as many KV heads at a time as there is room for.
 void CudaAttention::attend_to_groups(const AttentionPlan& plan, AttentionArgs args) {
-  if (plan.prompts == Prompts::kInGroups) return prompt_attention(args, stream_);
+  if (plan.prompts == Prompts::kInGroups) return prompt_attention(args, nullptr, stream_);
   const WideRoom::List list{plan.device_wide, static_cast<int>(plan.wide.size())};
   const KvView from = args.view;
   const int heads = from.layout.shape.heads;
@@ -181,7 +181,7 @@ void CudaAttention::attend_to_groups(const AttentionPlan& plan, AttentionArgs ar
     const WideRoom::Wide wide =
         wide_.widen(from, list, {args.first_kv_head, std::min(at_once, heads - args.first_kv_head)});
     args.view = wide.view;
-    wide.scales == nullptr ? prompt_attention(args, stream_) : prompt_attention(args, wide.scales, stream_);
+    prompt_attention(args, wide.scales, stream_);
   }
 }
 

@@ -7,12 +7,10 @@
 // Blocks that were widened (wide_blocks.h) have scales, which come with their keys.
 #pragma once
 
-#include <cuda.h>
-
 #include "backend/cuda/attention_math.cuh"
 #include "backend/cuda/boxed_places.cuh"
 #include "backend/cuda/warpgroup.cuh"
-#include "backend/cuda/wide_rows.cuh"
+#include "backend/cuda/wide_maps.cuh"
 #include "layout/row_numbers.h"
 
 namespace kvasir::cuda::prefix {
@@ -24,13 +22,6 @@ inline constexpr int kLoaderBarrier = 1;  // that these warps wait at for each o
 inline constexpr int kMultiplierBarrier = 2;
 inline constexpr int kStages = 4;
 inline constexpr int kTilesOfSplit = kSplitTokens / kTileTokens;
-
-// The matrices that boxes are taken from: all of the cache.
-struct Maps {
-  CUtensorMap k;                        // [128-byte rows][32-byte rows of them][16]
-  CUtensorMap v;                        // [64 numbers of a token's][tokens][64]
-  const BlockScales* scales = nullptr;  // [blocks][KV heads], of widened blocks
-};
 
 // What multipliers need of a piece.
 struct PieceInfo {
@@ -91,7 +82,7 @@ struct Feeder {
   static constexpr int kTilesAhead = 32 / kBlocksOfTile;  // whose blocks a warp finds at once, a lane for each
   const AttentionArgs& args;
   const PrefixArgs& prefixes;
-  const Maps& maps;
+  const WideMaps& maps;
   Room<kDim>& room;
 
   __device__ void feed_keys() const {
@@ -190,6 +181,7 @@ struct QueryLoader {
 
  private:
   __device__ bool prepared() const { return Form::kScaled && args.q != nullptr; }
+
   // As TileRows has it.
   __device__ float factor(bool there, std::int64_t state) const {
     if (!there || args.q_scales == nullptr) return args.scale;

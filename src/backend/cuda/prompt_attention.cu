@@ -18,7 +18,6 @@
 #include "backend/cuda/launch.h"
 #include "backend/cuda/prompt_feed.cuh"
 #include "backend/cuda/prompt_rows.cuh"
-#include "backend/cuda/tensor_map.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -216,7 +215,7 @@ struct PromptConsumer {
 
 template <class Form, int kDim>
 __global__ void __launch_bounds__(kThreads, 1)
-    attend_to_prompts(const __grid_constant__ AttentionArgs args, const __grid_constant__ PromptMaps maps) {
+    attend_to_prompts(const __grid_constant__ AttentionArgs args, const __grid_constant__ WideMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 shared[];
   auto& room = *room_for_boxes<PromptRoom<kDim>>(shared);
@@ -240,23 +239,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-// Boxes are K, or V, of one block and head. The arena has an end that nothing here knows: no box lies behind it.
-PromptMaps make_maps(const AttentionArgs& args, int dim, Number number) {
-  constexpr std::int64_t kFar = 0x7fffffff;
-  PromptMaps maps;
-  maps.k = make_tensor_map_3d(BoxedRows{
-      args.view.arena, {kBlockOfTile, 4, kFar}, {32, 128}, {kBlockOfTile, 4, dim / 4}, number, BoxSwizzle::k32});
-  maps.v = make_tensor_map_3d(BoxedRows{args.view.arena,
-                                        {64, kFar, dim / 64 + 1},
-                                        {dim * 2, 128},
-                                        {64, kBlockOfTile, dim / 64},
-                                        number,
-                                        BoxSwizzle::k128});
-  return maps;
-}
-
 template <class Form, int kDim>
-void launch(const AttentionArgs& args, const PromptMaps& maps, cudaStream_t stream) {
+void launch(const AttentionArgs& args, const WideMaps& maps, cudaStream_t stream) {
   const auto kernel = attend_to_prompts<Form, kDim>;
   constexpr size_t kRoom = sizeof(PromptRoom<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
@@ -268,17 +252,15 @@ void launch(const AttentionArgs& args, const PromptMaps& maps, cudaStream_t stre
 
 }  // namespace
 
-void prompt_attention(const AttentionArgs& args, cudaStream_t stream) {
-  launch_half(args.view.layout, [&]<class Half, int kDim>(Number number) {
-    launch<AsTheyLie<Half>, kDim>(args, make_maps(args, kDim, number), stream);
-  });
-}
-
 void prompt_attention(const AttentionArgs& args, const float* scales, cudaStream_t stream) {
-  const int dim = args.view.layout.shape.k_dim;
-  PromptMaps maps = make_maps(args, dim, Number::kF16);  // boxes of bf16 are as large
-  maps.scales = reinterpret_cast<const BlockScales*>(scales);
-  dim == 64 ? launch<WithScales, 64>(args, maps, stream) : launch<WithScales, 128>(args, maps, stream);
+  if (scales == nullptr) {
+    return launch_half(args.view.layout, [&]<class Half, int kDim>(Number number) {
+      launch<AsTheyLie<Half>, kDim>(args, make_wide_maps(args.view, number), stream);
+    });
+  }
+  const WideMaps maps = make_wide_maps(args.view, Number::kF16, scales);  // boxes of bf16 are as large
+  args.view.layout.shape.k_dim == 64 ? launch<WithScales, 64>(args, maps, stream)
+                                     : launch<WithScales, 128>(args, maps, stream);
 }
 
 }  // namespace kvasir::cuda

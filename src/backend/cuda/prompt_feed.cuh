@@ -9,12 +9,10 @@
 // Blocks that were widened (wide_blocks.h) have scales, which come with their keys.
 #pragma once
 
-#include <cuda.h>
-
 #include "backend/cuda/attention_math.cuh"
 #include "backend/cuda/prompt_walk.cuh"
 #include "backend/cuda/warpgroup.cuh"
-#include "backend/cuda/wide_rows.cuh"
+#include "backend/cuda/wide_maps.cuh"
 
 namespace kvasir::cuda {
 
@@ -31,13 +29,6 @@ struct Infinity {
 struct Infinities {
   int count;
   Infinity list[kMostInfinities];
-};
-
-// The matrices that boxes are taken from: all of the cache.
-struct PromptMaps {
-  CUtensorMap k;                        // [128-byte rows][32-byte rows of them][16]
-  CUtensorMap v;                        // [64 numbers of a token's][tokens][64]
-  const BlockScales* scales = nullptr;  // [blocks][KV heads], of widened blocks
 };
 
 // As wgmma wants them: K as it lies in the cache, rows of 16 tokens; V in rows of 64 numbers, the first 64 of a
@@ -132,7 +123,7 @@ struct PromptFeeder {
   using Room = PromptRoom<kDim>;
   static constexpr int kRowsOfHead = 2 * Room::kBlockBytes / 128;  // of a block: K and V
   const AttentionArgs& args;
-  const PromptMaps& maps;
+  const WideMaps& maps;
   Room& room;
 
   __device__ void feed_keys() const {

@@ -13,8 +13,6 @@
 #include "backend/cuda/half_kernels.cuh"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/prefix_feed.cuh"
-#include "backend/cuda/tensor_map.h"
-#include "backend/cuda/wide_rows.cuh"
 
 namespace kvasir::cuda {
 namespace prefix {
@@ -261,7 +259,7 @@ struct Multiplier {
 template <class Form, int kDim>
 __global__ void __launch_bounds__(kThreads, 1)
     attend_to_prefixes(const __grid_constant__ AttentionArgs args, const __grid_constant__ PrefixArgs prefixes,
-                       const __grid_constant__ Maps maps) {
+                       const __grid_constant__ WideMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 memory[];
   auto& room = *room_for_boxes<Room<kDim>>(memory);
@@ -286,27 +284,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-// Boxes are K, or V, of one block and head. The arena has an end that nothing here knows: no box lies behind it.
-Maps make_maps(const AttentionArgs& args, int dim, Number number) {
-  constexpr std::int64_t kFar = 0x7fffffff;
-  Maps maps;
-  maps.k = make_tensor_map_3d(BoxedRows{args.view.arena,
-                                        {kBlockOfTile, 4, kFar},
-                                        {32, kRowBytes},
-                                        {kBlockOfTile, 4, dim / 4},
-                                        number,
-                                        BoxSwizzle::k32});
-  maps.v = make_tensor_map_3d(BoxedRows{args.view.arena,
-                                        {64, kFar, dim / 64 + 1},
-                                        {dim * 2, kRowBytes},
-                                        {64, kBlockOfTile, dim / 64},
-                                        number,
-                                        BoxSwizzle::k128});
-  return maps;
-}
-
 template <class Form, int kDim>
-void launch(const AttentionArgs& args, const PrefixArgs& prefixes, const Maps& maps, cudaStream_t stream) {
+void launch(const AttentionArgs& args, const PrefixArgs& prefixes, const WideMaps& maps, cudaStream_t stream) {
   const auto kernel = attend_to_prefixes<Form, kDim>;
   constexpr size_t kRoom = sizeof(Room<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
@@ -322,11 +301,10 @@ void prefix_attention(const AttentionArgs& args, const PrefixArgs& prefixes, cud
   const KvLayout& layout = args.view.layout;
   if (prefixes.scales == nullptr) {
     return launch_half(layout, [&]<class Half, int kDim>(Number number) {
-      prefix::launch<AsTheyLie<Half>, kDim>(args, prefixes, prefix::make_maps(args, kDim, number), stream);
+      prefix::launch<AsTheyLie<Half>, kDim>(args, prefixes, make_wide_maps(args.view, number), stream);
     });
   }
-  prefix::Maps maps = prefix::make_maps(args, layout.shape.k_dim, Number::kF16);  // boxes of bf16 are as large
-  maps.scales = reinterpret_cast<const BlockScales*>(prefixes.scales);
+  const WideMaps maps = make_wide_maps(args.view, Number::kF16, prefixes.scales);  // boxes of bf16 are as large
   layout.shape.k_dim == 64 ? prefix::launch<WithScales, 64>(args, prefixes, maps, stream)
                            : prefix::launch<WithScales, 128>(args, prefixes, maps, stream);
 }
