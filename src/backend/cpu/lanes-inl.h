@@ -16,6 +16,16 @@
 #include "backend/cpu/kernels.h"
 #include "layout/codec.h"
 
+// HWY_BEFORE_NAMESPACE() of what multiplies bytes: Highway's AVX3_DL implies their dot products, but does not ask the
+// compiler for them.
+#undef KVASIR_BEFORE_DOTS
+#if HWY_TARGET == HWY_AVX3_DL
+#define KVASIR_BEFORE_DOTS() \
+  HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni") static_assert(true, "for the semicolon")
+#else
+#define KVASIR_BEFORE_DOTS() HWY_BEFORE_NAMESPACE()
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace kvasir::cpu::HWY_NAMESPACE {
 

@@ -21,12 +21,7 @@
 #include "base/check.h"
 #include "layout/codec.h"
 
-// Highway's AVX3_DL implies the byte dot products, but does not ask the compiler for them.
-#if HWY_TARGET == HWY_AVX3_DL
-HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
-#else
-HWY_BEFORE_NAMESPACE();
-#endif
+KVASIR_BEFORE_DOTS();
 namespace kvasir::cpu::HWY_NAMESPACE {
 
 HWY_INLINE std::int32_t quad_at(const std::int8_t* from) {

@@ -17,12 +17,7 @@
 #include "backend/cpu/lanes-inl.h"
 #include "backend/cpu/quant_panels.h"
 
-// Highway's AVX3_DL implies the byte dot products, but does not ask the compiler for them.
-#if HWY_TARGET == HWY_AVX3_DL
-HWY_PUSH_ATTRIBUTES(HWY_TARGET_STR ",avx512vnni")
-#else
-HWY_BEFORE_NAMESPACE();
-#endif
+KVASIR_BEFORE_DOTS();
 namespace kvasir::cpu::HWY_NAMESPACE {
 
 inline constexpr int kCacheLine = 64;
