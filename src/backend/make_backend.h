@@ -16,6 +16,7 @@ struct BackendOptions {
   int threads = 0;           // 0: as many as the machine has cores
   std::string isa = "auto";  // of the cpu: auto, scalar, avx2, avx512, avx512dot
   Activations activations = Activations::kAsWeights;
+  int processors = 0;  // of a GPU, that attention is spread over: no bit depends on it. 0: all; tests have few
 };
 
 // What "auto" is on this machine, and "cuda"; other names as they are.

@@ -1,5 +1,5 @@
-#include "backend/make_backend.h"
 #include "cli/tune_rank.h"
+#include "backend/make_backend.h"
 
 #include <fmt/format.h>
 

@@ -59,6 +59,15 @@ class Scene {
     fill();
   }
 
+  // Another sequence, over the blocks of the first from `first` on, around their end. REQUIRES: as many tokens at
+  // most.
+  void add_rotated(const Span& span, size_t first) {
+    spans_.push_back(span);
+    std::vector<BlockId> table = tables_[0];
+    std::ranges::rotate(table, table.begin() + static_cast<std::ptrdiff_t>(first % table.size()));
+    tables_.push_back(std::move(table));
+  }
+
   std::vector<std::byte> bytes() const {
     const auto size = static_cast<size_t>(storage_->layout(0).block_bytes());
     std::vector<std::byte> out(static_cast<size_t>(blocks_) * size);
@@ -621,6 +630,48 @@ TEST_P(AttentionTest, ManySequencesHaveTheBitsOfEachAlone) {
       Scene scene(*tested_, c, spans);
       expect_each_as_alone(scene, spans, shape_name(c));
     }
+  }
+}
+
+// Single tokens of sequences that begin at `first`, `first` + `step`, …, in another order, over the same blocks in
+// other orders; three tokens, in two tiles, of those in `with_three`.
+struct ManyRows {
+  size_t count;
+  int kv_heads, dim;
+  Position first, step;
+  std::vector<size_t> with_three;
+};
+void expect_rows_as_alone(Backend& backend, const ManyRows& rows, KvFormat format) {
+  std::vector<Span> spans(rows.count);
+  for (size_t i = 0; i < rows.count; ++i) {
+    spans[i] = {rows.first + static_cast<Position>(i * 16 % rows.count) * rows.step, 1};
+  }
+  for (const size_t i : rows.with_three) spans[i].rows = 3;
+  std::ranges::swap(spans[0], *std::ranges::max_element(spans, {}, &Span::start));
+  const Case c{3 * rows.kv_heads, rows.kv_heads, rows.dim, rows.dim, both(format), 16, {}, 128};
+  Scene scene(backend, c, {spans[0]});
+  for (size_t i = 1; i < rows.count; ++i) scene.add_rotated(spans[i], i * 5);
+  expect_each_as_alone(scene, spans, shape_name(c));
+}
+
+// So many that a GPU of 132 processors gives each whole rows, of one to three spans: tests/backend/cuda_cut_test.cpp
+// holds that it does.
+TEST_P(AttentionTest, ManyWholeRowsHaveTheBitsOfEachAlone) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  for (const KvFormat format : formats_with_kernels(GetParam())) {
+    expect_rows_as_alone(*tested_, {33, 8, 128, 3099, 41, {}}, format);
+    expect_rows_as_alone(*tested_, {31, 16, 64, 1029, 37, {4, 20}}, format);
+  }
+}
+
+// So few that it has two processors share each: with one or two spans for each of them, and a last span that is not
+// whole.
+TEST_P(AttentionTest, RowsInPartsHaveTheBitsOfEachAlone) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16}) {
+    expect_rows_as_alone(*tested_, {7, 8, 128, 7940, 30, {2}}, format);
+    expect_rows_as_alone(*tested_, {4, 16, 64, 3850, 40, {}}, format);
+    expect_rows_as_alone(*tested_, {8, 8, 128, 15900, 60, {}}, format);
   }
 }
 

@@ -38,9 +38,11 @@ struct Cell {
   std::vector<std::int64_t> windows;
   Activations activations = Activations::kAsWeights;
   WeightForm weights = WeightForm::kAsStored;
+  int processors = 0;  // of a GPU; 0: all
 
   std::string name() const {
     std::string out = device == "cpu" ? isa + "_t" + std::to_string(threads) : device.substr(0, device.find(':'));
+    if (processors > 0) out += "_p" + std::to_string(processors);
     out += "_" + std::string(format_name(policy.k_format));
     if (policy.v_format != policy.k_format) out += "_" + std::string(format_name(policy.v_format));
     out += "_" + model;
@@ -108,12 +110,16 @@ inline void add_gpu(std::vector<Cell>& cells) {
   }
 }
 
-// Heads as large as real models have them: a GPU has kernels for these alone.
+// Heads as large as real models have them: a GPU has kernels for these alone; and so many of them on one processor
+// that it has work enough for kernels that are there for large batches.
 inline void add_large_heads(std::vector<Cell>& cells) {
   if (cuda_devices().empty()) return;
-  const auto add = [&](const char* policy, const char* model) {
+  const auto add = [&](const char* policy, const char* model, int processors = 0) {
     cells.push_back({"cuda:0", "auto", 1, parse_kv_policy(policy, "cell"), model, {}});
+    cells.back().processors = processors;
   };
+  for (const char* format : {"bf16", "fp8_e4m3", "int8", "int4"}) add(format, "many_heads_of_128", 1);
+  add("f16", "many_heads_of_64", 1);
   for (const char* format : {"f16", "bf16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "int2"}) {
     add(format, "heads_of_64");
     add(format, "heads_of_128");
@@ -229,10 +235,12 @@ inline std::vector<Cell> scheduling_cells() {
 
 // A golden, or, by the name of a type, a model with weights of that type, or one of random weights with large heads.
 inline std::unique_ptr<Model> load_cell(const Cell& cell, Backend& backend) {
-  if (cell.model.starts_with("heads_of_")) {
-    const std::string shape = "layers=2,hidden=128,ffn=128,heads=8,kv_heads=2,vocab=101,context=512,head_dim=";
-    const std::string dim = cell.model.substr(std::string("heads_of_").size());
-    return make_random_model(parse_shape(shape + dim), backend, {512, {}}, 1);
+  constexpr std::string_view kHeads = "heads_of_";
+  if (const size_t at = cell.model.find(kHeads); at != std::string::npos) {
+    const std::string heads = at == 0 ? "heads=8,kv_heads=2" : "heads=16,kv_heads=8";
+    const std::string dim = cell.model.substr(at + kHeads.size());
+    const std::string shape = "layers=2,hidden=128,ffn=128," + heads + ",vocab=101,context=512,head_dim=" + dim;
+    return make_random_model(parse_shape(shape), backend, {512, {}}, 1);
   }
   const auto type = weight_type_named(cell.model);
   if (!type || !is_quantized(*type)) return load_golden(cell.model, backend, 512, cell.windows, cell.weights);
@@ -259,7 +267,7 @@ inline std::ostream& operator<<(std::ostream& out, const Trace& trace) {
 
 inline std::unique_ptr<Backend> backend_of(const Cell& cell) {
   const bool far = cell.device == "far";
-  auto backend = make_backend({far ? "cpu" : cell.device, cell.threads, cell.isa, cell.activations});
+  auto backend = make_backend({far ? "cpu" : cell.device, cell.threads, cell.isa, cell.activations, cell.processors});
   return far ? std::make_unique<FarBackend>(std::move(backend)) : std::move(backend);
 }
 

@@ -1,4 +1,5 @@
-// The machine is not part of the answer: every instruction set and any number of threads give the same bits.
+// The machine is not part of the answer: every instruction set, any number of threads and any number of a GPU's
+// processors give the same bits.
 #include "laws/harness.h"
 
 namespace kvasir::testing {
@@ -25,6 +26,28 @@ TEST_P(MachineLaw, EveryInstructionSetAndThreadCountGivesTheSameBits) {
         if (!expected) expected = trace;
         EXPECT_EQ(trace, *expected) << model << " " << name_of(isa) << " " << threads;
       }
+    }
+  }
+}
+
+// Which kernel attends to what, and which of them shares what with which, follows from their number.
+TEST_P(MachineLaw, AnyNumberOfProcessorsOfAGpuGivesTheSameBits) {
+  if (cuda_devices().empty()) GTEST_SKIP() << "there is no GPU here";
+  for (const std::string& model : std::vector<std::string>{"heads_of_64", "many_heads_of_128"}) {
+    std::optional<std::vector<Trace>> expected;
+    for (const int processors : {0, 1, 3, 16}) {
+      Cell cell{"cuda:0", "auto", 1, uniform_policy(GetParam()), model, {}};
+      cell.processors = processors;
+      World world(cell);
+      Engine engine = world.engine(world.config());
+      Recorder recorder(engine);
+      std::vector<RequestId> ids;
+      for (int i = 0; i < 9; ++i) ids.push_back(recorder.submit(request_of(some_tokens(100 + i * 35, i), 20)));
+      engine.run();
+      std::vector<Trace> traces;
+      for (const RequestId id : ids) traces.push_back(recorder.of(id));
+      if (!expected) expected = traces;
+      EXPECT_EQ(traces, *expected) << model << " on " << processors;
     }
   }
 }

@@ -108,6 +108,23 @@ struct alignas(8) SpanItems {
   int splits = 0;
 };
 
+// Warps that take turns at the spans of a thread block's rows: over 16, 8, and 4 or 2 bits. Spans of so many rows are
+// on their way at once.
+inline constexpr int kWarpsOfRows = 4;
+inline constexpr int kWarpsOfByteRows = 8;
+inline constexpr int kWarpsOfPackedRows = 16;
+constexpr int warps_of_coded_rows(KvFormat format) {
+  return format == KvFormat::kInt4 || format == KvFormat::kInt2 ? kWarpsOfPackedRows : kWarpsOfByteRows;
+}
+KVASIR_HD constexpr int rows_at_once(int warps) { return warps > kWarpsOfByteRows ? kWarpsOfRows : warps; }
+
+// Where as many thread blocks share a row, each takes so many of its spans, or what is left of them.
+inline constexpr int kMostSpansOfPart = 16;
+KVASIR_HD constexpr int spans_of_part(int splits, int blocks) {
+  const int spans = (splits + kSpanSplits - 1) / kSpanSplits;
+  return (spans + blocks - 1) / blocks;
+}
+
 // Row `row` of a tile is query head first_head + row % heads of token first_token + row / heads.
 struct AttentionArgs {
   int processors = 0;  // of the device
@@ -122,6 +139,11 @@ struct AttentionArgs {
   int first_span = 0;                // of the first tile
   int span_count = 0;
   bool folds_spans = false;  // sums of a span are in the place of its last item, not those of each of its splits
+  const AttentionItem* rows =
+      nullptr;                // on the device: of each tile, for kernels that finish rows; first_key: splits
+  bool draws_rows = false;    // those of the last round: see RowWalk
+  int blocks_of_row = 1;      // thread blocks
+  bool begins_early = false;  // no kernel ahead writes what lies before the queries
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads

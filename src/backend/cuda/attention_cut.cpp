@@ -34,6 +34,56 @@ void add_spans(std::vector<SpanItems>& to, AttentionTile& tile) {
   }
 }
 
+namespace {
+
+int spans_of(int splits) { return (splits + kSpanSplits - 1) / kSpanSplits; }
+
+bool begin_elsewhere(std::span<const AttentionTile> tiles) {
+  return std::ranges::any_of(tiles,
+                             [](const AttentionTile& tile) { return tile.sink_splits > 0 || tile.first_split > 0; });
+}
+
+// Whether so many splits take no processor much longer than `splits` of them all would.
+bool balance(std::int64_t most_of_one, std::int64_t splits, int processors) {
+  return most_of_one * processors * 16 <= splits * 17;
+}
+
+}  // namespace
+
+WholeRows whole_rows(std::span<const AttentionTile> tiles, int heads, int processors) {
+  WholeRows out;
+  if (tiles.empty() || begin_elsewhere(tiles)) return out;
+  std::vector<std::int64_t> splits_of(static_cast<size_t>(processors));
+  const int whole_rounds = static_cast<int>(tiles.size()) * heads / processors;
+  std::int64_t splits = 0;
+  int row = 0;
+  for (const AttentionTile& tile : tiles) {
+    for (int head = 0; head < heads; ++head, ++row) {
+      const int at = row % processors;
+      const bool forth = row / processors % 2 == 0 || row / processors == whole_rounds;
+      splits_of[static_cast<size_t>(forth ? at : processors - 1 - at)] += tile.end_split;
+    }
+    splits += static_cast<std::int64_t>(tile.end_split) * heads;
+    out.spans += spans_of(tile.end_split) * heads;
+  }
+  out.balanced = balance(std::ranges::max(splits_of), splits, processors);
+  out.sure_spans = whole_rounds * spans_of(std::ranges::min(tiles, {}, &AttentionTile::end_split).end_split);
+  return out;
+}
+
+int parts_of_rows(std::span<const AttentionTile> tiles, int heads, int processors) {
+  // A device has no room for as many clusters of four as it has for pairs.
+  constexpr int kBlocks = 2;
+  if (tiles.empty() || begin_elsewhere(tiles)) return 0;
+  if (std::ssize(tiles) * heads * kBlocks > processors) return 0;
+  std::int64_t splits = 0;
+  for (const AttentionTile& tile : tiles) splits += static_cast<std::int64_t>(tile.end_split) * heads;
+  const int longest = std::ranges::max(tiles, {}, &AttentionTile::end_split).end_split;
+  const int spans = spans_of_part(longest, kBlocks);
+  const bool fit = spans <= kMostSpansOfPart && balance(std::min(longest, spans * kSpanSplits), splits, processors);
+  return fit ? kBlocks : 0;
+}
+
 void add_groups(std::vector<AttentionGroup>& to, const SequenceView& sequence, const Retention& retention,
                 int heads_per_kv, const BlockId* blocks) {
   const int heads = heads_of_tile(heads_per_kv);

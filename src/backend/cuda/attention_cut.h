@@ -1,6 +1,7 @@
 // How a batch is cut for attention kernels: tiles of rows, groups of them, and the spans that they see.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backend/cuda/attention_args.h"
@@ -16,6 +17,21 @@ AttentionTile make_tile(const SequenceView& sequence, const Retention& retention
 
 // What the tile sees of each span, behind those of the tiles before it.
 void add_spans(std::vector<SpanItems>& to, AttentionTile& tile);
+
+// So many KV heads of these tiles, given to processors as whole rows: as RowWalk and PartWalk do.
+struct WholeRows {
+  bool balanced = false;  // all processors are about equally busy, and no row has sinks, or shares a prefix
+  int spans = 0;          // of all of them
+  int sure_spans = 0;     // of each processor at least, in the rounds in which all have a row
+
+  // Whether so many warps of each processor, with a span each, are busy most of the time.
+  bool suit(int warps, int processors) const { return balanced && spans * 8 >= processors * warps * 7; }
+};
+WholeRows whole_rows(std::span<const AttentionTile> tiles, int heads, int processors);
+
+// As many thread blocks as are to share each of so few rows, so that all processors are about equally busy; 0 if none
+// are.
+int parts_of_rows(std::span<const AttentionTile> tiles, int heads, int processors);
 
 // All rows of the sequence, whose blocks are at `blocks` on the device.
 void add_groups(std::vector<AttentionGroup>& to, const SequenceView& sequence, const Retention& retention,

@@ -1,6 +1,8 @@
 #include "backend/cuda/attention_plans.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "backend/cuda/attention_cut.h"
 
@@ -19,6 +21,14 @@ void begin_behind(const PrefixPlan& prefixes, size_t i, int heads, AttentionTile
   tile.first_split = std::max(tile.first_split, prefixes.begun_splits[i]);
 }
 
+// So that what is left at the end is short.
+std::vector<size_t> longest_first(std::span<const SequenceView> sequences) {
+  std::vector<size_t> out(sequences.size());
+  std::iota(out.begin(), out.end(), size_t{0});
+  std::ranges::stable_sort(out, std::greater<>(), [&](size_t i) { return sequences[i].start + sequences[i].rows; });
+  return out;
+}
+
 }  // namespace
 
 const AttentionPlan& AttentionPlans::plan(const AttentionBatch& batch) {
@@ -29,8 +39,8 @@ const AttentionPlan& AttentionPlans::plan(const AttentionBatch& batch) {
   if (!tables_.in_batch()) plans_.clear();
   for (const AttentionPlan& plan : plans_) {
     if (plan.sequences == batch.sequences.data() && plan.count == batch.sequences.size() &&
-        plan.heads_per_kv == heads_per_kv && plan.retention == retention && plan.prompts == prompts &&
-        plan.shares == shares) {
+        plan.heads_per_kv == heads_per_kv && plan.kv_heads == batch.view.layout.shape.heads &&
+        plan.retention == retention && plan.prompts == prompts && plan.shares == shares) {
       return plan;
     }
   }
@@ -95,7 +105,8 @@ AttentionPlan AttentionPlans::make(const AttentionBatch& batch) {
   AttentionPlan plan;
   plan.sequences = batch.sequences.data();
   plan.count = batch.sequences.size();
-  plan.heads_per_kv = batch.heads / batch.view.layout.shape.heads;
+  plan.kv_heads = batch.view.layout.shape.heads;
+  plan.heads_per_kv = batch.heads / plan.kv_heads;
   plan.retention = batch.view.retention;
   plan.prompts = prompts_of(batch.view);
   plan.shares = shares_prefixes(batch.view, plan.heads_per_kv);
@@ -104,8 +115,9 @@ AttentionPlan AttentionPlans::make(const AttentionBatch& batch) {
   const int heads = heads_of_tile(plan.heads_per_kv);
   const int tokens = kTileRows / heads;
   int item = 0;
-  for (size_t i = 0; i < batch.sequences.size(); ++i) {
+  for (const size_t i : longest_first(batch.sequences)) {
     const SequenceView& sequence = batch.sequences[i];
+    plan.of_single_tokens = plan.of_single_tokens && sequence.rows == 1;
     if (plan.prompts != Prompts::kInTiles && sequence.rows >= tokens * kTilesOfPrompt) {
       const BlockId* blocks = blocks_of(plan, sequence, on_device.tables[i]);
       add_groups(plan.groups, sequence, plan.retention, plan.heads_per_kv, blocks);
@@ -125,6 +137,10 @@ AttentionPlan AttentionPlans::make(const AttentionBatch& batch) {
     }
   }
   sort_groups(plan.groups);
+  if (plan.retention.full() && plan.prefixes.pieces.empty()) {
+    plan.whole_rows = whole_rows(plan.tiles, plan.kv_heads, device_.processors);
+    plan.parts_of_rows = parts_of_rows(plan.tiles, plan.kv_heads, device_.processors);
+  }
   return plan;
 }
 
@@ -154,6 +170,7 @@ void AttentionPlans::send(AttentionPlan& plan, const AttentionBatch& batch) {
   const size_t bytes = (count + static_cast<size_t>(plan.spare)) * sizeof(AttentionItem);
   const Staging::Room room = staging_.take(bytes);
   auto* to = reinterpret_cast<AttentionItem*>(room.host);
+  std::vector<AttentionItem> rows;
   for (const AttentionTile& tile : plan.tiles) {
     const SequenceView& sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
     AttentionItem item;
@@ -167,6 +184,8 @@ void AttentionPlans::send(AttentionPlan& plan, const AttentionBatch& batch) {
       item.first_key = tile.split_at(i);
       *to++ = item;
     }
+    item.first_key = tile.splits();
+    if (plan.needs_rows()) rows.push_back(item);
   }
   for (int i = 0; i < plan.spare; ++i) {  // the first key of the first item, once more
     AttentionItem item = *reinterpret_cast<const AttentionItem*>(room.host);
@@ -177,6 +196,7 @@ void AttentionPlans::send(AttentionPlan& plan, const AttentionBatch& batch) {
   }
   staging_.send(room, bytes);
   plan.device_items = reinterpret_cast<const AttentionItem*>(room.device);
+  if (plan.needs_rows()) plan.device_rows = staging_.send(std::span<const AttentionItem>(rows));
 }
 
 }  // namespace kvasir::cuda

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/attention_args.h"
+#include "backend/cuda/attention_cut.h"
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/device_sequences.h"
 #include "backend/cuda/prefix_plan.h"
@@ -35,12 +36,16 @@ struct AttentionPlan {
   const SequenceView* sequences = nullptr;  // whose it is: the host's
   size_t count = 0;
   int heads_per_kv = 0;
+  int kv_heads = 0;
   Retention retention;
   Prompts prompts = Prompts::kInTiles;
   bool shares = false;  // sequences that begin alike are in groups
   std::vector<AttentionTile> tiles;
   std::vector<SpanItems> spans;
   bool in_many_spans = false;  // some row's splits are, shared ones included
+  WholeRows whole_rows;
+  int parts_of_rows = 0;
+  bool of_single_tokens = true;  // every sequence has one row
   std::vector<AttentionGroup> groups;
   std::vector<WideBlock> wide;  // what the groups' sequences see, whose blocks are numbers of these then
   PrefixPlan prefixes;
@@ -49,10 +54,14 @@ struct AttentionPlan {
   const AttentionTile* device_tiles = nullptr;
   const AttentionItem* device_items = nullptr;
   const SpanItems* device_spans = nullptr;
+  const AttentionItem* device_rows = nullptr;
   const AttentionGroup* device_groups = nullptr;
   const WideBlock* device_wide = nullptr;
   const WideBlock* device_wide_prefixes = nullptr;
   PrefixArgs device_prefixes;
+
+  // Kernels that finish rows take those instead of items.
+  bool needs_rows() const { return whole_rows.balanced || parts_of_rows > 0; }
 };
 
 class AttentionPlans {

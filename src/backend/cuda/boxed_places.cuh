@@ -25,4 +25,13 @@ struct BoxedPlaces {
   static __device__ int v_chunk(int slot, int chunk) { return swizzled(slot * kDim * 2 + chunk * 16); }
 };
 
+// Values by halves of 64 numbers, each [16 tokens][64]: so do the eight tokens that are read together lie in different
+// banks.
+template <int kDim>
+struct HalvedPlaces : BoxedPlaces<kDim> {
+  static __device__ int v_chunk(int slot, int chunk) {
+    return chunk / 8 * kBlockOfTile * kRowBytes + BoxedPlaces<kDim>::swizzled(slot * kRowBytes + chunk % 8 * 16);
+  }
+};
+
 }  // namespace kvasir::cuda

@@ -1,19 +1,13 @@
 // Tiles of keys and of values of f16 and bf16, as the copy engine of Hopper brings them into shared memory.
 #pragma once
 
-#include "backend/cuda/boxed_places.cuh"
+#include "backend/cuda/boxed_maps.cuh"
 #include "backend/cuda/hopper.cuh"
 #include "backend/cuda/item_walk.cuh"
 #include "backend/cuda/launch.h"
-#include "backend/cuda/tensor_map.h"
+#include "backend/cuda/warpgroup.cuh"
 
 namespace kvasir::cuda {
-
-// The arena has an end that nothing here knows: no box lies behind it.
-inline CUtensorMap map_of_boxes(const KvView& view, Number number) {
-  const int box_rows = kBlockOfTile * view.layout.shape.k_dim * 2 / kRowBytes;
-  return make_tensor_map({view.arena, kRowBytes / 2, 0x7fffffff, kRowBytes / 2, box_rows, number});
-}
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -48,10 +42,11 @@ struct TileOfItem {
   int tile;
 };
 
-// By a warp, a lane for each block of the tile: what lies at `offset` of each, K or V of a head. Blocks that are not
-// there leave what lay in their place.
-template <int kDim>
-__device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier) {
+// By a warp, a lane for each block of the tile: copy(byte of the arena, to) of what lies at `offset` of each, K or V of
+// a head. Blocks that are not there leave what lay in their place.
+template <int kDim, class Copy>
+__device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier,
+                            const Copy& copy) {
   constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const BlockId id = of.item.block(of.tile * kBlocksOfTile + lane % kBlocksOfTile);
@@ -61,13 +56,29 @@ __device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte
   if (lane == 0) hopper::arrive_and_expect(at, static_cast<std::uint32_t>(count * kBlockBytes));
   __syncwarp();
   if (!copies) return;
-  const std::int64_t byte = of.view.block_at(id) - of.view.arena + offset;
-  hopper::copy_box(hopper::shared_address(to + lane * kBlockBytes), {&of.map, 0, static_cast<int>(byte / kRowBytes)},
-                   at, hopper::kEvictFirst);
+  copy(of.view.block_at(id) - of.view.arena + offset, hopper::shared_address(to + lane * kBlockBytes), at);
+}
+
+// In boxes as they lie.
+template <int kDim>
+__device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier) {
+  copy_blocks<kDim>(of, offset, to, barrier, [&](std::int64_t byte, std::uint32_t place, std::uint32_t full) {
+    hopper::copy_box(place, {&of.map, 0, static_cast<int>(byte / kRowBytes)}, full, hopper::kEvictFirst);
+  });
+}
+// Values as HalvedPlaces has them, by a map of their own.
+template <int kDim>
+__device__ void copy_halved(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier) {
+  copy_blocks<kDim>(of, offset, to, barrier, [&](std::int64_t byte, std::uint32_t place, std::uint32_t full) {
+    constexpr int kToken = kDim * 2;
+    const hopper::BoxIn3d at{&of.map,
+                             {0, static_cast<int>(byte / kToken), static_cast<int>(byte % kToken) / kRowBytes}};
+    hopper::copy_box_in_3d(place, at, full, hopper::kEvictFirst);
+  });
 }
 
 // Values that are not there: their weights are 0, but what lies in their place may be no number.
-template <int kDim>
+template <int kDim, class Places = BoxedPlaces<kDim>>
 __device__ void clear_missing(const WalkItem& of, int tile, std::byte* v) {
   const Position left = of.item.query + of.item.after - of.first_key() - tile * kTileTokens;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -79,7 +90,7 @@ __device__ void clear_missing(const WalkItem& of, int tile, std::byte* v) {
   for (int i = begin + lane; i < kTileTokens * kChunks; i += 32) {
     const int token = i / kChunks;
     if (token < left && (missing >> token / kBlockOfTile & 1U) == 0) continue;
-    const int at = token / kBlockOfTile * kDim * 32 + BoxedPlaces<kDim>::v_chunk(token % kBlockOfTile, i % kChunks);
+    const int at = token / kBlockOfTile * kDim * 32 + Places::v_chunk(token % kBlockOfTile, i % kChunks);
     *reinterpret_cast<uint4*>(v + at) = {0, 0, 0, 0};
   }
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again

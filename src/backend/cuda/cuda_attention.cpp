@@ -30,11 +30,12 @@ void check_dims(const KvShape& shape, int most) {
   }
 }
 
-AttentionDevice device_in_use() {
+AttentionDevice device_in_use(int processors) {
   AttentionDevice out;
   int device = 0;
   check(cudaGetDevice(&device), "looking at the device");
   check(cudaDeviceGetAttribute(&out.processors, cudaDevAttrMultiProcessorCount, device), "looking at the device");
+  if (processors > 0) out.processors = std::min(out.processors, processors);
   out.has_copy_engine = capability() == 90;
   return out;
 }
@@ -47,10 +48,10 @@ T* room(DeviceMemory& memory, size_t count) {
 
 }  // namespace
 
-CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables)
+CudaAttention::CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables, int processors)
     : stream_(stream),
       tables_(tables),
-      device_(device_in_use()),
+      device_(device_in_use(processors)),
       plans_(device_, staging, tables),
       wide_(stream),
       wide_prefixes_(stream) {}
@@ -138,6 +139,7 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     attend_to_groups(cut, args);
   }
   if (cut.tiles.empty()) return;
+  if (takes_rows(cut, batch.view) || takes_parts(cut, batch.view)) return attend_to_rows(cut, args);
   args.taken = zero();
   args.piece_count = cut.device_prefixes.piece_count;
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
@@ -168,6 +170,37 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     args.group_count = 0;  // what comes now is behind the merge alone
     args.piece_count = 0;
   }
+}
+
+bool CudaAttention::takes_rows(const AttentionPlan& plan, const KvView& view) const {
+  if (device_.reads_boxes(view)) return plan.whole_rows.suit(kWarpsOfRows, device_.processors);
+  if (!device_.reads_fp8(view) && !device_.reads_codes(view)) return false;
+  return plan.whole_rows.suit(warps_of_coded_rows(view.layout.k_format), device_.processors);
+}
+
+bool CudaAttention::takes_parts(const AttentionPlan& plan, const KvView& view) const {
+  return plan.parts_of_rows > 0 && device_.reads_boxes(view);
+}
+
+// Whether all that warps look for before the kernels ahead have ended is of whole rounds, so that rows behind these
+// may be drawn.
+bool CudaAttention::draws_rows(const AttentionPlan& plan, const KvView& view) const {
+  const int seen_early = device_.reads_boxes(view) ? 2 * kWarpsOfRows : warps_of_coded_rows(view.layout.k_format);
+  return takes_rows(plan, view) && plan.whole_rows.sure_spans >= seen_early;
+}
+
+void CudaAttention::attend_to_rows(const AttentionPlan& plan, AttentionArgs& args) {
+  args.tile_count = static_cast<int>(plan.tiles.size());
+  args.rows = plan.device_rows;
+  args.draws_rows = draws_rows(plan, args.view);
+  if (args.draws_rows) args.taken = zero();
+  args.begins_early = plan.of_single_tokens;
+  if (takes_parts(plan, args.view)) {
+    args.blocks_of_row = plan.parts_of_rows;
+    return part_attention(args, stream_);
+  }
+  if (device_.reads_boxes(args.view)) return row_attention(args, stream_);
+  device_.reads_fp8(args.view) ? fp8_attention(args, stream_) : packed_attention(args, stream_);
 }
 
 // Blocks are widened for as many KV heads at a time as there is room for.
@@ -237,9 +270,15 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
     out.wide = static_cast<int>(cut.wide_prefixes.size());
   }
   out.at[14] = cut.device_spans;
+  out.at[18] = cut.device_rows;
   out.tiles = static_cast<int>(cut.tiles.size());
   out.spans = static_cast<int>(cut.spans.size());
   out.in_many_spans = cut.in_many_spans;
+  out.takes_rows = takes_rows(cut, batch.view);
+  out.takes_parts = takes_parts(cut, batch.view);
+  out.draws_rows = draws_rows(cut, batch.view);
+  out.of_single_tokens = cut.of_single_tokens;
+  if (out.takes_rows || out.takes_parts) return out;
   out.items = cut.tiles.back().first_item + cut.tiles.back().splits() + cut.spare;
   const size_t bytes_of_item = static_cast<size_t>(layout.shape.heads * kTileRows) *
                                static_cast<size_t>(layout.shape.v_dim + 8) * sizeof(float);

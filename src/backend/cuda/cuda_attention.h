@@ -19,11 +19,15 @@ inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
 // What the kernels of an attention call are given beyond the call itself: what is there and how much of it. Two calls
 // of one shape launch the same kernels with the same parameters.
 struct AttentionShape {
-  std::array<const void*, 18> at{};
+  std::array<const void*, 19> at{};
   int tiles = 0;
   int items = 0;
   int spans = 0;
   bool in_many_spans = false;
+  bool takes_rows = false;
+  bool takes_parts = false;
+  bool draws_rows = false;
+  bool of_single_tokens = false;
   int pieces = 0;  // of prefixes
   int wide = 0;    // blocks of prefixes that are widened
 
@@ -32,8 +36,8 @@ struct AttentionShape {
 
 class CudaAttention {
  public:
-  // On the device in use.
-  CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables);
+  // On the device in use, or so many of its processors.
+  CudaAttention(cudaStream_t stream, Staging& staging, SequenceTables& tables, int processors = 0);
 
   // `also`: for out as well. REQUIRES: none of it, or fills_rows().
   void attend(const AttentionBatch& batch, Matrix out, RowsRoom also = {});
@@ -52,8 +56,14 @@ class CudaAttention {
   // As kernels want them that do not take them as they come.
   void prepare(const AttentionBatch& batch, AttentionArgs& args);
   void attend_to_groups(const AttentionPlan& plan, AttentionArgs args);
+  void attend_to_rows(const AttentionPlan& plan, AttentionArgs& args);
   int* zero();
   void attend_to_prefixes(const AttentionPlan& plan, AttentionArgs& args);
+  // Whether a kernel finishes rows that fit.
+  bool takes_rows(const AttentionPlan& plan, const KvView& view) const;
+  bool draws_rows(const AttentionPlan& plan, const KvView& view) const;
+  // Whether one has several thread blocks share a row.
+  bool takes_parts(const AttentionPlan& plan, const KvView& view) const;
   bool folds_spans(const AttentionArgs& args) const;
   void attend_to_items(const AttentionArgs& args);
   void merge(const AttentionPlan& plan, const AttentionArgs& args);

@@ -29,7 +29,8 @@ namespace {
 // and take_drawn() wait for it.
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int device, Activations activations) : device_(device), activations_(activations) {
+  CudaBackend(int device, Activations activations, int processors)
+      : device_(device), activations_(activations), attention_(stream_, staging_, tables_, processors) {
     check(cudaGetDeviceProperties(&properties_, device), "looking at the device");
   }
   ~CudaBackend() override { cudaStreamSynchronize(stream_); }
@@ -240,7 +241,7 @@ class CudaBackend final : public Backend {
   HostCopies host_copies_{stream_};
   Staging staging_{stream_};
   SequenceTables tables_{staging_};
-  CudaAttention attention_{stream_, staging_, tables_};
+  CudaAttention attention_;
   CudaMatmul matmul_{stream_, activations_};
   BatchGraphs graphs_{stream_};
   DrawnTokens drawn_{stream_};
@@ -369,9 +370,9 @@ std::vector<std::string> cuda_devices() {
   return out;
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations) {
+std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations, int processors) {
   cuda::check(cudaSetDevice(device), "choosing the device");
-  return std::make_unique<cuda::CudaBackend>(device, activations);
+  return std::make_unique<cuda::CudaBackend>(device, activations, processors);
 }
 
 }  // namespace kvasir

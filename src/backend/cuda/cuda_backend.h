@@ -17,8 +17,8 @@ namespace kvasir {
 // driver or one too old, or when this build has no CUDA; never throws for those.
 std::vector<std::string> cuda_devices();
 
-// `device` is of those. Throws Error when it is not, or cannot be used.
-std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations);
+// `device` is of those. `processors`: see BackendOptions. Throws Error when it is not, or cannot be used.
+std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations, int processors = 0);
 
 // Of the device in use, which has `memory`; that outlives them. How fast it multiplies is not known.
 std::unique_ptr<Limits> make_cuda_limits(std::span<const std::span<const std::byte>> memory);

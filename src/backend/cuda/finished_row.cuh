@@ -20,6 +20,12 @@ struct MergedSums {
   }
 };
 
+// As whoever asked for it wants it: m for powers of e.
+__device__ inline SoftmaxState natural(const SoftmaxState& state) {
+  constexpr float kLn2 = 0.6931471805599453F;
+  return {__fmul_rn(state.m, kLn2), state.d};
+}
+
 inline constexpr int kDimsAtOnce = 128;  // four of each lane
 static_assert(kTurnedAtOnce == kDimsAtOnce);
 
@@ -62,14 +68,14 @@ struct RowOfTile {
 // `room` is in shared memory, for v_dim numbers, where lanes alone cannot turn the row.
 class FinishedRow {
  public:
-  __device__ FinishedRow(const RowOfTile& of, int batch_row, float* room)
-      : args_(of.args),
-        head_(of.head()),
-        state_(batch_row * of.heads() + head_),
-        product_{of.args.also, batch_row},
-        turns_lanes_(of.args.turns && v_dim() == kTurnedAtOnce),
-        turns_row_(of.args.turns && !turns_lanes_),
-        out_(of.args.out.data + batch_row * of.args.out.stride + head_ * v_dim()),
+  __device__ FinishedRow(const AttentionArgs& args, int head, int batch_row, float* room)
+      : args_(args),
+        head_(head),
+        state_(static_cast<std::int64_t>(batch_row) * args.heads_per_kv * args.view.layout.shape.heads + head),
+        product_{args.also, batch_row},
+        turns_lanes_(args.turns && v_dim() == kTurnedAtOnce),
+        turns_row_(args.turns && !turns_lanes_),
+        out_(args.out.data + batch_row * args.out.stride + head_ * v_dim()),
         to_(turns_row_ ? room : out_) {}
 
   // The lane's numbers from `dim` on.
@@ -88,8 +94,7 @@ class FinishedRow {
     if (dim >= kDimsAtOnce) return;
     if (head_ == 0) product_.pad(args_.out.cols, lane(), 32);
     if (dim == 0 && args_.states != nullptr) {
-      constexpr float kLn2 = 0.6931471805599453F;
-      args_.states[state_] = {__fmul_rn(sums.state.m, kLn2), sums.state.d};
+      args_.states[state_] = natural(sums.state);
     }
   }
   // When all were written.

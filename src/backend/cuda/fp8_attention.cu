@@ -17,7 +17,11 @@
 namespace kvasir::cuda {
 namespace {
 
-constexpr int kWarps = 12;
+// As many as have room; where rows are whole, as many as spans are mostly a multiple of.
+template <class Source>
+inline constexpr int kWarps = 12;
+template <>
+inline constexpr int kWarps<RowWalk> = kWarpsOfByteRows;
 struct Maps {
   CodeMaps keys;
   CodeMaps values;
@@ -42,10 +46,10 @@ struct WarpScales {
 // do the 8 tokens that are loaded together lie in different banks.
 template <class Codec, int kDim>
 struct Fp8Format {
-  using Source = SpanSource;
   static constexpr int kKeyBytes = kDim * kBlockOfTile;
   static constexpr int kValueBytes = kKeyBytes;
   static constexpr bool kScalesApart = true;
+  static constexpr bool kTurned = false;
   static constexpr float kValueFactor = cuda::kValueFactor<Codec>;
 
   const AttentionArgs& args;
@@ -125,6 +129,15 @@ struct Fp8Format {
     }
   }
 
+  template <class Take>
+  static __device__ void each(const Sums<kDim>& sums, int i, const Take& take) {
+#pragma unroll
+    for (int tile = 0; tile < kDim / 16; ++tile) {
+      take(tile * 16 + lane_group() * 2, sums.o[tile][i]);
+      take(tile * 16 + lane_group() * 2 + 1, sums.o[tile][i + 2]);
+    }
+  }
+
   static constexpr bool kE4M3 = Codec::kFormat == KvFormat::kE4M3;
   __device__ void choose_bytes() {
     const bool swapped = lane_group() >= 4;
@@ -169,36 +182,61 @@ struct Fp8Format {
 
 #endif
 
-template <class Codec, int kDim>
-__global__ void __launch_bounds__(kWarps * 32, 1)
+// What a thread block has beside its tiles.
+template <int kDim, class Source>
+struct Folds {
+  SpanRoom<kDim> spans;
+};
+template <int kDim>
+struct Folds<kDim, RowWalk> {
+  RowRoom<kDim, kWarpsOfByteRows> rows;
+};
+template <int kDim, class Source>
+struct BlockRoom {
+  WarpRoom<kDim> tiles[kWarps<Source>];
+  Folds<kDim, Source> folds;
+  alignas(16) WarpScales scales[kWarps<Source>];
+};
+
+template <class Codec, int kDim, class Source>
+__global__ void __launch_bounds__(kWarps<Source> * 32, 1)
     attend_to_fp8(const AttentionArgs args, const __grid_constant__ Maps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  using Format = Fp8Format<Codec, kDim>;
   extern __shared__ uint4 shared[];
-  __shared__ ScaledRoom warps[kWarps];
-  __shared__ alignas(16) WarpScales scales[kWarps];
-  __shared__ SpanRoom<kDim> span_room;
-  auto* rooms = room_for_boxes<WarpRoom<kDim>>(shared);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  __shared__ ScaledRoom<typename Source::Item> warps[kWarps<Source>];
   let_followers_start();
-  Fp8Format<Codec, kDim> format{args, maps, rooms[warp], scales[warp], 0, 0, {}};
+  auto& room = *room_for_boxes<BlockRoom<kDim, Source>>(shared);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  Format format{args, maps, room.tiles[warp], room.scales[warp], 0, 0, {}};
   format.choose_bytes();
-  attend_to_scaled_items<Fp8Format<Codec, kDim>, kDim>(args, format, warps[warp],
-                                                       EverySpan<kDim>{args, SpanFold<kDim>(span_room)});
+  if constexpr (std::is_same_v<Source, RowWalk>) {
+    EveryRow<Format, kDim, kWarps<Source>> finished{RowFold<kDim, kWarps<Source>>(room.folds.rows)};
+    attend_to_scaled_items<Source, Format, kDim>(args, format, warps[warp], finished);
+  } else {
+    EverySpan<Format, kDim> finished{args, SpanFold<kDim>(room.folds.spans)};
+    attend_to_scaled_items<Source, Format, kDim>(args, format, warps[warp], finished);
+  }
 #endif
+}
+
+template <class Codec, int kDim, class Source>
+void launch(const AttentionArgs& args, cudaStream_t stream) {
+  const auto kernel = attend_to_fp8<Codec, kDim, Source>;
+  constexpr size_t kRoom = sizeof(BlockRoom<kDim, Source>) + kBoxAlignment;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
+        "attention's shared memory");
+  const int items = args.item_count * args.view.layout.shape.heads;
+  const int blocks = args.rows != nullptr ? args.processors : std::min(args.processors, items);
+  const Maps maps{make_code_maps(args.view.arena, kBlockOfTile * kDim, BoxSwizzle::kNone),
+                  make_code_maps(args.view.arena, kBlockOfTile * kDim, BoxSwizzle::k128)};
+  launch_early("attention over fp8", kernel, {dim3(static_cast<unsigned>(blocks)), dim3(kWarps<Source> * 32), kRoom},
+               stream, args, maps);
 }
 
 template <class Codec, int kDim>
 void launch(const AttentionArgs& args, cudaStream_t stream) {
-  const auto kernel = attend_to_fp8<Codec, kDim>;
-  constexpr size_t kRoom = kWarps * sizeof(WarpRoom<kDim>) + kBoxAlignment;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
-        "attention's shared memory");
-  const int items = args.item_count * args.view.layout.shape.heads;
-  const Maps maps{make_code_maps(args.view.arena, kBlockOfTile * kDim, BoxSwizzle::kNone),
-                  make_code_maps(args.view.arena, kBlockOfTile * kDim, BoxSwizzle::k128)};
-  launch_early("attention over fp8", kernel,
-               {dim3(static_cast<unsigned>(std::min(args.processors, items))), dim3(kWarps * 32), kRoom}, stream,
-               args, maps);
+  args.rows != nullptr ? launch<Codec, kDim, RowWalk>(args, stream) : launch<Codec, kDim, SpanSource>(args, stream);
 }
 
 template <class Codec>

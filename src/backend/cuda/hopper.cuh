@@ -43,6 +43,25 @@ __device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity
       ::"r"(barrier), "r"(parity) : "memory");
 }
 
+// The same where another block of the cluster wrote what is waited for.
+__device__ __forceinline__ void wait_for_block(std::uint32_t barrier, std::uint32_t parity) {
+  asm volatile(
+      "{.reg .pred done;\n"
+      "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;}"
+      ::"r"(barrier), "r"(parity) : "memory");
+}
+
+// Numbers in shared memory by which warps of a block tell each other how far they are.
+__device__ __forceinline__ int load_acquired(std::uint32_t at) {
+  int out;
+  asm volatile("ld.acquire.cta.shared::cta.s32 %0, [%1];" : "=r"(out) : "r"(at) : "memory");
+  return out;
+}
+__device__ __forceinline__ void store_released(std::uint32_t at, int number) {
+  asm volatile("st.release.cta.shared::cta.s32 [%0], %1;" ::"r"(at), "r"(number) : "memory");
+}
+
 // What to keep in the second-level cache: weights are read once, rows by every block.
 inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000ULL;
 inline constexpr std::uint64_t kEvictLast = 0x14F0000000000000ULL;
@@ -58,6 +77,11 @@ __device__ __forceinline__ void store_and_keep(float* to, float2 two) {
 __device__ __forceinline__ void store_and_keep(float* to, float4 four) {
   asm volatile("st.global.L2::cache_hint.v4.f32 [%0], {%1, %2, %3, %4}, %5;"
                ::"l"(to), "f"(four.x), "f"(four.y), "f"(four.z), "f"(four.w), "l"(kEvictLast) : "memory");
+}
+
+// What a box's copy needs first.
+__device__ __forceinline__ void fetch_map(const void* map) {
+  if (threadIdx.x == 0) asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
 struct BoxAt {
@@ -96,8 +120,37 @@ __device__ __forceinline__ std::uint32_t block_in_cluster() {
   return rank;
 }
 
+__device__ __forceinline__ std::uint32_t blocks_of_cluster() {
+  std::uint32_t count;
+  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(count));
+  return count;
+}
+
+__device__ __forceinline__ void arrive_in_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void wait_for_cluster() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  arrive_in_cluster();
+  wait_for_cluster();
+}
+
+// What lies at the same place in block `block` of the cluster.
+__device__ __forceinline__ std::uint32_t address_in(std::uint32_t at, std::uint32_t block) {
+  std::uint32_t out;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(out) : "r"(at), "r"(block));
+  return out;
+}
+// Into another block, whose barrier counts the bytes as they arrive: addresses are of address_in().
+__device__ __forceinline__ void send(std::uint32_t to, float number, std::uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];"
+               ::"r"(to), "f"(number), "r"(barrier) : "memory");
+}
+__device__ __forceinline__ void send(std::uint32_t to, float2 two, std::uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];"
+               ::"r"(to), "f"(two.x), "f"(two.y), "r"(barrier) : "memory");
 }
 
 // Rows of 128 bytes along k, swizzled, 8 rows after 8.

@@ -96,6 +96,9 @@ class SpanWalk {
 // left, since processors are not equally near to all of the memory.
 class TicketSource {
  public:
+  using Item = WalkItem;
+  static constexpr bool kReadsItems = true;
+
   // Needs nothing of the kernels before this one, nor does given(); begin() and take() do.
   __device__ explicit TicketSource(const AttentionArgs& args)
       : args_(args),
@@ -125,6 +128,9 @@ class TicketSource {
 // The same, or those of spans where these are folded.
 class SpanSource {
  public:
+  using Item = WalkItem;
+  static constexpr bool kReadsItems = true;
+
   __device__ explicit SpanSource(const AttentionArgs& args) : args_(args), tickets_(args), spans_(args) {}
   __device__ WalkItem given() { return args_.folds_spans ? spans_.next() : tickets_.given(); }
   __device__ void begin() {
@@ -139,34 +145,41 @@ class SpanSource {
 };
 
 // The items that a warp takes, one after the other. What an item needs is read in three steps, each an item ahead of
-// the next.
+// the next: or in two, where its source reads none.
 template <class Source>
 class ItemWalk {
  public:
+  using Item = typename Source::Item;
+
   // Needs nothing of the kernels before this one; begin() does.
   __device__ explicit ItemWalk(const AttentionArgs& args) : args_(args), source_(args) {
     now_ = source_.given();
-    next_ = source_.given();
-    read_ = source_.given();
     now_.read_ids();
+    next_ = source_.given();
+    if constexpr (Source::kReadsItems) read_ = source_.given();
     next_.read_ids();
   }
   __device__ void begin() { source_.begin(); }
 
-  __device__ const WalkItem& at() const { return now_; }
+  __device__ const Item& at() const { return now_; }
   __device__ int kv_head() const { return now_.index % args_.view.layout.shape.heads; }
 
   __device__ void advance() {
     now_ = next_;
-    next_ = read_;
-    next_.read_ids();
-    read_ = source_.take();
+    if constexpr (Source::kReadsItems) {
+      next_ = read_;
+      next_.read_ids();
+      read_ = source_.take();
+    } else {
+      next_ = source_.take();
+      next_.read_ids();
+    }
   }
 
  private:
   const AttentionArgs& args_;
   Source source_;
-  WalkItem now_, next_, read_;
+  Item now_, next_, read_;  // the last only where it is read
 };
 
 // The queries of an item into shared memory, by asynchronous copies.

@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kWarps * 32, 4) merge(const AttentionArgs args
     *args.taken = 0;  // for the next launch
   if (row.row >= tile.tokens * args.heads_of_tile) return;
   const bool writes = threadIdx.x < 32;
-  const FinishedRow out(row, batch_row, room);
+  const FinishedRow out(args, row.head(), batch_row, room);
   for (int first = 0; first < args.view.layout.shape.v_dim; first += kDimsAtOnce) {
     const int dim = first + static_cast<int>(threadIdx.x) % 32 * 4;
     const RowSpans spans{tile, row.begun(dim), row.own(dim), args.v_stride};

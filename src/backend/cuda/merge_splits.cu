@@ -90,9 +90,9 @@ __global__ void __launch_bounds__(kRowsAtOnce * 32, 4) merge(const AttentionArgs
     const int dim = first + lane * 4;
     const RowParts parts{tile, row.begun(dim), row.own(dim), args.v_stride, args.folds_spans ? kSpanSplits : 1};
     const MergedSums sums = parts.merged();
-    FinishedRow(row, batch_row, turned + warp * v_dim).write(sums, dim);
+    FinishedRow(args, row.head(), batch_row, turned + warp * v_dim).write(sums, dim);
   }
-  FinishedRow(row, batch_row, turned + warp * v_dim).finish();
+  FinishedRow(args, row.head(), batch_row, turned + warp * v_dim).finish();
 }
 
 // The same sums as merge_part_rows(), a warp for each row and head.

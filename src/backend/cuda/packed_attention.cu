@@ -40,9 +40,12 @@ struct TileRoom {
   Values<Codec, kDim> values[kBlocksOfTile];
 };
 
-// As many as have room, in shared memory and in registers.
-template <class Codec>
+// As many as have room, in shared memory and in registers; where rows are whole, as many as spans are mostly a multiple
+// of.
+template <class Codec, class Source>
 inline constexpr int kWarps = Codec::kBits == 8 ? 12 : 16;
+template <class Codec>
+inline constexpr int kWarps<Codec, RowWalk> = Codec::kBits == 8 ? kWarpsOfByteRows : kWarpsOfPackedRows;
 
 // Those of fewer bits have no registers left for it.
 template <class Codec>
@@ -139,12 +142,12 @@ __device__ std::uint32_t values_of(std::uint32_t word, int pair, int part) {
 // thread has 4 neighbours in every 32: the first two are rows g of two tiles, the next two rows g + 8.
 template <class Codec, int kDim>
 struct PackedFormat {
-  using Source = std::conditional_t<kFoldsSpans<Codec>, SpanSource, TicketSource>;
   using KeysOfBlock = Keys<Codec, kDim>;
   using ValuesOfBlock = Values<Codec, kDim>;
   static constexpr int kKeyBytes = static_cast<int>(sizeof(KeysOfBlock));
   static constexpr int kValueBytes = static_cast<int>(sizeof(ValuesOfBlock::words));
   static constexpr bool kScalesApart = kInBoxes<Codec>;
+  static constexpr bool kTurned = true;
   static constexpr float kValueFactor = 1.0F;
   static constexpr int kGroups = ValuesOfBlock::kColumns / 32;
   static_assert(ValuesOfBlock::kColumns % 32 == 0);
@@ -215,6 +218,15 @@ struct PackedFormat {
     }
   }
 
+  template <class Take>
+  static __device__ void each(const Sums<kDim>& sums, int i, const Take& take) {
+#pragma unroll
+    for (int at = 0; at < kDim / 16; ++at) {
+      take(at / 2 * 32 + lane_group() * 4 + at % 2, sums.o[at][i]);
+      take(at / 2 * 32 + lane_group() * 4 + at % 2 + 2, sums.o[at][i + 2]);
+    }
+  }
+
  private:
   // A box, or kBytes as they lie.
   template <int kBytes>
@@ -239,35 +251,58 @@ struct PackedFormat {
 
 #endif
 
+template <class Codec, int kDim, class Source>
+struct BlockRoom {
+  TileRoom<Codec, kDim> tiles[kWarps<Codec, Source>];
+};
 template <class Codec, int kDim>
-__global__ void __launch_bounds__(kWarps<Codec> * 32, 1)
+struct BlockRoom<Codec, kDim, RowWalk> {
+  TileRoom<Codec, kDim> tiles[kWarps<Codec, RowWalk>];
+  RowRoom<kDim, kWarps<Codec, RowWalk>> rows;
+};
+
+template <class Codec, int kDim, class Source>
+__global__ void __launch_bounds__(kWarps<Codec, Source> * 32, 1)
     attend_to_codes(const AttentionArgs args, const __grid_constant__ CodeMaps maps) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   using Format = PackedFormat<Codec, kDim>;
+  constexpr int kCount = kWarps<Codec, Source>;
   extern __shared__ uint4 shared[];
-  __shared__ ScaledRoom rooms[kWarps<Codec>];
+  __shared__ ScaledRoom<typename Source::Item> rooms[kCount];
   let_followers_start();
+  auto& room = *room_for_boxes<BlockRoom<Codec, kDim, Source>>(shared);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  Format format{args, maps, room_for_boxes<TileRoom<Codec, kDim>>(shared)[warp], {}};
-  if constexpr (kFoldsSpans<Codec>) {
+  Format format{args, maps, room.tiles[warp], {}};
+  if constexpr (std::is_same_v<Source, RowWalk>) {
+    EveryRow<Format, kDim, kCount> finished{RowFold<kDim, kCount>(room.rows)};
+    attend_to_scaled_items<Source, Format, kDim>(args, format, rooms[warp], finished);
+  } else if constexpr (kFoldsSpans<Codec>) {
     __shared__ SpanRoom<kDim> span_room;
-    attend_to_scaled_items<Format, kDim>(args, format, rooms[warp], EverySpan<kDim>{args, SpanFold<kDim>(span_room)});
+    EverySpan<Format, kDim> finished{args, SpanFold<kDim>(span_room)};
+    attend_to_scaled_items<Source, Format, kDim>(args, format, rooms[warp], finished);
   } else {
-    attend_to_scaled_items<Format, kDim>(args, format, rooms[warp], EverySplit{});
+    attend_to_scaled_items<Source, Format, kDim>(args, format, rooms[warp], EverySplit<Format>{});
   }
 #endif
 }
 
-template <class Codec, int kDim>
+template <class Codec, int kDim, class Source>
 void launch(const AttentionArgs& args, cudaStream_t stream) {
-  const auto kernel = attend_to_codes<Codec, kDim>;
-  constexpr size_t kRoom = kWarps<Codec> * sizeof(TileRoom<Codec, kDim>) + kBoxAlignment;
+  const auto kernel = attend_to_codes<Codec, kDim, Source>;
+  constexpr size_t kRoom = sizeof(BlockRoom<Codec, kDim, Source>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
   const int items = args.item_count * args.view.layout.shape.heads;
+  const int blocks = args.rows != nullptr ? args.processors : std::min(args.processors, items);
   launch_early("attention over codes", kernel,
-               {dim3(static_cast<unsigned>(std::min(args.processors, items))), dim3(kWarps<Codec> * 32), kRoom},
-               stream, args, make_code_maps(args.view.arena, sizeof(Keys<Codec, kDim>), BoxSwizzle::kNone));
+               {dim3(static_cast<unsigned>(blocks)), dim3(kWarps<Codec, Source> * 32), kRoom}, stream, args,
+               make_code_maps(args.view.arena, sizeof(Keys<Codec, kDim>), BoxSwizzle::kNone));
+}
+
+template <class Codec, int kDim>
+void launch(const AttentionArgs& args, cudaStream_t stream) {
+  using Source = std::conditional_t<kFoldsSpans<Codec>, SpanSource, TicketSource>;
+  args.rows != nullptr ? launch<Codec, kDim, RowWalk>(args, stream) : launch<Codec, kDim, Source>(args, stream);
 }
 
 template <class Codec>

@@ -6,7 +6,6 @@
 // side of its values.
 //
 // A Format has
-//   Source                              of its items (item_walk.cuh)
 //   token_of(half)                      of 16, in elements 2 half and 2 half + 1 of a block's scores
 //   kKeyBytes, kValueBytes              of a block; its values lie behind its keys, and scales of both elsewhere
 //                                       (kScalesApart) or behind those
@@ -19,11 +18,14 @@
 //   k_scales, v_scales(block)           of the tokens 2g and 2g + 1, in one word
 //   add_values(block, weights, sums)
 //   write_sums(sums, i, to)             of the row 2t + i
+//   each(sums, i, take)                 the same, number by number: see RowFold
 #pragma once
 
+#include "backend/cuda/finished_tile.cuh"
 #include "backend/cuda/hopper.cuh"
 #include "backend/cuda/item_walk.cuh"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/row_fold.cuh"
 #include "backend/cuda/span_fold.cuh"
 
 namespace kvasir::cuda {
@@ -34,30 +36,38 @@ namespace kvasir::cuda {
 template <class Source>
 class ItemQueue {
  public:
+  using Item = typename Source::Item;
+
   // Needs nothing of the kernels before this one; begin() does.
   __device__ explicit ItemQueue(const AttentionArgs& args) : args_(args), source_(args) {
     next_ = source_.given();
-    read_ = source_.given();
+    if constexpr (Source::kReadsItems) read_ = source_.given();
     next_.read_ids();
   }
   __device__ void begin() { source_.begin(); }
 
   __device__ bool empty() const { return !next_.valid(); }
-  __device__ const WalkItem& next() const { return next_; }
+  __device__ const Item& next() const { return next_; }
   __device__ int kv_head() const { return next_.index % args_.view.layout.shape.heads; }
   __device__ void drop() {
-    next_ = read_;
-    next_.read_ids();
-    read_ = source_.take();
+    if constexpr (Source::kReadsItems) {
+      next_ = read_;
+      next_.read_ids();
+      read_ = source_.take();
+    } else {
+      next_ = source_.take();
+      next_.read_ids();
+    }
   }
 
  private:
   const AttentionArgs& args_;
   Source source_;
-  WalkItem next_, read_;
+  Item next_, read_;  // the latter only where it is read
 };
 
-// An item whose tiles are copied or multiplied.
+// An item whose tiles are copied or multiplied: what is kept of an Item.
+template <class Item>
 struct ScaledItem {
   AttentionItem item;
   int index;  // see WalkItem
@@ -65,10 +75,15 @@ struct ScaledItem {
   int tiles;
   bool opens, closes;  // see WalkItem
 };
+template <>
+struct ScaledItem<RowItem> : ScaledItem<WalkItem> {
+  RowTurn row_turn;
+};
 
 // Of one warp, in shared memory.
+template <class Item>
 struct ScaledRoom {
-  ScaledItem items[2];  // one is multiplied, and the next one may be begun
+  ScaledItem<Item> items[2];  // one is multiplied, and the next one may be begun
   std::uint64_t keys_there;
   std::uint64_t values_there;
 
@@ -82,14 +97,15 @@ struct ScaledRoom {
   }
 };
 
-template <class Format>
+template <class Format, class Source>
 struct ScaledCopies {
+  using Item = typename Source::Item;
   static constexpr int kScalesOfBlock = 2 * kBlockOfTile * kScaleBytes;
 
   const AttentionArgs& args;
   Format& format;
-  ScaledRoom& room;
-  ItemQueue<typename Format::Source> items;
+  ScaledRoom<Item>& room;
+  ItemQueue<Source> items;
   int begun = 0;  // items
   int tile = 0;   // of the last of those: the next one that is copied
   int tiles = 0;
@@ -135,11 +151,14 @@ struct ScaledCopies {
     return (args.view.layout.shape.heads - head) * (Format::kKeyBytes + Format::kValueBytes) + head * kScalesOfBlock;
   }
   __device__ void begin() {
-    const WalkItem& of = items.next();
+    const Item& of = items.next();
     block = of.ids == kNoBlock ? nullptr : args.view.k_head(of.ids, items.kv_head());
     tile = 0;
     tiles = of.tiles();
-    room.items[begun++ % 2] = {of.item, of.index, items.kv_head(), tiles, of.opens, of.closes};
+    ScaledItem<WalkItem>& kept = room.items[begun % 2];
+    kept = {of.item, of.index, items.kv_head(), tiles, of.opens, of.closes};
+    if constexpr (std::is_same_v<Item, RowItem>) room.items[begun % 2].row_turn = of.row_turn;
+    ++begun;
     __syncwarp();
     items.drop();
   }
@@ -189,8 +208,8 @@ __device__ void write_sums(const TileRows& rows, std::int64_t index, const Sums<
 }
 
 // A tile of keys and values that are on their way, or there, of rows whose scores are multiplied by `factor`.
-template <class Format, int kDim>
-__device__ void attend_to_tile(ScaledCopies<Format>& copies, const TileRows& rows, const float (&factor)[2], int tile,
+template <class Format, class Source, int kDim>
+__device__ void attend_to_tile(ScaledCopies<Format, Source>& copies, const TileRows& rows, const float (&factor)[2], int tile,
                                Sums<kDim>& sums) {
   Format& format = copies.format;
   const unsigned parity = copies.multiplied++ % 2;
@@ -217,44 +236,61 @@ __device__ void attend_to_tile(ScaledCopies<Format>& copies, const TileRows& row
   copies.next_values();
 }
 
-// Where no spans are folded.
+// Where no spans are folded: what is done with the sums of a split.
+template <class Format>
 struct EverySplit {
-  template <class Sums>
-  __device__ bool operator()(const ScaledItem& /*item*/, const Sums& /*sums*/) const {
-    return true;
+  template <int kDim>
+  __device__ void operator()(const ScaledItem<WalkItem>& item, const TileRows& rows, const Sums<kDim>& sums) const {
+    write_sums<Format>(rows, item.index, sums);
   }
 };
 // By all warps of a block.
-template <int kDim>
+template <class Format, int kDim>
 struct EverySpan {
   const AttentionArgs& args;
   SpanFold<kDim> spans;
 
-  __device__ bool operator()(const ScaledItem& item, Sums<kDim>& sums) {
-    return !args.folds_spans || spans.fold(item.opens, item.closes, sums);
+  __device__ void operator()(const ScaledItem<WalkItem>& item, const TileRows& rows, Sums<kDim>& sums) {
+    if (args.folds_spans && !spans.fold(item.opens, item.closes, sums)) return;
+    write_sums<Format>(rows, item.index, sums);
+  }
+};
+// Where rows are whole, by all warps of a block too.
+template <class Format, int kDim, int kWarps>
+struct EveryRow {
+  RowFold<kDim, kWarps> rows_of_block;
+
+  __device__ void operator()(const ScaledItem<RowItem>& item, const TileRows& rows, Sums<kDim>& sums) {
+    if (!rows_of_block.fold(item, sums)) return;
+    const auto each = [](const Sums<kDim>& all, int i, const auto& take) { Format::each(all, i, take); };
+    if constexpr (Format::kTurned) {
+      finish_turned_tile(rows, sums, each, rows_of_block.own());
+    } else {
+      finish_tile(rows, sums, each);
+    }
   }
 };
 
-// All items that the warp takes. Until the kernels ahead have ended only what the host sent is read.
-// `finished(item, sums)`: whether sums are to be written, which may be those of a span then.
-template <class Format, int kDim, class Finished>
-__device__ void attend_to_scaled_items(const AttentionArgs& args, Format& format, ScaledRoom& room,
-                                       Finished&& finished) {
+// All items that the warp takes from the source. Until the kernels ahead have ended only what the host sent is read.
+// `finished(item, rows, sums)`: sums of an item's split are complete.
+template <class Source, class Format, int kDim, class Finished>
+__device__ void attend_to_scaled_items(const AttentionArgs& args, Format& format,
+                                       ScaledRoom<typename Source::Item>& room, Finished&& finished) {
   room.init();
-  ScaledCopies<Format> copies{args, format, room, ItemQueue<typename Format::Source>(args)};
+  ScaledCopies<Format, Source> copies{args, format, room, ItemQueue<Source>(args)};
   wait_for_forerunners();
   copies.items.begin();
   copies.next_keys();
   copies.next_values();
   for (int done = 0; done < copies.begun; ++done) {
-    const ScaledItem& now = room.items[done % 2];
+    const auto& now = room.items[done % 2];
     const TileRows rows{args, now.item, now.kv_head};
     const float factor[2] = {rows.factor(0), rows.factor(1)};
     format.load_queries(rows);
     Sums<kDim> sums;
     sums.clear();
     for (int tile = 0; tile < now.tiles; ++tile) attend_to_tile(copies, rows, factor, tile, sums);
-    if (finished(now, sums)) write_sums<Format>(rows, now.index, sums);
+    finished(now, rows, sums);
   }
 }
 

@@ -3,8 +3,7 @@
 
 #include <cuda.h>
 
-#include "backend/cuda/boxed_places.cuh"
-#include "backend/cuda/tensor_map.h"
+#include "backend/cuda/boxed_maps.cuh"
 #include "backend/cuda/wide_rows.cuh"
 
 namespace kvasir::cuda {
@@ -15,7 +14,6 @@ struct WideMaps {
   const BlockScales* scales = nullptr;  // [blocks][KV heads], of widened blocks that have them
 };
 
-// Boxes are K, or V, of one block and head. The arena has an end that nothing here knows: no box lies behind it.
 // `scales`: see WideBlocks.
 inline WideMaps make_wide_maps(const KvView& view, Number number, const float* scales = nullptr) {
   constexpr std::int64_t kFar = 0x7fffffff;
@@ -23,12 +21,7 @@ inline WideMaps make_wide_maps(const KvView& view, Number number, const float* s
   WideMaps maps;
   maps.k = make_tensor_map_3d(
       {view.arena, {kBlockOfTile, 4, kFar}, {32, kRowBytes}, {kBlockOfTile, 4, dim / 4}, number, BoxSwizzle::k32});
-  maps.v = make_tensor_map_3d({view.arena,
-                               {64, kFar, dim / 64 + 1},
-                               {dim * 2, kRowBytes},
-                               {64, kBlockOfTile, dim / 64},
-                               number,
-                               BoxSwizzle::k128});
+  maps.v = map_of_halved(view, number);
   maps.scales = reinterpret_cast<const BlockScales*>(scales);
   return maps;
 }

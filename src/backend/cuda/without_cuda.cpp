@@ -8,7 +8,7 @@ namespace kvasir {
 
 std::vector<std::string> cuda_devices() { return {}; }
 
-std::unique_ptr<Backend> make_cuda_backend(int device, Activations /*activations*/) {
+std::unique_ptr<Backend> make_cuda_backend(int device, Activations /*activations*/, int /*processors*/) {
   fail_usage("this build of kvasir has no CUDA", fmt::format("cuda:{}", device),
              "use --device cpu, or install CUDA 13 with nvcc and build again");
 }
