@@ -139,11 +139,10 @@ struct AttentionArgs {
   int first_span = 0;                // of the first tile
   int span_count = 0;
   bool folds_spans = false;  // sums of a span are in the place of its last item, not those of each of its splits
-  const AttentionItem* rows =
-      nullptr;                // on the device: of each tile, for kernels that finish rows; first_key: splits
-  bool draws_rows = false;    // those of the last round: see RowWalk
-  int blocks_of_row = 1;      // thread blocks
-  bool begins_early = false;  // no kernel ahead writes what lies before the queries
+  const AttentionItem* rows = nullptr;     // on the device: tiles, for kernels that finish rows; first_key: splits
+  bool draws_rows = false;                 // those of the last round: see RowWalk
+  int blocks_of_row = 1;                   // thread blocks
+  bool begins_early = false;               // no kernel ahead writes what lies before the queries
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads

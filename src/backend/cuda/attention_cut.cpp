@@ -56,12 +56,15 @@ WholeRows whole_rows(std::span<const AttentionTile> tiles, int heads, int proces
   std::vector<std::int64_t> splits_of(static_cast<size_t>(processors));
   const int whole_rounds = static_cast<int>(tiles.size()) * heads / processors;
   std::int64_t splits = 0;
-  int row = 0;
+  int round = 0;
+  int at = 0;  // of the round's rows; every step comes by here, so nothing is divided
   for (const AttentionTile& tile : tiles) {
-    for (int head = 0; head < heads; ++head, ++row) {
-      const int at = row % processors;
-      const bool forth = row / processors % 2 == 0 || row / processors == whole_rounds;
+    for (int head = 0; head < heads; ++head) {
+      const bool forth = round % 2 == 0 || round == whole_rounds;
       splits_of[static_cast<size_t>(forth ? at : processors - 1 - at)] += tile.end_split;
+      if (++at < processors) continue;
+      at = 0;
+      ++round;
     }
     splits += static_cast<std::int64_t>(tile.end_split) * heads;
     out.spans += spans_of(tile.end_split) * heads;

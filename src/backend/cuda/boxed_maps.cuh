@@ -1,5 +1,5 @@
-// Matrices that are all of the cache, or of widened blocks, for boxes that are K, or V, of one block and head. The arena
-// has an end that nothing here knows: no box lies behind it.
+// Matrices that are all of the cache, or of widened blocks, for boxes that are K, or V, of one block and head. The
+// arena has an end that nothing here knows: no box lies behind it.
 #pragma once
 
 #include <cuda.h>

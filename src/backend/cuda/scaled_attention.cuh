@@ -209,8 +209,8 @@ __device__ void write_sums(const TileRows& rows, std::int64_t index, const Sums<
 
 // A tile of keys and values that are on their way, or there, of rows whose scores are multiplied by `factor`.
 template <class Format, class Source, int kDim>
-__device__ void attend_to_tile(ScaledCopies<Format, Source>& copies, const TileRows& rows, const float (&factor)[2], int tile,
-                               Sums<kDim>& sums) {
+__device__ void attend_to_tile(ScaledCopies<Format, Source>& copies, const TileRows& rows, const float (&factor)[2],
+                               int tile, Sums<kDim>& sums) {
   Format& format = copies.format;
   const unsigned parity = copies.multiplied++ % 2;
   Scores s;
