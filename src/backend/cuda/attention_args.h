@@ -142,7 +142,7 @@ struct AttentionArgs {
   const AttentionItem* rows = nullptr;     // on the device: tiles, for kernels that finish rows; first_key: splits
   bool draws_rows = false;                 // those of the last round: see RowWalk
   int blocks_of_row = 1;                   // thread blocks
-  bool begins_early = false;               // no kernel ahead writes what lies before the queries
+  bool begins_early = false;               // none of the batch's kernels writes what lies before the queries
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads

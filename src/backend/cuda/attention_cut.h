@@ -18,7 +18,7 @@ AttentionTile make_tile(const SequenceView& sequence, const Retention& retention
 // What the tile sees of each span, behind those of the tiles before it.
 void add_spans(std::vector<SpanItems>& to, AttentionTile& tile);
 
-// So many KV heads of these tiles, given to processors as whole rows: as RowWalk and PartWalk do.
+// So many KV heads of these tiles, given to processors as whole rows: as RowWalk does.
 struct WholeRows {
   bool balanced = false;  // all processors are about equally busy, and no row has sinks, or shares a prefix
   int spans = 0;          // of all of them

@@ -41,10 +41,9 @@ bool block_attention(const AttentionArgs& args, cudaStream_t stream);
 // The same on devices with a copy engine (sm_90), from queries as they came. REQUIRES: takes_boxes().
 void boxed_attention(const AttentionArgs& args, cudaStream_t stream);
 bool takes_boxes(const KvView& view);
-// All splits of all tiles, merged, straight into out and states. REQUIRES: takes_boxes(), and fits_whole_rows().
+// All splits of all tiles, merged, straight into out and states, by args.blocks_of_row thread blocks a row. REQUIRES:
+// takes_boxes(), and whole_rows() suit it or those blocks are parts_of_rows().
 void row_attention(const AttentionArgs& args, cudaStream_t stream);
-// The same by args.blocks_of_row thread blocks a row. REQUIRES: these are parts_of_rows().
-void part_attention(const AttentionArgs& args, cudaStream_t stream);
 // The same, faster where there are few items: whether these are.
 void team_attention(const AttentionArgs& args, cudaStream_t stream);
 bool suits_teams(const AttentionArgs& args);

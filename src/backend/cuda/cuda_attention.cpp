@@ -195,10 +195,7 @@ void CudaAttention::attend_to_rows(const AttentionPlan& plan, AttentionArgs& arg
   args.draws_rows = draws_rows(plan, args.view);
   if (args.draws_rows) args.taken = zero();
   args.begins_early = plan.of_single_tokens;
-  if (takes_parts(plan, args.view)) {
-    args.blocks_of_row = plan.parts_of_rows;
-    return part_attention(args, stream_);
-  }
+  if (takes_parts(plan, args.view)) args.blocks_of_row = plan.parts_of_rows;
   if (device_.reads_boxes(args.view)) return row_attention(args, stream_);
   device_.reads_fp8(args.view) ? fp8_attention(args, stream_) : packed_attention(args, stream_);
 }

@@ -13,6 +13,10 @@ struct FoldedSums {
   __device__ SoftmaxState state(int row) const { return {states[row].x, states[row].y}; }
 };
 
+// How a thread block's warps fold, and walk through, what is in such a room of theirs: Fold, Walk.
+template <class Room>
+struct FoldIn;
+
 // `sums` become those of all that is in `room` and of themselves, which come behind it. `opens`: nothing is.
 template <int kDim>
 __device__ void fold_onto(const FoldedSums<kDim>& room, bool opens, Sums<kDim>& sums) {

@@ -1,9 +1,9 @@
-// Rows by thread blocks, one behind the other, or one row by a cluster of blocks, each of which takes a part of its
-// spans: nothing is left to merge, and nothing is written that another kernel reads.
+// A row by a cluster of thread blocks, each of which takes a part of its spans: nothing is left to merge, and nothing is
+// written that another kernel reads.
 //
-// A block's warps take turns at the splits of its parts of rows and fold them as span_fold.cuh does. Blocks of a
-// cluster fold their spans into the sums of the row, one block behind the other: each waits for what the one before it
-// sends into its shared memory, and the last one has all.
+// A block's warps take turns at the splits of its part and fold them as span_fold.cuh does. Blocks fold their spans
+// into the sums of the row, one block behind the other: each waits for what the one before it sends into its shared
+// memory, and the last one has all.
 #pragma once
 
 #include "backend/cuda/folded_sums.cuh"
@@ -32,7 +32,7 @@ struct PartItem : WalkItem {
   bool ends_row = false;
 };
 
-// A warp's splits. Rows, KV heads fastest, are given to clusters to and fro. No more than the host sent is read.
+// A warp's splits of its block's part. Clusters have a row each, KV heads fastest. No more than the host sent is read.
 class PartWalk {
  public:
   using Item = PartItem;
@@ -40,25 +40,25 @@ class PartWalk {
 
   __device__ explicit PartWalk(const AttentionArgs& args)
       : args_(args), turn_(static_cast<int>(threadIdx.x) / 32) {
-    look();
+    const int blocks = static_cast<int>(hopper::blocks_of_cluster());
+    row_ = static_cast<int>(blockIdx.x) / blocks;
+    const int splits = args.rows[row_ / heads()].first_key;
+    const int of_part = spans_of_part(splits, blocks) * kSpanSplits;
+    first_ = min(static_cast<int>(hopper::block_in_cluster()) * of_part, splits);
+    end_ = min(first_ + of_part, splits);
   }
   __device__ PartItem given() { return next(); }
   __device__ void begin() {}
   __device__ PartItem take() { return next(); }
 
  private:
+  __device__ int heads() const { return args_.view.layout.shape.heads; }
   __device__ PartItem next() {
-    while (turn_ >= end_ - first_) {
-      if (end_ < 0) return {};
-      turn_ -= end_ - first_;
-      ++round_;
-      look();
-    }
-    const int heads = args_.view.layout.shape.heads;
     const int split = first_ + turn_;
     PartItem out;
-    out.item = args_.rows[row() / heads];
-    out.index = taken_++ * heads + row() % heads;
+    if (split >= end_) return out;
+    out.item = args_.rows[row_ / heads()];
+    out.index = split * heads() + row_ % heads();
     out.span = turn_ / kSpanSplits;
     out.ends_part = split + 1 == end_;
     out.ends_row = split + 1 == out.item.first_key;
@@ -68,35 +68,14 @@ class PartWalk {
     turn_ += static_cast<int>(blockDim.x) / 32;
     return out;
   }
-  // At the cluster's row of this round, if there is one.
-  __device__ void look() {
-    const int rows = args_.tile_count * args_.view.layout.shape.heads;
-    if (row() >= rows) {
-      first_ = 0, end_ = -1;
-      return;
-    }
-    const int splits = args_.rows[row() / args_.view.layout.shape.heads].first_key;
-    const int of_part = spans_of_part(splits, blocks()) * kSpanSplits;
-    first_ = min(static_cast<int>(hopper::block_in_cluster()) * of_part, splits);
-    end_ = min(first_ + of_part, splits);
-  }
-  __device__ static int blocks() { return static_cast<int>(hopper::blocks_of_cluster()); }
-  __device__ int row() const {
-    const int clusters = static_cast<int>(gridDim.x) / blocks();
-    const int cluster = static_cast<int>(blockIdx.x) / blocks();
-    const bool is_last = (round_ + 1) * clusters > args_.tile_count * args_.view.layout.shape.heads;
-    return round_ * clusters + (round_ % 2 == 0 || is_last ? cluster : clusters - 1 - cluster);
-  }
 
   const AttentionArgs& args_;
-  int round_ = 0;
-  int first_ = 0, end_ = 0;  // splits of the part; -1: no row is left
-  int turn_;                 // of this warp: splits of the part before its next one
-  int taken_ = 0;
+  int row_;
+  int first_, end_;  // splits of the part
+  int turn_;         // of this warp: splits of the part before its next one
 };
 
-// REQUIRES: all warps of the block have their splits from PartWalk, and fold each of them; a cluster of several blocks
-// has one row.
+// REQUIRES: all warps of the block have their splits from PartWalk, and fold each of them.
 template <int kDim>
 class PartFold {
  public:
@@ -164,6 +143,12 @@ class PartFold {
   PartRoom<kDim>& room_;
   WarpTurns turns_;
   int rank_;
+};
+
+template <int kDim>
+struct FoldIn<PartRoom<kDim>> {
+  using Fold = PartFold<kDim>;
+  using Walk = PartWalk;
 };
 
 #endif

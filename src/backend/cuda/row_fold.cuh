@@ -28,6 +28,7 @@ class RowFold {
     if (threadIdx.x < rows_at_once(kWarps)) room.folded[threadIdx.x] = 0;
     __syncthreads();
   }
+  __device__ void begin() const {}
 
   // `Item`: RowItem, or what is kept of one. True: the sums are now those of the row.
   template <class Item>
@@ -52,6 +53,12 @@ class RowFold {
 
  private:
   RowRoom<kDim, kWarps>& room_;
+};
+
+template <int kDim, int kWarps>
+struct FoldIn<RowRoom<kDim, kWarps>> {
+  using Fold = RowFold<kDim, kWarps>;
+  using Walk = RowWalk;
 };
 
 #endif
