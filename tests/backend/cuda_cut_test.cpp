@@ -58,6 +58,9 @@ TEST(WholeRowsTest, FitInAnyLengthsThatAddUpAlike) {
   std::vector<Position> with_threes = steps(31, 1030, 37);
   with_threes.insert(with_threes.end(), {1030 + 2 * 37 + 2, 1030 + 10 * 37 + 2});
   EXPECT_TRUE(fit(with_threes, 16));
+  std::vector<Position> last_behind_longest(132, 2048);  // the last round is given from the first processor on
+  last_behind_longest.insert(last_behind_longest.end(), 66, 4096);
+  EXPECT_FALSE(fit(last_behind_longest, 1, 1));
   std::vector<Position> one_longer(64, 2048);
   one_longer[0] = 8192;
   EXPECT_FALSE(fit(one_longer, 8));
