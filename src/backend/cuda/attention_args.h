@@ -23,6 +23,7 @@ inline constexpr int kTileRows = 8;
 inline constexpr int kTileTokens = 64;
 inline constexpr int kSplitTokens = 256;
 inline constexpr int kSpanSplits = 8;
+KVASIR_HD constexpr int spans_of(int splits) { return (splits + kSpanSplits - 1) / kSpanSplits; }
 inline constexpr int kBlockOfTile = 16;  // tokens whose K, and whose V, lie side by side in shared memory
 
 // Sums over the prefix that a sequence shares with others, in AttentionArgs::begun_out: each is of `splits` splits
@@ -108,22 +109,19 @@ struct alignas(8) SpanItems {
   int splits = 0;
 };
 
-// Warps that take turns at the spans of a thread block's rows: over 16, 8, and 4 or 2 bits. Spans of so many rows are
-// on their way at once.
+// Warps that take turns at the spans of a thread block's rows: over 16, 8, and 4 or 2 bits.
 inline constexpr int kWarpsOfRows = 4;
 inline constexpr int kWarpsOfByteRows = 8;
 inline constexpr int kWarpsOfPackedRows = 16;
 constexpr int warps_of_coded_rows(KvFormat format) {
   return format == KvFormat::kInt4 || format == KvFormat::kInt2 ? kWarpsOfPackedRows : kWarpsOfByteRows;
 }
+// Rows whose sums so many warps have room for: those of the ones behind them wait.
 KVASIR_HD constexpr int rows_at_once(int warps) { return warps > kWarpsOfByteRows ? kWarpsOfRows : warps; }
 
 // Where as many thread blocks share a row, each takes so many of its spans, or what is left of them.
 inline constexpr int kMostSpansOfPart = 16;
-KVASIR_HD constexpr int spans_of_part(int splits, int blocks) {
-  const int spans = (splits + kSpanSplits - 1) / kSpanSplits;
-  return (spans + blocks - 1) / blocks;
-}
+KVASIR_HD constexpr int spans_of_part(int splits, int blocks) { return (spans_of(splits) + blocks - 1) / blocks; }
 
 // Row `row` of a tile is query head first_head + row % heads of token first_token + row / heads.
 struct AttentionArgs {
@@ -141,7 +139,7 @@ struct AttentionArgs {
   bool folds_spans = false;  // sums of a span are in the place of its last item, not those of each of its splits
   const AttentionItem* rows = nullptr;     // on the device: tiles, for kernels that finish rows; first_key: splits
   bool draws_rows = false;                 // those of the last round: see RowWalk
-  int blocks_of_row = 1;                   // thread blocks
+  int blocks_of_row = 1;                   // thread blocks that share one
   bool begins_early = false;               // none of the batch's kernels writes what lies before the queries
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;

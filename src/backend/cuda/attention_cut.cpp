@@ -36,8 +36,6 @@ void add_spans(std::vector<SpanItems>& to, AttentionTile& tile) {
 
 namespace {
 
-int spans_of(int splits) { return (splits + kSpanSplits - 1) / kSpanSplits; }
-
 bool begin_elsewhere(std::span<const AttentionTile> tiles) {
   return std::ranges::any_of(tiles,
                              [](const AttentionTile& tile) { return tile.sink_splits > 0 || tile.first_split > 0; });

@@ -1,7 +1,6 @@
 // How warps go through their items over f16 and bf16 in blocks of 16 tokens on Hopper, each alone: the copy engine
-// brings the blocks. A box is K, or V, of one block and head, and comes with the 128-byte swizzle.
-//
-// Values come by halves (HalvedPlaces).
+// brings the blocks. A box is K, or V, of one block and head, and comes with the 128-byte swizzle; values come by halves
+// (HalvedPlaces).
 //
 // Each warp has room for one tile of keys and one of values; the next ones are on their way into them as soon as they
 // were multiplied. Queries are read as they came, straight into registers.

@@ -144,6 +144,19 @@ class SpanSource {
   SpanWalk spans_;
 };
 
+// The items behind these: blocks of the next one are asked for, and the one behind it, where the source reads items.
+template <class Source>
+__device__ void read_ahead(Source& source, typename Source::Item& next, typename Source::Item& read) {
+  if constexpr (Source::kReadsItems) {
+    next = read;
+    next.read_ids();
+    read = source.take();
+  } else {
+    next = source.take();
+    next.read_ids();
+  }
+}
+
 // The items that a warp takes, one after the other. What an item needs is read in three steps, each an item ahead of
 // the next: or in two, where its source reads none.
 template <class Source>
@@ -166,14 +179,7 @@ class ItemWalk {
 
   __device__ void advance() {
     now_ = next_;
-    if constexpr (Source::kReadsItems) {
-      next_ = read_;
-      next_.read_ids();
-      read_ = source_.take();
-    } else {
-      next_ = source_.take();
-      next_.read_ids();
-    }
+    read_ahead(source_, next_, read_);
   }
 
  private:

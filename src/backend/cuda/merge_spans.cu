@@ -40,7 +40,6 @@ struct RowSpans {
     const std::int64_t row = static_cast<std::int64_t>(place) * parts.step;
     return {*reinterpret_cast<const float4*>(parts.sums + row * stride), parts.states[row]};
   }
-  __device__ static int spans_of(int splits) { return (splits + kSpanSplits - 1) / kSpanSplits; }
 
   // What there is of a split: nothing, its sum or, in the place of the first one, that of its span or of a part of
   // it.

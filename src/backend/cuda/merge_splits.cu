@@ -31,7 +31,7 @@ struct RowParts {
     if (index == 0) return {begun, 0, 1, tile.begun.count - 1, tile.begun.count, 0, tile.begun.splits};
     if (index == 1) return {own, 0, 1, tile.sink_splits - 1, tile.sink_splits, 0, 1};
     const int splits = tile.end_split - tile.first_split;
-    const int count = own_splits == 1 ? splits : (splits + kSpanSplits - 1) / kSpanSplits;
+    const int count = own_splits == 1 ? splits : spans_of(splits);
     const int first = tile.sink_splits + own_splits - 1;  // in the place of its last split
     return {own, first, own_splits, tile.splits() - 1, count, tile.first_split, own_splits};
   }

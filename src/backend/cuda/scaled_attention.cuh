@@ -18,7 +18,7 @@
 //   k_scales, v_scales(block)           of the tokens 2g and 2g + 1, in one word
 //   add_values(block, weights, sums)
 //   write_sums(sums, i, to)             of the row 2t + i
-//   each(sums, i, take)                 the same, number by number: see RowFold
+//   each(sums, i, take)                 the same, number by number: see finished_tile.cuh
 #pragma once
 
 #include "backend/cuda/finished_tile.cuh"
@@ -49,16 +49,7 @@ class ItemQueue {
   __device__ bool empty() const { return !next_.valid(); }
   __device__ const Item& next() const { return next_; }
   __device__ int kv_head() const { return next_.index % args_.view.layout.shape.heads; }
-  __device__ void drop() {
-    if constexpr (Source::kReadsItems) {
-      next_ = read_;
-      next_.read_ids();
-      read_ = source_.take();
-    } else {
-      next_ = source_.take();
-      next_.read_ids();
-    }
-  }
+  __device__ void drop() { read_ahead(source_, next_, read_); }
 
  private:
   const AttentionArgs& args_;

@@ -69,7 +69,7 @@ class RowWalk {
       if (row_ == seen_ + 32) look_from(row_);
       if (row_ == whole_rounds_ && place_ < 0) take_last_row();
       splits = __shfl_sync(0xffffffff, splits_, row_ - seen_);
-      const int spans = (splits + kSpanSplits - 1) / kSpanSplits;
+      const int spans = spans_of(splits);
       if (splits < 0 || turn_ < before_ + spans) break;
       before_ += spans;
       if (lane() == room()) in_room_ += spans;
