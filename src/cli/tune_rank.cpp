@@ -1,5 +1,4 @@
 #include "cli/tune_rank.h"
-#include "backend/make_backend.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include <fstream>
 
 #include "api/gguf_tokenizer.h"
+#include "backend/make_backend.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cli/progress.h"

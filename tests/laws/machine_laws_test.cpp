@@ -30,9 +30,17 @@ TEST_P(MachineLaw, EveryInstructionSetAndThreadCountGivesTheSameBits) {
   }
 }
 
+// There only where there is a GPU.
+class GpuLaw : public MachineLaw {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuLaw);
+INSTANTIATE_TEST_SUITE_P(Everywhere, GpuLaw,
+                         ::testing::ValuesIn(cuda_devices().empty()
+                                                 ? std::vector<KvFormat>{}
+                                                 : std::vector(kAllKvFormats.begin(), kAllKvFormats.end())),
+                         [](const auto& format) { return std::string(format_name(format.param)); });
+
 // Which kernel attends to what, and which of them shares what with which, follows from their number.
-TEST_P(MachineLaw, AnyNumberOfProcessorsOfAGpuGivesTheSameBits) {
-  if (cuda_devices().empty()) GTEST_SKIP() << "there is no GPU here";
+TEST_P(GpuLaw, AnyNumberOfProcessorsGivesTheSameBits) {
   for (const std::string& model : std::vector<std::string>{"heads_of_64", "many_heads_of_128"}) {
     std::optional<std::vector<Trace>> expected;
     for (const int processors : {0, 1, 3, 16}) {

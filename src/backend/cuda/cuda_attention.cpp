@@ -139,7 +139,9 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     attend_to_groups(cut, args);
   }
   if (cut.tiles.empty()) return;
-  if (takes_rows(cut, batch.view) || takes_parts(cut, batch.view)) return attend_to_rows(cut, args);
+  if (const RowLaunch launch = row_launch(cut, batch.view); launch.blocks_of_row > 0) {
+    return attend_to_rows(cut, launch, args);
+  }
   args.taken = zero();
   args.piece_count = cut.device_prefixes.piece_count;
   const auto rows_of_item = static_cast<size_t>(layout.shape.heads) * kTileRows;
@@ -172,30 +174,25 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
   }
 }
 
-bool CudaAttention::takes_rows(const AttentionPlan& plan, const KvView& view) const {
-  if (device_.reads_boxes(view)) return plan.whole_rows.suit(kWarpsOfRows, device_.processors);
-  if (!device_.reads_fp8(view) && !device_.reads_codes(view)) return false;
-  return plan.whole_rows.suit(warps_of_coded_rows(view.layout.k_format), device_.processors);
+RowLaunch CudaAttention::row_launch(const AttentionPlan& plan, const KvView& view) const {
+  const bool in_boxes = device_.reads_boxes(view);
+  if (!in_boxes && !device_.reads_fp8(view) && !device_.reads_codes(view)) return {};
+  if (in_boxes && plan.parts_of_rows > 0) return {plan.parts_of_rows, false, plan.of_single_tokens};
+  const int warps = in_boxes ? kWarpsOfRows : warps_of_coded_rows(view.layout.k_format);
+  if (!plan.whole_rows.suit(warps, device_.processors)) return {};
+  // Rows of the last round may be drawn where all that warps look for before the kernels ahead have ended, two spans
+  // each or one, is of whole rounds.
+  const int seen_early = in_boxes ? 2 * warps : warps;
+  return {1, plan.whole_rows.sure_spans >= seen_early, plan.of_single_tokens};
 }
 
-bool CudaAttention::takes_parts(const AttentionPlan& plan, const KvView& view) const {
-  return plan.parts_of_rows > 0 && device_.reads_boxes(view);
-}
-
-// Whether all that warps look for before the kernels ahead have ended is of whole rounds, so that rows behind these
-// may be drawn.
-bool CudaAttention::draws_rows(const AttentionPlan& plan, const KvView& view) const {
-  const int seen_early = device_.reads_boxes(view) ? 2 * kWarpsOfRows : warps_of_coded_rows(view.layout.k_format);
-  return takes_rows(plan, view) && plan.whole_rows.sure_spans >= seen_early;
-}
-
-void CudaAttention::attend_to_rows(const AttentionPlan& plan, AttentionArgs& args) {
+void CudaAttention::attend_to_rows(const AttentionPlan& plan, const RowLaunch& launch, AttentionArgs& args) {
   args.tile_count = static_cast<int>(plan.tiles.size());
   args.rows = plan.device_rows;
-  args.draws_rows = draws_rows(plan, args.view);
-  if (args.draws_rows) args.taken = zero();
-  args.begins_early = plan.of_single_tokens;
-  if (takes_parts(plan, args.view)) args.blocks_of_row = plan.parts_of_rows;
+  args.blocks_of_row = launch.blocks_of_row;
+  args.draws_rows = launch.draws_rows;
+  args.begins_early = launch.begins_early;
+  if (launch.draws_rows) args.taken = zero();
   if (device_.reads_boxes(args.view)) return row_attention(args, stream_);
   device_.reads_fp8(args.view) ? fp8_attention(args, stream_) : packed_attention(args, stream_);
 }
@@ -267,15 +264,14 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
     out.wide = static_cast<int>(cut.wide_prefixes.size());
   }
   out.at[14] = cut.device_spans;
-  out.at[18] = cut.device_rows;
   out.tiles = static_cast<int>(cut.tiles.size());
   out.spans = static_cast<int>(cut.spans.size());
   out.in_many_spans = cut.in_many_spans;
-  out.takes_rows = takes_rows(cut, batch.view);
-  out.takes_parts = takes_parts(cut, batch.view);
-  out.draws_rows = draws_rows(cut, batch.view);
-  out.of_single_tokens = cut.of_single_tokens;
-  if (out.takes_rows || out.takes_parts) return out;
+  out.rows = row_launch(cut, batch.view);
+  if (out.rows.blocks_of_row > 0) {
+    out.at[18] = cut.device_rows;
+    return out;
+  }
   out.items = cut.tiles.back().first_item + cut.tiles.back().splits() + cut.spare;
   const size_t bytes_of_item = static_cast<size_t>(layout.shape.heads * kTileRows) *
                                static_cast<size_t>(layout.shape.v_dim + 8) * sizeof(float);

@@ -16,6 +16,15 @@ namespace kvasir::cuda {
 inline constexpr int kMostHeadDim = 256;
 inline constexpr int kMostPlainHeadDim = 512;  // where K or V is float32
 
+// How a kernel that finishes rows is launched. 0 blocks of a row: none is.
+struct RowLaunch {
+  int blocks_of_row = 0;
+  bool draws_rows = false;
+  bool begins_early = false;
+
+  friend bool operator==(const RowLaunch&, const RowLaunch&) = default;
+};
+
 // What the kernels of an attention call are given beyond the call itself: what is there and how much of it. Two calls
 // of one shape launch the same kernels with the same parameters.
 struct AttentionShape {
@@ -24,10 +33,7 @@ struct AttentionShape {
   int items = 0;
   int spans = 0;
   bool in_many_spans = false;
-  bool takes_rows = false;
-  bool takes_parts = false;
-  bool draws_rows = false;
-  bool of_single_tokens = false;
+  RowLaunch rows;
   int pieces = 0;  // of prefixes
   int wide = 0;    // blocks of prefixes that are widened
 
@@ -56,14 +62,10 @@ class CudaAttention {
   // As kernels want them that do not take them as they come.
   void prepare(const AttentionBatch& batch, AttentionArgs& args);
   void attend_to_groups(const AttentionPlan& plan, AttentionArgs args);
-  void attend_to_rows(const AttentionPlan& plan, AttentionArgs& args);
+  void attend_to_rows(const AttentionPlan& plan, const RowLaunch& launch, AttentionArgs& args);
   int* zero();
   void attend_to_prefixes(const AttentionPlan& plan, AttentionArgs& args);
-  // Whether a kernel finishes rows that fit.
-  bool takes_rows(const AttentionPlan& plan, const KvView& view) const;
-  bool draws_rows(const AttentionPlan& plan, const KvView& view) const;
-  // Whether one has several thread blocks share a row.
-  bool takes_parts(const AttentionPlan& plan, const KvView& view) const;
+  RowLaunch row_launch(const AttentionPlan& plan, const KvView& view) const;
   bool folds_spans(const AttentionArgs& args) const;
   void attend_to_items(const AttentionArgs& args);
   void merge(const AttentionPlan& plan, const AttentionArgs& args);
