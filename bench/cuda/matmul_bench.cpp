@@ -57,7 +57,8 @@ double microseconds(cudaStream_t stream, int count, const std::function<bool(int
   return best;
 }
 
-void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, Number number) {
+void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, const std::vector<int>& numbers_of_rows) {
+  constexpr Number number = Number::kBF16;
   const double bytes = static_cast<double>(shape.outputs) * shape.inputs * 2;
   const int copies = std::max(2, static_cast<int>(std::ceil(400e6 / bytes)));  // more than the caches hold
   const int calls = std::max(8, copies * 2);
@@ -69,7 +70,7 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, Number num
     return dynamic_cast<const CudaWeight&>(*weights[static_cast<size_t>(i % copies)]);
   };
   const ProductTuner tuner(stream);
-  for (const int rows : {1, 4, 8, 16, 32, 64, 128, 512, 2048}) {
+  for (const int rows : numbers_of_rows) {
     if (rows > 512 && shape.outputs > 100000) continue;
     CudaRows x(rows, shape.inputs, 5, stream);
     CudaRows out(rows, shape.outputs, 6, stream);
@@ -241,15 +242,17 @@ int time_all_forms() {
   return 0;
 }
 
-int time_all() {
+int time_all(const std::vector<int>& rows) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream), "creating a stream");
   CudaMatmul matmul(stream, Activations::kAsWeights);
   fmt::print(
       "multiply() with its conversion of rows, beside the product alone by cuBLASLt (best of any, best that does "
       "not split sums), and by the best shape of stream; microseconds\n");
-  for (const Shape shape : kShapes) time_shape(matmul, stream, shape, Number::kBF16);
-  for (const int rows : {1, 4, 8, 16, 32, 64, 128, 512}) time_layers(matmul, stream, rows);
+  for (const Shape shape : kShapes) time_shape(matmul, stream, shape, rows);
+  for (const int count : rows) {
+    if (count <= 512) time_layers(matmul, stream, count);
+  }
   for (const Shape shape : {Shape{768, 256}, Shape{4096, 1024}}) time_f32(matmul, stream, shape);
   return 0;
 }
@@ -257,11 +260,14 @@ int time_all() {
 }  // namespace
 }  // namespace kvasir::cuda
 
-// "forms": weights in 8 bits beside those in 16, and nothing else.
+// "forms": weights in 8 bits beside those in 16, and nothing else. Numbers: with so many rows, and no others.
 int main(int count, char** arguments) {
   try {
-    const bool forms = count > 1 && std::string_view(arguments[1]) == "forms";
-    return forms ? kvasir::cuda::time_all_forms() : kvasir::cuda::time_all();
+    const std::vector<std::string> words(arguments + 1, arguments + count);
+    if (words == std::vector<std::string>{"forms"}) return kvasir::cuda::time_all_forms();
+    std::vector<int> rows;
+    for (const std::string& word : words) rows.push_back(std::stoi(word));
+    return kvasir::cuda::time_all(rows.empty() ? std::vector{1, 4, 8, 16, 32, 64, 128, 512, 2048} : rows);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

@@ -105,6 +105,21 @@ struct NormRule {
   float eps = 0;
 };
 
+// x += y; normed = norm(x)
+struct NormedRows {
+  Matrix x;
+  Matrix y;
+  NormRule norm;
+  Matrix normed;
+};
+
+struct GatedLayer {
+  const Weight* gate_up = nullptr;      // [2 ffn][inputs]: gates, then as many ups
+  const float* gate_up_bias = nullptr;  // or none
+  const Weight* down = nullptr;         // [outputs][ffn]
+  const float* down_bias = nullptr;     // or none
+};
+
 struct UnturnedRows {
   Matrix q;  // [rows][heads * k_dim]
   Matrix k;  // [rows][kv_heads * k_dim]
@@ -171,16 +186,28 @@ class Backend {
   virtual void swiglu(Matrix gate, Matrix up, Matrix out) = 0;  // silu(gate) * up
   virtual void add(Matrix x, Matrix y) = 0;                     // x += y
 
-  // Two ops as one, where that saves something: with the same bits.
+  // Several ops as one, where that saves something: with the same bits.
   virtual void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) {  // x += y; out = norm(x)
     add(x, y);
     rms_norm(x, norm.weight, norm.eps, out);
   }
 
-  // out = weight * (silu(gate) * up); gate holds anything afterwards.
+  // out = weight * (silu(gate) * up); gate holds anything afterwards. Gates and ups may be rounded first to what rows
+  // are rounded to that meet the weight.
   virtual void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) {
     swiglu(gate, up, gate);
     matmul(weight, gate, bias, out);
+  }
+  // out = weight * norm(x + y); rows.normed holds anything afterwards.
+  virtual void norm_matmul(const NormedRows& rows, const Weight& weight, const float* bias, Matrix out) {
+    add_rms_norm(rows.x, rows.y, rows.norm, rows.normed);
+    matmul(weight, rows.normed, bias, out);
+  }
+  // The same and a gated_matmul() behind it; gate_up, [rows][2 ffn], holds anything afterwards, too.
+  virtual void feed_forward(const NormedRows& rows, const GatedLayer& layer, Matrix gate_up, Matrix out) {
+    norm_matmul(rows, *layer.gate_up, layer.gate_up_bias, gate_up);
+    const int ffn = layer.down->inputs();
+    gated_matmul(*layer.down, gate_up.columns(0, ffn), gate_up.columns(ffn, ffn), layer.down_bias, out);
   }
   // q and k are turned in place, and k and v written. REQUIRES: every row is one of the sequences'.
   virtual void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) {

@@ -68,6 +68,12 @@ class ForwardingBackend : public Backend {
   void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
     plain_->gated_matmul(weight, gate, up, bias, out);
   }
+  void norm_matmul(const NormedRows& rows, const Weight& weight, const float* bias, Matrix out) override {
+    plain_->norm_matmul(rows, weight, bias, out);
+  }
+  void feed_forward(const NormedRows& rows, const GatedLayer& layer, Matrix gate_up, Matrix out) override {
+    plain_->feed_forward(rows, layer, gate_up, out);
+  }
   void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
     plain_->rope_kv_write(rows, view, sequences);
   }

@@ -124,32 +124,35 @@ class Llama final : public Model {
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
     backend_.embed(*embedding_, batch.tokens, x);
     const Angles angles = rotate_to(batch, storage);
-    const Matrix normed = matrix(space_.normed, batch.rows(), config_.hidden);
-    const Matrix branch = matrix(space_.branch, batch.rows(), config_.hidden);
-    backend_.rms_norm(x, layers_.front().attention_norm.as<float>(), eps(), normed);
     for (int i = 0; i < config_.layers; ++i) {
-      const Layer& layer = layers_[static_cast<size_t>(i)];
       attend(i, batch, angles, storage);
-      backend_.add_rms_norm(x, branch, {layer.ffn_norm.as<float>(), eps()}, normed);
-      feed_forward(layer, batch.rows());
-      if (i + 1 == config_.layers) {
-        backend_.add(x, branch);
-      } else {
-        const Layer& next = layers_[static_cast<size_t>(i + 1)];
-        backend_.add_rms_norm(x, branch, {next.attention_norm.as<float>(), eps()}, normed);
-      }
+      feed_forward(layers_[static_cast<size_t>(i)], batch.rows());
     }
+    backend_.add(x, matrix(space_.branch, batch.rows(), config_.hidden));
     const Matrix out = logits(batch, x);
     backend_.end_batch();
     return out;
   }
 
  private:
-  // branch = out(attention(rope(qkv(normed))))
+  // What the branch before adds, and the norm behind it.
+  NormedRows normed(const Buffer& norm, int rows) {
+    return {matrix(space_.x, rows, config_.hidden),
+            matrix(space_.branch, rows, config_.hidden),
+            {norm.as<float>(), eps()},
+            matrix(space_.normed, rows, config_.hidden)};
+  }
+  // out = stack(norm(x + branch))
+  void norm_matmul(const NormedRows& rows, const Stack& stack, const float* bias, Matrix out) {
+    if (stack.size() == 1) return backend_.norm_matmul(rows, *stack.front(), bias, out);
+    backend_.add_rms_norm(rows.x, rows.y, rows.norm, rows.normed);
+    matmul(stack, rows.normed, bias, out);
+  }
+
+  // branch = out(attention(rope(qkv(norm(x)))))
   void attend(int index, const Batch& batch, const Angles& angles, const KvStorage& storage) {
     const Layer& layer = layers_[static_cast<size_t>(index)];
     const int rows = batch.rows();
-    const Matrix normed = matrix(space_.normed, rows, config_.hidden);
     const Matrix qkv = matrix(space_.qkv, rows, qkv_width());
     const Matrix q = qkv.columns(0, q_width());
     const Matrix k = qkv.columns(q_width(), kv_width());
@@ -157,7 +160,13 @@ class Llama final : public Model {
     const Matrix mixed = matrix(space_.mixed, rows, q_width());
     const Matrix branch = matrix(space_.branch, rows, config_.hidden);
 
-    matmul(layer.qkv, normed, layer.qkv_bias.as<float>(), qkv);
+    const NormedRows in = normed(layer.attention_norm, rows);
+    if (index == 0) {  // no branch is before it
+      backend_.rms_norm(in.x, in.norm.weight, in.norm.eps, in.normed);
+      matmul(layer.qkv, in.normed, layer.qkv_bias.as<float>(), qkv);
+    } else {
+      norm_matmul(in, layer.qkv, layer.qkv_bias.as<float>(), qkv);
+    }
     if (angles.at_sinks.pairs > 0) turn_to_sinks(q, angles.at_sinks);
     const bool apart = !in_one_group(index, batch, storage);
     if (apart) backend_.rope(qkv.columns(0, q_width() + kv_width()), config_.heads + config_.kv_heads, angles.own);
@@ -285,16 +294,20 @@ class Llama final : public Model {
     }
   }
 
-  // branch = down(silu(gate(normed)) * up(normed))
+  // branch = down(silu(gate(norm(x))) * up(norm(x)))
   void feed_forward(const Layer& layer, int rows) {
-    const Matrix normed = matrix(space_.normed, rows, config_.hidden);
+    const NormedRows in = normed(layer.ffn_norm, rows);
     const Matrix gate_up = matrix(space_.gate_up, rows, 2 * config_.ffn);
-    const Matrix gate = gate_up.columns(0, config_.ffn);
     const Matrix branch = matrix(space_.branch, rows, config_.hidden);
-
-    matmul(layer.gate_up, normed, layer.gate_up_bias.as<float>(), gate_up);
+    const float* bias = layer.gate_up_bias.as<float>();
+    const float* down_bias = layer.down_bias.as<float>();
+    if (layer.gate_up.size() == 1) {
+      const GatedLayer gated{layer.gate_up.front().get(), bias, layer.down.get(), down_bias};
+      return backend_.feed_forward(in, gated, gate_up, branch);
+    }
+    norm_matmul(in, layer.gate_up, bias, gate_up);
     const Matrix up = gate_up.columns(config_.ffn, config_.ffn);
-    backend_.gated_matmul(*layer.down, gate, up, layer.down_bias.as<float>(), branch);
+    backend_.gated_matmul(*layer.down, gate_up.columns(0, config_.ffn), up, down_bias, branch);
   }
 
   void matmul(const Stack& stack, Matrix x, const float* bias, Matrix out) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "backend/cuda/convert_rows.h"
+#include "backend/cuda/row_ops.h"
 #include "backend/quant/row_codes.h"
 #include "backend/weight_reader.h"
 #include "support/cuda_data.h"
@@ -231,6 +232,54 @@ TEST_P(CudaMatmulTest, EveryKernelHasTheSameBits) {
       tuner.run(product, shape);
       EXPECT_TRUE(same_bits(by_mma.matrix, out.matrix))
           << "stream " << shape.tile << "x" << shape.cluster << " b" << shape.boxes << ", " << rows << " rows";
+    }
+  }
+}
+
+// Gates and the ups behind them: rounded in memory by mma.sync and multiplied there, or at once.
+TEST_P(CudaMatmulTest, EveryKernelGatesAlike) {
+  if (GetParam().number != Number::kBF16 || GetParam().form != WeightForm::kAsStored || GetParam().outputs % 2 != 0) {
+    GTEST_SKIP() << "these do not gate";
+  }
+  const auto weight = random_weight();
+  const auto& on_device = dynamic_cast<const CudaWeight&>(*weight);
+  const CudaRows x = random_rows();
+  const ProductTuner tuner(stream_);
+  const int gated = GetParam().outputs / 2;
+  for (const int rows : {1, 3, 16, 20, 64, 65, 200}) {
+    const DeviceMemory converted(static_cast<size_t>(rows * on_device.ld() * 2));
+    convert_rows(x.matrix.first_rows(rows), Number::kBF16, converted.data(), on_device.ld(), stream_);
+    const auto bytes = static_cast<size_t>(rows) * static_cast<size_t>(padded(gated)) * 2;
+    const DeviceMemory by_mma(bytes);
+    const DeviceMemory out(bytes);
+    const CudaRows sums(rows, GetParam().outputs, 9, stream_);
+    const DeviceMemory between(static_cast<size_t>(rows) * static_cast<size_t>(GetParam().outputs) * 2);
+    Product product;
+    product.w = on_device.data();
+    product.x = converted.data();
+    product.out = sums.matrix.data;
+    product.ld_w = product.ld_x = on_device.ld();
+    product.ld_out = GetParam().outputs;
+    product.rows = rows;
+    product.outputs = GetParam().outputs;
+    product.inputs = static_cast<int>(on_device.ld());
+    // The sums as they are, rounded and gated by the kernel for rows that are float32.
+    tuner.run(product, ByMma{});
+    const RowsRoom room{by_mma.data(), padded(gated), Number::kBF16};
+    swiglu(sums.matrix.columns(0, gated), sums.matrix.columns(gated, gated), room, stream_);
+    const auto expected = download<std::uint16_t>(by_mma.data(), bytes / 2);
+    product.rounded_out = between.data();
+    product.gated_out = out.data();
+    product.ld_gated = padded(gated);
+    const auto expect_same = [&](const Choice& choice, const std::string& name) {
+      check(cudaMemsetAsync(out.data(), 0xff, bytes, stream_), "poisoning");
+      tuner.run(product, choice);
+      EXPECT_EQ(download<std::uint16_t>(out.data(), bytes / 2), expected) << name << ", " << rows << " rows";
+    };
+    expect_same(ByMma{}, "mma");
+    for (const StreamShape shape : testing::all_stream_shapes()) {
+      if (!tuner.stream_product().can_do(product, shape)) continue;
+      expect_same(shape, fmt::format("stream {}x{} b{}", shape.tile, shape.cluster, shape.boxes));
     }
   }
 }

@@ -65,15 +65,21 @@ TEST_P(FusedTest, SumNormAndTheProductBehindIt) {
   }
 }
 
+// Gates and ups are numbers that no backend has to round.
 TEST_P(FusedTest, GateAndTheProductBehindIt) {
+  const auto numbers = [&](int count, int width, std::uint64_t seed) {
+    OwnedMatrix out(count, width, seed);
+    for (float& value : out.values) value = CodecBF16::decode(CodecBF16::encode(value));
+    return DeviceRows(*backend_, out);
+  };
   for (const DType type : {DType::kBF16, DType::kF16, DType::kF32, DType::kQ8_0}) {
     for (const int width : {32, 544}) {
       const OwnedWeight host(40, width, type, 4);
       const auto weight = backend_->load({&host.view, 1});
       const DeviceRows bias = rows(1, 40, 9);
       for (const int count : {1, 9, 65}) {
-        const DeviceRows both = rows(count, 2 * width, 1);  // side by side, as a model has them
-        const DeviceRows again = rows(count, 2 * width, 1);
+        const DeviceRows both = numbers(count, 2 * width, 1);  // side by side, as a model has them
+        const DeviceRows again = numbers(count, 2 * width, 1);
         const auto gate = [&](const DeviceRows& of) { return of.view().columns(0, width); };
         const auto up = [&](const DeviceRows& of) { return of.view().columns(width, width); };
         const DeviceRows out = rows(count, 40);
@@ -82,6 +88,55 @@ TEST_P(FusedTest, GateAndTheProductBehindIt) {
         backend_->matmul(*weight, gate(both), bias.view().data, out.view());
         backend_->gated_matmul(*weight, gate(again), up(again), bias.view().data, out2.view());
         EXPECT_EQ(out2.values(), out.values()) << name_of(type) << width << " " << count;
+      }
+    }
+  }
+}
+
+// A norm, and one product or two, in one or in several ops; of a row alone or among others.
+TEST_P(FusedTest, AllOfALayerBehindItsNorm) {
+  constexpr int kHidden = 48;
+  for (const DType type : {DType::kBF16, DType::kF16, DType::kF32, DType::kQ8_0}) {
+    for (const int ffn : type == DType::kQ8_0 ? std::vector{32, 544} : std::vector{20, 36, 544, 2064}) {
+      const int width = type == DType::kQ8_0 ? 64 : 60;
+      const OwnedWeight up_host(2 * ffn, width, type, 4);
+      const OwnedWeight down_host(kHidden, ffn, type, 5);
+      const auto up = backend_->load({&up_host.view, 1});
+      const auto down = backend_->load({&down_host.view, 1});
+      const DeviceRows norm = rows(1, width, 3);
+      const DeviceRows up_bias = rows(1, 2 * ffn, 6);
+      const DeviceRows down_bias = rows(1, kHidden, 7);
+      for (const bool biased : {false, true}) {
+        const GatedLayer layer{up.get(), biased ? up_bias.view().data : nullptr, down.get(), down_bias.view().data};
+        std::vector<float> first;  // row, of one row
+        for (const int count : {1, 9, 65, 200}) {
+          const auto what = ::testing::Message() << name_of(type) << " " << ffn << " " << count << " " << biased;
+          const DeviceRows y = rows(count, width, 2);
+          const auto run = [&](const auto& work) {
+            const DeviceRows x = rows(count, width, 1);
+            const DeviceRows normed = rows(count, width);
+            const DeviceRows between = rows(count, 2 * ffn, 8);
+            const DeviceRows out = rows(count, kHidden);
+            work(NormedRows{x.view(), y.view(), {norm.view().data, kEps}, normed.view()}, between.view(), out.view());
+            return std::pair(x.values(), out.values());
+          };
+          const auto apart = run([&](const NormedRows& of, Matrix between, Matrix out) {
+            backend_->add_rms_norm(of.x, of.y, of.norm, of.normed);
+            backend_->matmul(*up, of.normed, layer.gate_up_bias, between);
+            backend_->gated_matmul(*down, between.columns(0, ffn), between.columns(ffn, ffn), layer.down_bias, out);
+          });
+          const auto in_two = run([&](const NormedRows& of, Matrix between, Matrix out) {
+            backend_->norm_matmul(of, *up, layer.gate_up_bias, between);
+            backend_->gated_matmul(*down, between.columns(0, ffn), between.columns(ffn, ffn), layer.down_bias, out);
+          });
+          const auto in_one = run(
+              [&](const NormedRows& of, Matrix between, Matrix out) { backend_->feed_forward(of, layer, between, out); });
+          EXPECT_EQ(in_two, apart) << what;
+          EXPECT_EQ(in_one, apart) << what;
+          const std::vector<float> row(apart.second.begin(), apart.second.begin() + kHidden);
+          if (count == 1) first = row;
+          EXPECT_EQ(row, first) << what;
+        }
       }
     }
   }

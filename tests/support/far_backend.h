@@ -135,6 +135,13 @@ class FarBackend final : public ForwardingBackend {
   void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
     ForwardingBackend::gated_matmul(weight, near(gate), near(up), near(bias), near(out));
   }
+  void norm_matmul(const NormedRows& rows, const Weight& weight, const float* bias, Matrix out) override {
+    ForwardingBackend::norm_matmul(near(rows), weight, near(bias), near(out));
+  }
+  void feed_forward(const NormedRows& rows, const GatedLayer& layer, Matrix gate_up, Matrix out) override {
+    const GatedLayer here{layer.gate_up, near(layer.gate_up_bias), layer.down, near(layer.down_bias)};
+    ForwardingBackend::feed_forward(near(rows), here, near(gate_up), near(out));
+  }
   void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
     const RopeTable table{near(rows.table.cos), near(rows.table.sin), rows.table.pairs};
     ForwardingBackend::rope_kv_write({near(rows.q), near(rows.k), near(rows.v), rows.heads, rows.kv_heads, table},
@@ -156,6 +163,9 @@ class FarBackend final : public ForwardingBackend {
   static KvView near(KvView view) {
     view.arena = near(view.arena);
     return view;
+  }
+  static NormedRows near(const NormedRows& rows) {
+    return {near(rows.x), near(rows.y), {near(rows.norm.weight), rows.norm.eps}, near(rows.normed)};
   }
   static AttentionPart near(AttentionPart part) { return {near(part.out), near(part.states), part.heads}; }
   static AttentionBatch near(AttentionBatch batch) {

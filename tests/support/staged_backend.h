@@ -87,6 +87,16 @@ class StagedBackend final : public ForwardingBackend {
     ForwardingBackend::gated_matmul(weight, stage.bring(gate), stage.bring(up), stage.bring(bias, out.cols),
                                     stage.bring(out));
   }
+  void norm_matmul(const NormedRows& rows, const Weight& weight, const float* bias, Matrix out) override {
+    Stage stage(*this);
+    ForwardingBackend::norm_matmul(stage.bring(rows), weight, stage.bring(bias, out.cols), stage.bring(out));
+  }
+  void feed_forward(const NormedRows& rows, const GatedLayer& layer, Matrix gate_up, Matrix out) override {
+    Stage stage(*this);
+    const GatedLayer brought{layer.gate_up, stage.bring(layer.gate_up_bias, gate_up.cols), layer.down,
+                             stage.bring(layer.down_bias, out.cols)};
+    ForwardingBackend::feed_forward(stage.bring(rows), brought, stage.bring(gate_up), stage.bring(out));
+  }
   void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
     Stage stage(*this);
     const std::int64_t angles = static_cast<std::int64_t>(rows.q.rows) * rows.table.pairs;
@@ -128,6 +138,10 @@ class StagedBackend final : public ForwardingBackend {
     Matrix bring(Matrix x) {
       if (x.rows == 0) return x;
       return {bring(x.data, (x.rows - 1) * x.stride + x.cols), x.rows, x.cols, x.stride};
+    }
+    NormedRows bring(const NormedRows& rows) {
+      const NormRule norm{bring(rows.norm.weight, rows.x.cols), rows.norm.eps};
+      return {bring(rows.x), bring(rows.y), norm, bring(rows.normed)};
     }
     AttentionPart bring(const AttentionPart& part) {
       return {bring(part.out), bring(part.states, static_cast<std::int64_t>(part.out.rows) * part.heads), part.heads};

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <utility>
 #include <vector>
 
 #include "backend/cuda/batch_ops.h"
@@ -20,7 +21,7 @@ namespace kvasir::cuda {
 struct BatchKey {
   std::vector<BatchOp> ops;
   std::vector<AttentionShape> shapes;  // of the attention ops among them
-  const void* rows = nullptr;          // where products convert their rows
+  std::pair<const void*, const void*> rows;  // where products have theirs (CudaMatmul::rows_at())
 };
 
 class BatchGraphs {

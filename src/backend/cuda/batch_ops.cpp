@@ -7,6 +7,10 @@ namespace {
 
 auto key(const Matrix& m) { return std::tuple(m.data, m.rows, m.cols, m.stride); }
 auto key(const NormRule& rule) { return std::tuple(rule.weight, rule.eps); }
+auto key(const NormedRows& rows) { return std::tuple(key(rows.x), key(rows.y), key(rows.norm), key(rows.normed)); }
+auto key(const GatedLayer& layer) {
+  return std::tuple(layer.gate_up, layer.gate_up_bias, layer.down, layer.down_bias);
+}
 auto key(const RopeTable& table) { return std::tuple(table.cos, table.sin, table.pairs); }
 auto key(const KvView& view) {
   const KvLayout& layout = view.layout;
@@ -33,6 +37,10 @@ auto key(const AttentionOp& op) {
                     key(op.out));
 }
 auto key(const SwigluOp& op) { return std::tuple(key(op.gate), key(op.up), key(op.out)); }
+auto key(const NormMatmulOp& op) { return std::tuple(key(op.rows), op.weight, op.bias, key(op.out)); }
+auto key(const FeedForwardOp& op) {
+  return std::tuple(key(op.rows), key(op.layer), key(op.gate_up), key(op.out));
+}
 auto key(const AddOp& op) { return std::tuple(key(op.x), key(op.y)); }
 
 }  // namespace

@@ -72,13 +72,25 @@ struct GatedOp {
   const float* bias = nullptr;
   Matrix out;
 };
+struct NormMatmulOp {
+  NormedRows rows;
+  const Weight* weight = nullptr;
+  const float* bias = nullptr;
+  Matrix out;
+};
+struct FeedForwardOp {
+  NormedRows rows;
+  GatedLayer layer;
+  Matrix gate_up;
+  Matrix out;
+};
 struct AddOp {
   Matrix x;
   Matrix y;
 };
 
 using BatchOp = std::variant<EmbedOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedOp, RopeOp, WriteOp, TurnWriteOp,
-                             AttentionOp, SwigluOp, AddOp>;
+                             AttentionOp, SwigluOp, NormMatmulOp, FeedForwardOp, AddOp>;
 
 bool same(const BatchOp& a, const BatchOp& b);
 bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b);

@@ -39,7 +39,7 @@ class CudaBackend final : public Backend {
     return fmt::format("cuda:{}, {}, {:.0f} GiB", device_, properties_.name,
                        static_cast<double>(properties_.totalGlobalMem) / (1024.0 * 1024.0 * 1024.0));
   }
-  std::string kernel_version() const override { return fmt::format("cuda-3-{}", name_of(activations_)); }
+  std::string kernel_version() const override { return fmt::format("cuda-4-{}", name_of(activations_)); }
 
   Buffer allocate(size_t bytes) override {
     void* at = nullptr;
@@ -155,6 +155,12 @@ class CudaBackend final : public Backend {
   void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
     perform(GatedOp{&weight, gate, up, bias, out});
   }
+  void norm_matmul(const NormedRows& rows, const Weight& weight, const float* bias, Matrix out) override {
+    perform(NormMatmulOp{rows, &weight, bias, out});
+  }
+  void feed_forward(const NormedRows& rows, const GatedLayer& layer, Matrix gate_up, Matrix out) override {
+    perform(FeedForwardOp{rows, layer, gate_up, out});
+  }
   void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
     leave_batch_alone();
     perform(TurnWriteOp{rows, view, sequences});
@@ -164,7 +170,7 @@ class CudaBackend final : public Backend {
   void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override { drawn_.take(ticket, tokens); }
 
  private:
-  static constexpr size_t kSmall = size_t{64} << 10;
+  static constexpr size_t kSmall = size_t{4} << 20;  // what goes through staging memory: nobody waits for it
   static constexpr int kMostRecorded = 256;  // rows: beyond, launching is little beside computing
 
   // Between batches nothing that was sent is needed again once it was used.
@@ -191,7 +197,9 @@ class CudaBackend final : public Backend {
   }
   void run(const AddNormOp& op);
   void run(const MatmulOp& op) { matmul_.multiply(*op.weight, op.x, op.bias, op.out); }
-  void run(const GatedOp& op);
+  void run(const GatedOp& op) { matmul_.multiply_gated(*op.weight, op.gate, op.up, op.bias, op.out); }
+  void run(const NormMatmulOp& op);
+  void run(const FeedForwardOp& op);
   void run(const RopeOp& op) {
     matmul_.forget_rows();
     cuda::rope(op.x, op.heads, op.table, stream_);
@@ -214,6 +222,7 @@ class CudaBackend final : public Backend {
     matmul_.forget_rows();
     cuda::add(op.x, op.y, stream_);
   }
+  void norm_into(const NormedRows& rows, RowsRoom room);
   NewRows new_rows(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
     const DeviceSequences& on_device = tables_.find(sequences, view.layout.block_tokens);
     return {k, v, view, on_device.at, static_cast<int>(sequences.size()), on_device.rows};
@@ -258,15 +267,28 @@ void CudaBackend::run(const AddNormOp& op) {
   cuda::rms_norm(rows, stream_);
 }
 
-void CudaBackend::run(const GatedOp& op) {
-  matmul_.forget_rows();
-  if (const RowsRoom room = matmul_.room_for(op.gate, *op.weight); room.to != nullptr) {
-    cuda::swiglu(op.gate, op.up, room, stream_);
-  } else {
-    cuda::swiglu(op.gate, op.up, op.gate, stream_);
+// Their sum, and the norm of it for a product alone.
+void CudaBackend::norm_into(const NormedRows& rows, RowsRoom room) {
+  cuda::add_rms_norm(rows.y, {rows.x, rows.norm.weight, nullptr, rows.norm.eps, {nullptr, rows.x.rows, rows.x.cols}},
+                     room, stream_);
+}
+
+void CudaBackend::run(const NormMatmulOp& op) {
+  if (!fits_add_rms_norm(op.rows.x.cols) || !CudaMatmul::can_fill(*op.weight, op.out.rows)) {
+    run(AddNormOp{op.rows.x, op.rows.y, op.rows.norm, op.rows.normed});
+    return run(MatmulOp{op.weight, op.rows.normed, op.bias, op.out});
   }
-  matmul_.multiply(*op.weight, op.gate, op.bias, op.out);
-  matmul_.forget_rows();  // gate holds something else
+  matmul_.multiply(*op.weight, [&](RowsRoom room) { norm_into(op.rows, room); }, op.bias, op.out);
+}
+
+void CudaBackend::run(const FeedForwardOp& op) {
+  if (fits_add_rms_norm(op.rows.x.cols) && CudaMatmul::can_gate(op.layer, op.out.rows)) {
+    const auto fill = [&](RowsRoom room) { norm_into(op.rows, room); };
+    return matmul_.multiply_gated(op.layer, fill, op.gate_up, op.out);
+  }
+  run(NormMatmulOp{op.rows, op.layer.gate_up, op.layer.gate_up_bias, op.gate_up});
+  const int ffn = op.layer.down->inputs();
+  run(GatedOp{op.layer.down, op.gate_up.columns(0, ffn), op.gate_up.columns(ffn, ffn), op.layer.down_bias, op.out});
 }
 
 // Batches of single tokens come again, step after step: they are recorded, to run at their end.

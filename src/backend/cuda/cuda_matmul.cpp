@@ -10,6 +10,7 @@
 #include "backend/cuda/compare_outputs.h"
 #include "backend/cuda/convert_rows.h"
 #include "backend/cuda/f32_product.h"
+#include "backend/cuda/row_ops.h"
 #include "base/check.h"
 
 namespace kvasir::cuda {
@@ -47,7 +48,9 @@ std::unique_ptr<Weight> CudaMatmul::make_random(int outputs, int inputs, Number 
   return out;
 }
 
-Product CudaMatmul::product_of(const CudaWeight& weight, int rows) {
+Product CudaMatmul::product_of(const CudaWeight& weight, int rows) { return product_of(weight, rows, rows_); }
+
+Product CudaMatmul::product_of(const CudaWeight& weight, int rows, DeviceMemory& room) {
   Product product;
   product.number = weight.number();
   product.w = weight.data();
@@ -56,8 +59,8 @@ Product CudaMatmul::product_of(const CudaWeight& weight, int rows) {
   product.rows = rows;
   product.outputs = weight.outputs();
   product.inputs = static_cast<int>(weight.ld());
-  rows_.grow_to(static_cast<size_t>(ProductTuner::bucket_of(rows) * product.ld_x * bytes_of(product.number)));
-  product.x = rows_.data();
+  room.grow_to(static_cast<size_t>(ProductTuner::bucket_of(rows) * product.ld_x * bytes_of(product.number)));
+  product.x = room.data();
   return product;
 }
 
@@ -85,12 +88,6 @@ RowsRoom CudaMatmul::room_for(Matrix x) {
   return last == last_numbers_.end() ? RowsRoom{} : make_room(x, last->second);
 }
 
-RowsRoom CudaMatmul::room_for(Matrix x, const Weight& weight) {
-  if (x.rows == 0 || x.rows > ProductTuner::kMostRows || mine(weight).number() == Number::kF32) return {};
-  if (!knows(mine(weight), product_of(mine(weight), x.rows))) return {};
-  return make_room(x, mine(weight).number());
-}
-
 bool CudaMatmul::knows(const CudaWeight& weight, const Product& product) const {
   return is_coded(weight) ? coded_.knows(coded(weight, product)) : tuner_.knows(product);
 }
@@ -100,23 +97,81 @@ void CudaMatmul::multiply_some(const CudaWeight& weight, Matrix x, const float* 
   const Matrix& there = ready_.x;
   const bool ready = there.data == x.data && there.rows == x.rows && there.cols == x.cols &&
                      there.stride == x.stride && ready_.number == product.number && knows(weight, product);
-  const auto prepare = [&] {
-    last_numbers_[x.cols] = product.number;
-    product.bias = bias;
-    product.out = out.data;
-    product.ld_out = out.stride;
+  last_numbers_[x.cols] = product.number;
+  product.bias = bias;
+  product.out = out.data;
+  product.ld_out = out.stride;
+  run(weight, product, [&](RowsRoom room) {
     if (ready) return;
-    convert_rows(x, product.number, rows_.data(), product.ld_x, stream_);
+    convert_rows(x, room.number, room.to, room.ld, stream_);
     forget_rows();
-  };
+  });
+}
+
+// `fill`: when nothing is left to be measured, which overwrites product.x.
+void CudaMatmul::run(const CudaWeight& weight, const Product& product, const Fill& fill) {
+  const RowsRoom room{const_cast<void*>(product.x), product.ld_x, product.number};
   if (is_coded(weight)) {
-    const CodedChoice choice = coded_.choose(coded(weight, product));  // may overwrite product.x
-    prepare();
+    const CodedChoice choice = coded_.choose(coded(weight, product));
+    fill(room);
     return coded_.run(coded(weight, product), choice);
   }
-  const Choice choice = tuner_.choose(product);  // likewise
-  prepare();
+  const Choice choice = tuner_.choose(product);
+  fill(room);
   tuner_.run(product, choice);
+}
+
+bool CudaMatmul::can_fill(const Weight& weight, int rows) {
+  return rows <= ProductTuner::kMostRows && mine(weight).number() != Number::kF32;
+}
+
+void CudaMatmul::multiply(const Weight& weight, const Fill& fill, const float* bias, Matrix out) {
+  CHECK(can_fill(weight, out.rows) && out.cols == weight.outputs());
+  if (out.rows == 0) return;
+  forget_rows();
+  Product product = product_of(mine(weight), out.rows);
+  product.bias = bias;
+  product.out = out.data;
+  product.ld_out = out.stride;
+  run(mine(weight), product, fill);
+}
+
+void CudaMatmul::multiply_gated(const Weight& down, Matrix gate, Matrix up, const float* bias, Matrix out) {
+  forget_rows();
+  if (mine(down).number() == Number::kF32) {
+    swiglu(gate, up, gate, stream_);
+    return multiply(down, gate, bias, out);
+  }
+  for (int first = 0; first < gate.rows; first += ProductTuner::kMostRows) {
+    const int rows = std::min(ProductTuner::kMostRows, gate.rows - first);
+    const auto part = [&](const Matrix& of) { return Matrix{of.row(first), rows, of.cols, of.stride}; };
+    multiply(down, [&](RowsRoom room) { swiglu(part(gate), part(up), room, stream_); }, bias, part(out));
+  }
+}
+
+bool CudaMatmul::can_gate(const GatedLayer& layer, int rows) {
+  const CudaWeight& up = mine(*layer.gate_up);
+  return rows <= ProductTuner::kMostRows && up.number() == Number::kBF16 && !is_coded(up) &&
+         mine(*layer.down).number() == Number::kBF16 && layer.gate_up_bias == nullptr;
+}
+
+// Both are measured before anything is written where that would overwrite it.
+void CudaMatmul::multiply_gated(const GatedLayer& layer, const Fill& fill, Matrix between, Matrix out) {
+  CHECK(can_gate(layer, out.rows) && between.rows == out.rows && between.cols == layer.gate_up->outputs());
+  if (out.rows == 0) return;
+  forget_rows();
+  Product down = product_of(mine(*layer.down), out.rows, gated_);
+  down.bias = layer.down_bias;
+  down.out = out.data;
+  down.ld_out = out.stride;
+  run(mine(*layer.down), down, [&](RowsRoom gated) {
+    Product wide = product_of(mine(*layer.gate_up), out.rows);
+    wide.gated_out = gated.to;
+    wide.ld_gated = gated.ld;
+    wide.rounded_out = between.data;
+    wide.ld_out = between.cols;
+    run(mine(*layer.gate_up), wide, fill);
+  });
 }
 
 void CudaMatmul::multiply_f32_rows(const CudaWeight& weight, Matrix x, const float* bias, Matrix out) {

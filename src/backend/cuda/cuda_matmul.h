@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -36,6 +37,20 @@ class CudaMatmul {
   // x, out and bias lie on the device; bias may be null.
   void multiply(const Weight& weight, Matrix x, const float* bias, Matrix out);
 
+  // The same with rows that are nowhere but in the room that `fill` is given: [rows][inputs], as convert_rows() would
+  // leave them. REQUIRES: can_fill().
+  using Fill = std::function<void(RowsRoom)>;
+  void multiply(const Weight& weight, const Fill& fill, const float* bias, Matrix out);
+  static bool can_fill(const Weight& weight, int rows);
+
+  // out = down * (silu(gate) * up), of rows of gates and ups, which are rounded where rows become bf16 (swiglu()).
+  void multiply_gated(const Weight& down, Matrix gate, Matrix up, const float* bias, Matrix out);
+
+  // The same with gates and ups that are products of the rows that `fill` is given room for; `between`, as many
+  // numbers as there are of them, holds anything afterwards. REQUIRES: can_gate().
+  void multiply_gated(const GatedLayer& layer, const Fill& fill, Matrix between, Matrix out);
+  static bool can_gate(const GatedLayer& layer, int rows);
+
   // out: [tokens][inputs of the table].
   void embed(const Weight& table, RowTokens tokens, Matrix out);
 
@@ -43,12 +58,10 @@ class CudaMatmul {
   // takes it from there. None where no product with rows of that length is known. Whoever writes to x afterwards, or
   // to anything else, calls forget_rows().
   RowsRoom room_for(Matrix x);
-  RowsRoom room_for(Matrix x,
-                    const Weight& weight);  // for a product with this weight, which will need x nowhere else
   void forget_rows() { ready_ = {}; }
 
-  // Where rows lie while they are multiplied: it changes when there are more than ever before.
-  const void* rows_at() const { return rows_.data(); }
+  // Where rows lie while they are multiplied: they change when there are more than ever before.
+  std::pair<const void*, const void*> rows_at() const { return {rows_.data(), gated_.data()}; }
 
   // Whether cuBLASLt was found: for descriptions. Without it many rows go slower, with the same bits.
   bool has_cublas_lt() const { return tuner_.lt().available(); }
@@ -60,6 +73,7 @@ class CudaMatmul {
 
  private:
   Product product_of(const CudaWeight& weight, int rows);
+  Product product_of(const CudaWeight& weight, int rows, DeviceMemory& room);
   bool knows(const CudaWeight& weight, const Product& product) const;
   void multiply_some(const CudaWeight& weight, Matrix x, const float* bias, Matrix out);  // kMostRows at most
   RowsRoom make_room(Matrix x, Number number);
@@ -69,7 +83,10 @@ class CudaMatmul {
   WeightLoader loader_;
   ProductTuner tuner_;
   CodedProducts coded_;
-  DeviceMemory rows_;  // of the call at hand, as they meet its weights
+  void run(const CudaWeight& weight, const Product& product, const Fill& fill);
+
+  DeviceMemory rows_;   // of the call at hand, as they meet its weights
+  DeviceMemory gated_;  // likewise, those that are gated while others are in rows_
   struct Ready {
     Matrix x;  // without data: none
     Number number = Number::kBF16;

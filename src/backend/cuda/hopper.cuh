@@ -52,16 +52,6 @@ __device__ __forceinline__ void wait_for_block(std::uint32_t barrier, std::uint3
       ::"r"(barrier), "r"(parity) : "memory");
 }
 
-// Numbers in shared memory by which warps of a block tell each other how far they are.
-__device__ __forceinline__ int load_acquired(std::uint32_t at) {
-  int out;
-  asm volatile("ld.acquire.cta.shared::cta.s32 %0, [%1];" : "=r"(out) : "r"(at) : "memory");
-  return out;
-}
-__device__ __forceinline__ void store_released(std::uint32_t at, int number) {
-  asm volatile("st.release.cta.shared::cta.s32 [%0], %1;" ::"r"(at), "r"(number) : "memory");
-}
-
 // What to keep in the second-level cache: weights are read once, rows by every block.
 inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000ULL;
 inline constexpr std::uint64_t kEvictLast = 0x14F0000000000000ULL;

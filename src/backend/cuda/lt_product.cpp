@@ -41,9 +41,16 @@ LtProduct::~LtProduct() {
   if (handle_ != nullptr) lt_->destroy(handle_);
 }
 
+namespace {
+
+void* out_of(const Product& product) { return product.gates() ? product.rounded_out : product.out; }
+
+}  // namespace
+
 bool LtProduct::fits(const Product& product) {
-  return product.ld_out % 4 == 0 && reinterpret_cast<std::uintptr_t>(product.out) % kOutAlignment == 0 &&
-         product.number != Number::kF32;
+  const std::int64_t bytes = bytes_of(product.gates() ? Number::kBF16 : Number::kF32);
+  return product.ld_out * bytes % kOutAlignment == 0 &&
+         reinterpret_cast<std::uintptr_t>(out_of(product)) % kOutAlignment == 0 && product.number != Number::kF32;
 }
 
 void LtProduct::describe(const Product& product) const {
@@ -63,7 +70,7 @@ void LtProduct::describe(const Product& product) const {
   const auto rows = static_cast<std::uint64_t>(product.rows);
   set(weights_, type, inputs, outputs, product.ld_w);
   set(rows_, type, inputs, rows, product.ld_x);
-  set(out_, CUDA_R_32F, outputs, rows, product.ld_out);
+  set(out_, product.gates() ? CUDA_R_16BF : CUDA_R_32F, outputs, rows, product.ld_out);
 }
 
 std::vector<cublasLtMatmulAlgo_t> LtProduct::suggestions(const Product& product, SumSplits splits,
@@ -99,8 +106,8 @@ bool LtProduct::multiply(const Product& product, const cublasLtMatmulAlgo_t& alg
   describe(product);
   const float one = 1.0F;
   const float zero = 0.0F;
-  return lt_->matmul(handle_, operation_, &one, product.w, weights_, product.x, rows_, &zero, product.out, out_,
-                     product.out, out_, &algorithm, workspace_.data(), kWorkspaceBytes,
+  return lt_->matmul(handle_, operation_, &one, product.w, weights_, product.x, rows_, &zero, out_of(product),
+                     out_, out_of(product), out_, &algorithm, workspace_.data(), kWorkspaceBytes,
                      stream) == CUBLAS_STATUS_SUCCESS;
 }
 

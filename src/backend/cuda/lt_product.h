@@ -33,7 +33,7 @@ class LtProduct {
   // What the library suggests for this shape, best guess first: none where it knows nothing.
   std::vector<cublasLtMatmulAlgo_t> suggestions(const Product& product, SumSplits splits, int at_most) const;
 
-  // Without the bias. False where the algorithm cannot do it.
+  // Without the bias; rounded_out where the product gates. False where the algorithm cannot do it.
   bool multiply(const Product& product, const cublasLtMatmulAlgo_t& algorithm, cudaStream_t stream) const;
 
  private:

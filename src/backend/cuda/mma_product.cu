@@ -6,6 +6,7 @@
 
 #include "backend/cuda/launch.h"
 #include "backend/cuda/mma_product.h"
+#include "backend/cuda/numbers.cuh"
 
 // A warp has 16 outputs (the m16 operand) and 8 * kTiles rows (n8 operands), and walks along the whole of k. Two warps
 // share a block's rows. Stages of 64 k go through shared memory by asynchronous copies, kStages ahead; 16-byte chunks
@@ -119,6 +120,10 @@ __device__ void store(const Product& p, int first_output, int first_row, const f
       const int row = first_row + tile * 8 + (lane % 4) * 2 + i % 2;
       if (output >= p.outputs || row >= p.rows) continue;
       const float sum = sums[tile][i];
+      if (p.gates()) {
+        static_cast<__nv_bfloat16*>(p.rounded_out)[row * p.ld_out + output] = to_number(sum, __nv_bfloat16());
+        continue;
+      }
       p.out[row * p.ld_out + output] = p.bias == nullptr ? sum : sum + p.bias[output];
     }
   }

@@ -1,6 +1,7 @@
 #include "backend/cuda/product_tuner.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "backend/cuda/convert_rows.h"
 #include "backend/cuda/mma_product.h"
 #include "backend/cuda/replay_time.h"
+#include "backend/cuda/row_ops.h"
 #include "base/check.h"
 
 namespace kvasir::cuda {
@@ -23,11 +25,15 @@ constexpr size_t kCachedBytes = size_t{128} << 20;  // more than any second-leve
 // kernels read weights in that time: they may be slower by so much here, and are faster there.
 constexpr float kHeadStart = 0.95F;
 
-// Rows of a product whose outputs go elsewhere.
-Product rows_of(Product product, int first, int count, float* out) {
+// Rows of a product whose outputs, or those that are rounded, go elsewhere.
+Product rows_of(Product product, int first, int count, void* out) {
   product.x = static_cast<const std::byte*>(product.x) + first * product.ld_x * bytes_of(product.number);
   product.rows = count;
-  product.out = out;
+  if (product.gates()) {
+    product.rounded_out = out;
+  } else {
+    product.out = static_cast<float*>(out);
+  }
   product.ld_out = product.outputs;
   product.bias = nullptr;
   return product;
@@ -40,10 +46,12 @@ class Measurement {
       : tuner_(tuner),
         product_(rows_of(product, 0, ProductTuner::bucket_of(product.rows), nullptr)),
         stream_(stream),
-        out_(static_cast<size_t>(product_.rows) * outputs() * 4),
-        expected_(static_cast<size_t>(kComparedRows) * outputs() * 4),
+        out_(static_cast<size_t>(product_.rows) * row_bytes()),
+        gated_(product.gates() ? static_cast<size_t>(product_.rows * product.ld_gated * bytes_of(Number::kBF16)) : 0),
+        expected_(static_cast<size_t>(kComparedRows) * row_bytes()),
         tally_(sizeof(Tally)) {
-    product_.out = reinterpret_cast<float*>(out_.data());
+    product_ = rows_of(product_, 0, product_.rows, out_.data());
+    if (product.gates()) product_.gated_out = gated_.data();
     fill_random({const_cast<void*>(product_.x), product_.ld_x, product_.rows, product_.inputs, product_.number}, 1.0F,
                 1, stream);
   }
@@ -69,14 +77,14 @@ class Measurement {
     const int most = product_.rows;
     for (const int rows : {most, most / 2 + 1, most * 3 / 4, most - 1}) {
       if (rows <= most / 2 || rows < 1) continue;
-      Product part = rows_of(product_, 0, rows, product_.out);
-      check(cudaMemsetAsync(part.out, 0xff, static_cast<size_t>(rows) * outputs() * 4, stream_), "poisoning outputs");
+      const Product part = rows_of(product_, 0, rows, out_.data());
+      check(cudaMemsetAsync(out_.data(), 0xff, static_cast<size_t>(rows) * row_bytes(), stream_), "poisoning outputs");
       if (!tuner_.lt().multiply(part, algorithm, stream_)) return false;
       const int count = std::min(rows, kComparedRows);
       for (const int first : {0, rows - count}) {
         const Tally tally = compare(first, count);
         if (tally.different != 0) return false;
-        seen = seen || tally.nonzero * 2 > static_cast<size_t>(count) * outputs();
+        seen = seen || tally.nonzero * 2 > static_cast<size_t>(count * words());
         if (first == rows - count) break;
       }
     }
@@ -100,13 +108,16 @@ class Measurement {
   }
 
  private:
-  size_t outputs() const { return static_cast<size_t>(product_.outputs); }
+  // Of a row of outputs; of those that are rounded two are taken for one.
+  int words() const { return product_.gates() ? product_.outputs / 2 : product_.outputs; }
+  size_t row_bytes() const { return static_cast<size_t>(words()) * 4; }
 
   Tally compare(int first, int count) {
     auto* expected = reinterpret_cast<float*>(expected_.data());
     multiply_mma(rows_of(product_, first, count, expected), stream_);
-    const Matrix a{expected, count, product_.outputs, product_.outputs};
-    const Matrix b{product_.out + first * product_.ld_out, count, product_.outputs, product_.ld_out};
+    const Matrix a{expected, count, words(), words()};
+    const Matrix b{reinterpret_cast<float*>(out_.data()) + static_cast<std::int64_t>(first) * words(), count, words(),
+                   words()};
     auto* tally = reinterpret_cast<Tally*>(tally_.data());
     check(cudaMemsetAsync(tally, 0, sizeof(Tally), stream_), "comparing products");
     compare_outputs(a, b, tally, stream_);
@@ -120,6 +131,7 @@ class Measurement {
   Product product_;
   cudaStream_t stream_;
   DeviceMemory out_;
+  DeviceMemory gated_;
   DeviceMemory expected_;
   DeviceMemory tally_;
   std::vector<DeviceMemory> weights_;  // copies
@@ -159,13 +171,25 @@ std::vector<Choice> ProductTuner::own_candidates(const Product& product) const {
   return out;
 }
 
+// What the library suggests where sums are not split, and for many rows what it suggests at all: some of those that do
+// not split them either are among these alone.
+std::vector<cublasLtMatmulAlgo_t> ProductTuner::lt_candidates(const Product& product) const {
+  std::vector<cublasLtMatmulAlgo_t> out = lt_.suggestions(product, SumSplits::kNever, kSuggestions);
+  if (product.rows <= kOwnRows) return out;
+  for (const cublasLtMatmulAlgo_t& one : lt_.suggestions(product, SumSplits::kAllowed, kSuggestions)) {
+    const auto same = [&](const cublasLtMatmulAlgo_t& other) { return std::memcmp(&one, &other, sizeof one) == 0; };
+    if (std::ranges::none_of(out, same)) out.push_back(one);
+  }
+  return out;
+}
+
 std::optional<Choice> ProductTuner::measure(const Product& product) {
   Measurement measurement(*this, product, stream_);
-  const Product most = rows_of(product, 0, bucket_of(product.rows), product.out);
+  const Product most = rows_of(product, 0, bucket_of(product.rows), nullptr);
   std::vector<Choice> candidates = own_candidates(most);
   bool seen = !lt_.available();
   if (lt_.available()) {
-    for (const cublasLtMatmulAlgo_t& algorithm : lt_.suggestions(most, SumSplits::kNever, kSuggestions)) {
+    for (const cublasLtMatmulAlgo_t& algorithm : lt_candidates(most)) {
       if (measurement.canonical(algorithm, seen)) candidates.emplace_back(algorithm);
     }
   }
@@ -191,15 +215,18 @@ bool is_small(const Product& product) {
 
 }  // namespace
 
+ProductTuner::Key ProductTuner::key_of(const Product& product) {
+  return {product.outputs, product.inputs, bucket_of(product.rows), product.number, product.gates()};
+}
+
 bool ProductTuner::knows(const Product& product) const {
-  const Key key{product.outputs, product.inputs, bucket_of(product.rows), product.number};
-  return is_small(product) || choices_.contains(key);
+  return is_small(product) || choices_.contains(key_of(product));
 }
 
 Choice ProductTuner::choose(const Product& product) {
   CHECK(product.rows <= kMostRows);
   if (is_small(product)) return own_choice(product.rows);
-  const Key key{product.outputs, product.inputs, bucket_of(product.rows), product.number};
+  const Key key = key_of(product);
   if (const auto found = choices_.find(key); found != choices_.end()) return found->second;
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream_, &capture), "asking whether the stream is being captured");
@@ -217,15 +244,16 @@ void ProductTuner::run(const Product& product, const Choice& choice) const {
   if (const auto* shape = std::get_if<StreamShape>(&choice))
     return stream_product_.multiply(product, *shape, stream_);
   if (const auto* algorithm = std::get_if<cublasLtMatmulAlgo_t>(&choice)) {
-    if (LtProduct::fits(product) && lt_.multiply(product, *algorithm, stream_)) {
-      if (product.bias != nullptr) {
-        add_bias(product.bias, {product.out, product.rows, product.outputs, product.ld_out}, stream_);
-      }
-      return;
+    if (!LtProduct::fits(product) || !lt_.multiply(product, *algorithm, stream_)) {
+      return run(product, own_choice(product.rows));
     }
-    return run(product, own_choice(product.rows));
+    if (product.bias != nullptr) {
+      add_bias(product.bias, {product.out, product.rows, product.outputs, product.ld_out}, stream_);
+    }
+  } else {
+    multiply_mma(product, stream_);
   }
-  multiply_mma(product, stream_);
+  if (product.gates()) gate_rounded(product, stream_);
 }
 
 }  // namespace kvasir::cuda

@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include <compare>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <variant>
@@ -50,10 +51,13 @@ class ProductTuner {
     int inputs = 0;
     int bucket = 0;
     Number number = Number::kBF16;
+    bool gates = false;
     auto operator<=>(const Key&) const = default;
   };
 
+  static Key key_of(const Product& product);
   Choice own_choice(int rows) const;
+  std::vector<cublasLtMatmulAlgo_t> lt_candidates(const Product& product) const;
   std::vector<Choice> own_candidates(const Product& product) const;
   std::optional<Choice> measure(const Product& product);
 

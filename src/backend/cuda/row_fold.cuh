@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backend/cuda/folded_sums.cuh"
-#include "backend/cuda/hopper.cuh"
+#include "backend/cuda/warpgroup.cuh"
 #include "backend/cuda/whole_rows.cuh"
 
 namespace kvasir::cuda {
@@ -14,7 +14,8 @@ template <int kDim, int kWarps>
 struct RowRoom {
   FoldedSums<kDim> spans[kWarps];
   FoldedSums<kDim> rows[rows_at_once(kWarps)];
-  int folded[rows_at_once(kWarps)];  // spans into each of the latter
+  int folded[rows_at_once(kWarps)];           // spans into each of the latter, by which a warp knows its turn …
+  std::uint64_t done[rows_at_once(kWarps)];  // … and by which it sees what the one before it wrote
 };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -25,7 +26,11 @@ class RowFold {
  public:
   // By all threads of the block.
   __device__ explicit RowFold(RowRoom<kDim, kWarps>& room) : room_(room) {
-    if (threadIdx.x < rows_at_once(kWarps)) room.folded[threadIdx.x] = 0;
+    if (threadIdx.x < rows_at_once(kWarps)) {
+      room.folded[threadIdx.x] = 0;
+      hopper::barrier_init(hopper::shared_address(&room.done[threadIdx.x]), 32);
+      hopper::fence_barrier_init();
+    }
     __syncthreads();
   }
   __device__ void begin() const {}
@@ -39,12 +44,12 @@ class RowFold {
       return false;
     }
     const RowTurn& at = item.row_turn;
-    const std::uint32_t folded = hopper::shared_address(&room_.folded[at.room]);
-    while (hopper::load_acquired(folded) != at.turn) continue;  // rarely for long: spans begin in their order
+    wait_for(at);
     fold_onto(room_.rows[at.room], at.first, sums);
     if (!at.last) keep(sums, room_.rows[at.room]);
+    hopper::arrive(hopper::shared_address(&room_.done[at.room]));
     __syncwarp();
-    if (threadIdx.x % 32 == 0) hopper::store_released(folded, at.turn + 1);
+    if (threadIdx.x % 32 == 0) atomicAdd(&room_.folded[at.room], 1);
     return at.last;
   }
 
@@ -52,6 +57,17 @@ class RowFold {
   __device__ FoldedSums<kDim>& own() { return room_.spans[threadIdx.x / 32]; }
 
  private:
+  // Rarely for long: spans begin in their order. A barrier alone would not do, since it tells one phase from the next,
+  // and warps may be further apart than that.
+  __device__ void wait_for(const RowTurn& at) {
+    if (at.turn == 0) return;
+    if (threadIdx.x % 32 == 0) {
+      while (atomicAdd(&room_.folded[at.room], 0) != at.turn) continue;
+    }
+    __syncwarp();
+    hopper::wait(hopper::shared_address(&room_.done[at.room]), static_cast<unsigned>(at.turn - 1) % 2);
+  }
+
   RowRoom<kDim, kWarps>& room_;
 };
 

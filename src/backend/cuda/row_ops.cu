@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/gates.cuh"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/numbers.cuh"
 #include "backend/cuda/row_walk.cuh"
@@ -56,7 +57,7 @@ __global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, cons
   let_followers_start();
   float* x = rows.x.data + blockIdx.x * rows.x.stride;
   const float* more = y.data + blockIdx.x * y.stride;
-  float* out = rows.out.data + blockIdx.x * rows.out.stride;
+  float* out = rows.out.data == nullptr ? nullptr : rows.out.data + blockIdx.x * rows.out.stride;
   const int cols = rows.x.cols;
   float held[kHeld];
   float weights[kHeld];
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(kNormThreads) add_and_normalize(Matrix y, cons
     if (c >= cols) break;
     const float value = __fmul_rn(__fmul_rn(held[i], scale), weights[i]);
     x[c] = held[i];
-    out[c] = value;
+    if (out != nullptr) out[c] = value;
     if (also.to != nullptr) static_cast<T*>(also.to)[blockIdx.x * also.ld + c] = to_number(value, T());
   }
   const int padding = cols + static_cast<int>(threadIdx.x);
@@ -107,8 +108,6 @@ __global__ void rotate(Matrix x, int head_dim, RopeTable table) {
   *second = __fadd_rn(__fmul_rn(b, cos), __fmul_rn(a, sin));
 }
 
-__device__ float gated(float gate, float up) { return __fmul_rn(__fdiv_rn(gate, 1.0F + expf(-gate)), up); }
-
 __global__ void gate(Matrix gates, Matrix up, Matrix out) {
   let_followers_start();
   wait_for_forerunners();
@@ -119,6 +118,16 @@ __global__ void gate(Matrix gates, Matrix up, Matrix out) {
 }
 
 constexpr int kGated = 4;  // numbers of a thread
+
+// For the next product.
+template <class T>
+__device__ T gated_number(float gate, float up) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return gated_rounded(gate, up);
+  } else {
+    return to_number(gated(gate, up), T());
+  }
+}
 
 template <class T>
 __global__ void gate_to(Matrix gates, Matrix up, RowsRoom to) {
@@ -133,15 +142,43 @@ __global__ void gate_to(Matrix gates, Matrix up, RowsRoom to) {
   if (at + kGated <= gates.cols && places % sizeof(float4) == 0) {
     const float4 x = *reinterpret_cast<const float4*>(a);
     const float4 y = *reinterpret_cast<const float4*>(b);
-    out[0] = to_number(gated(x.x, y.x), T());
-    out[1] = to_number(gated(x.y, y.y), T());
-    out[2] = to_number(gated(x.z, y.z), T());
-    out[3] = to_number(gated(x.w, y.w), T());
+    out[0] = gated_number<T>(x.x, y.x);
+    out[1] = gated_number<T>(x.y, y.y);
+    out[2] = gated_number<T>(x.z, y.z);
+    out[3] = gated_number<T>(x.w, y.w);
   } else {
 #pragma unroll
-    for (int i = 0; i < kGated; ++i) out[i] = to_number(at + i < gates.cols ? gated(a[i], b[i]) : 0.0F, T());
+    for (int i = 0; i < kGated; ++i) out[i] = at + i < gates.cols ? gated_number<T>(a[i], b[i]) : T(0.0F);
   }
   *reinterpret_cast<uint2*>(static_cast<T*>(to.to) + blockIdx.x * to.ld + at) = *reinterpret_cast<const uint2*>(out);
+}
+
+constexpr int kGatedRounded = 8;  // numbers of a thread: 16 bytes
+
+__global__ void gate_outputs(const __grid_constant__ Product p) {
+  let_followers_start();
+  wait_for_forerunners();
+  const int at = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x) * kGatedRounded;
+  if (at >= p.ld_gated) return;
+  const int count = p.outputs / 2;
+  const __nv_bfloat16* a = static_cast<const __nv_bfloat16*>(p.rounded_out) + blockIdx.x * p.ld_out + at;
+  const __nv_bfloat16* b = a + count;
+  alignas(16) __nv_bfloat16 gates[kGatedRounded], ups[kGatedRounded], out[kGatedRounded];
+  const auto places = reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b);
+  if (at + kGatedRounded <= count && places % sizeof(uint4) == 0) {
+    *reinterpret_cast<uint4*>(gates) = *reinterpret_cast<const uint4*>(a);
+    *reinterpret_cast<uint4*>(ups) = *reinterpret_cast<const uint4*>(b);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kGatedRounded; ++i) {
+      gates[i] = at + i < count ? a[i] : __nv_bfloat16(0.0F);
+      ups[i] = at + i < count ? b[i] : __nv_bfloat16(0.0F);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kGatedRounded; ++i) out[i] = gated(gates[i], ups[i]);
+  *reinterpret_cast<uint4*>(static_cast<__nv_bfloat16*>(p.gated_out) + blockIdx.x * p.ld_gated + at) =
+      *reinterpret_cast<const uint4*>(out);
 }
 
 __global__ void sum(Matrix x, Matrix y) {
@@ -207,6 +244,11 @@ void swiglu(Matrix gates, Matrix up, RowsRoom to, cudaStream_t stream) {
   const auto kernel = to.number == Number::kF16 ? gate_to<__half> : gate_to<__nv_bfloat16>;
   const auto columns = static_cast<int>((to.ld + kGated - 1) / kGated);
   launch_early("swiglu", kernel, {over(gates.rows, columns), dim3(kThreads)}, stream, gates, up, to);
+}
+
+void gate_rounded(const Product& product, cudaStream_t stream) {
+  const auto columns = static_cast<int>((product.ld_gated + kGatedRounded - 1) / kGatedRounded);
+  launch_early("gates", gate_outputs, {over(product.rows, columns), dim3(kThreads)}, stream, product);
 }
 
 void add(Matrix x, Matrix y, cudaStream_t stream) {

@@ -17,13 +17,17 @@ struct NormRows {
 };
 void rms_norm(const NormRows& rows, cudaStream_t stream);
 void layer_norm(const NormRows& rows, cudaStream_t stream);
-// rows.x += y, then its norm, which goes to `also` as well; the bits of add() and rms_norm().
+// rows.x += y, then its norm, which goes to `also` as well, or only there, where rows.out has no data; the bits of
+// add() and rms_norm().
 // REQUIRES: fits_add_rms_norm().
 bool fits_add_rms_norm(int cols);
 void add_rms_norm(Matrix y, const NormRows& rows, RowsRoom also, cudaStream_t stream);
 void rope(Matrix x, int heads, const RopeTable& table, cudaStream_t stream);
 void swiglu(Matrix gate, Matrix up, Matrix out, cudaStream_t stream);
-void swiglu(Matrix gate, Matrix up, RowsRoom to, cudaStream_t stream);  // as swiglu() and convert_rows()
+// As swiglu() and convert_rows(); to bf16, gates and ups are rounded before, too.
+void swiglu(Matrix gate, Matrix up, RowsRoom to, cudaStream_t stream);
+// The same of a product's rounded outputs.
+void gate_rounded(const Product& product, cudaStream_t stream);
 void add(Matrix x, Matrix y, cudaStream_t stream);
 
 struct ProjectedRows {

@@ -1,6 +1,8 @@
 #include <array>
 
+#include "backend/cuda/gates.cuh"
 #include "backend/cuda/stream_stages.cuh"
+#include "backend/cuda/warpgroup.cuh"
 #include "base/check.h"
 
 namespace kvasir::cuda {
@@ -11,6 +13,8 @@ constexpr int kRowsAtOnce = 64;  // wgmma's m
 constexpr int kThreads = kGroupWarps * 32 + 32;
 
 constexpr StreamKind kind_of(StreamShape shape) { return {shape.tile * kBoxRowBytes, kRowsAtOnce, kGroupWarps}; }
+
+enum class Outputs : std::uint8_t { kSums, kGated };
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -29,6 +33,21 @@ struct BoxFeed {
   }
 };
 
+// The same where a tile is gates and the ups that belong to them, half of it each: a box of both.
+template <int kTile, int kOfStage>
+struct GatedFeed {
+  static constexpr int kBoxes = kOfStage;
+  static __device__ int tile(const StreamPlan&) { return kTile / 2; }
+  static __device__ int bytes(const StreamPlan&) { return kBoxes * kTile * kBoxRowBytes; }
+  static __device__ void ask(hopper::BoxAt from, std::uint32_t to, std::uint32_t barrier) {
+#pragma unroll
+    for (int box = 0; box < kBoxes; ++box) {
+      hopper::copy_box_in_3d(to + box * kTile * kBoxRowBytes, {from.map, {from.col + box * kBoxCols, from.row, 0}},
+                             barrier, hopper::kEvictFirst);
+    }
+  }
+};
+
 template <int kTile>
 __device__ void store(const Product& p, int first_output, int first_row, const float (&sums)[kTile / 2]) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -42,8 +61,26 @@ __device__ void store(const Product& p, int first_output, int first_row, const f
   }
 }
 
+template <int kTile>
+__device__ void store_gated(const Product& p, int first_output, int first_row, const float (&sums)[kTile / 2]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const int row = first_row + static_cast<int>(threadIdx.x / 32) * 16 + lane / 4;
+  const int count = p.outputs / 2;
+#pragma unroll
+  for (int i = 0; i < kTile / 4; i += 2) {
+    const int r = row + i % 4 / 2 * 8;
+    const int output = first_output + i / 4 * 8 + lane % 4 * 2;
+    if (r >= p.rows || output >= p.ld_gated) continue;
+    const auto one = [&](int j) {
+      return output + j < count ? gated_rounded(sums[i + j], sums[i + j + kTile / 4]) : __nv_bfloat16(0.0F);
+    };
+    *reinterpret_cast<__nv_bfloat162*>(static_cast<__nv_bfloat16*>(p.gated_out) + r * p.ld_gated + output) = {one(0),
+                                                                                                            one(1)};
+  }
+}
+
 // One warpgroup: multiplies what the producer asked for.
-template <class T, int kTile, int kBoxes>
+template <class T, int kTile, int kBoxes, Outputs kOutputs>
 struct Consumer {
   const Product& p;
   const StreamPlan& plan;
@@ -84,21 +121,27 @@ struct Consumer {
       float sums[kTile / 2] = {};
       multiply_tile(cursor, sums);
       const int tile = cursor.group % plan.groups * plan.cluster + block.rank;
-      store<kTile>(p, tile * kTile, cursor.group / plan.groups * kRowsAtOnce, sums);
+      const int row = cursor.group / plan.groups * kRowsAtOnce;
+      if constexpr (kOutputs == Outputs::kGated) {
+        store_gated<kTile>(p, tile * kTile / 2, row, sums);
+      } else {
+        store<kTile>(p, tile * kTile, row, sums);
+      }
     }
   }
 };
 
 #endif
 
-template <class T, int kTile, int kBoxes>
+template <class T, int kTile, int kBoxes, Outputs kOutputs>
 __global__ void __launch_bounds__(kThreads, 1)
     stream_kernel(const __grid_constant__ Product p, const __grid_constant__ StreamPlan plan,
                   const __grid_constant__ CUtensorMap weights, const __grid_constant__ CUtensorMap rows) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint4 stream_stages[];
-  stream_through<BoxFeed<kTile, kBoxes>>(plan, &weights, &rows, stream_stages, [&](const BlockStages& block) {
-    const Consumer<T, kTile, kBoxes> consumer{p, plan, block};
+  using Feed = std::conditional_t<kOutputs == Outputs::kGated, GatedFeed<kTile, kBoxes>, BoxFeed<kTile, kBoxes>>;
+  stream_through<Feed>(plan, &weights, &rows, stream_stages, [&](const BlockStages& block) {
+    const Consumer<T, kTile, kBoxes, kOutputs> consumer{p, plan, block};
     consumer.run();
   });
 #endif
@@ -106,17 +149,28 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 using Kernel = void (*)(Product, StreamPlan, CUtensorMap, CUtensorMap);
 
-template <class T>
+template <class T, Outputs kOutputs, int kBoxes>
+Kernel kernel_of_tile(int tile) {
+  constexpr std::array<Kernel, 4> kByTile{stream_kernel<T, 16, kBoxes, kOutputs>, stream_kernel<T, 32, kBoxes, kOutputs>,
+                                          stream_kernel<T, 48, kBoxes, kOutputs>, stream_kernel<T, 64, kBoxes, kOutputs>};
+  return kByTile[static_cast<size_t>(tile / 16 - 1)];
+}
+
+template <class T, Outputs kOutputs>
 Kernel kernel_of(StreamShape shape) {
-  if (shape.tile == kWideTile) return stream_kernel<T, kWideTile, 2>;
-  if (shape.boxes == 2) {
-    constexpr std::array<Kernel, 4> kByTile{stream_kernel<T, 16, 2>, stream_kernel<T, 32, 2>, stream_kernel<T, 48, 2>,
-                                            stream_kernel<T, 64, 2>};
-    return kByTile[static_cast<size_t>(shape.tile / 16 - 1)];
-  }
-  constexpr std::array<Kernel, 4> kByTile{stream_kernel<T, 16, 4>, stream_kernel<T, 32, 4>, stream_kernel<T, 48, 4>,
-                                          stream_kernel<T, 64, 4>};
-  return kByTile[static_cast<size_t>(shape.tile / 16 - 1)];
+  if (shape.tile == kWideTile) return stream_kernel<T, kWideTile, 2, kOutputs>;
+  return shape.boxes == 2 ? kernel_of_tile<T, kOutputs, 2>(shape.tile) : kernel_of_tile<T, kOutputs, 4>(shape.tile);
+}
+
+// All there are of a shape: products that gate are of bf16.
+std::array<Kernel, 3> kernels_of(StreamShape shape) {
+  return {kernel_of<__nv_bfloat16, Outputs::kSums>(shape), kernel_of<__half, Outputs::kSums>(shape),
+          kernel_of<__nv_bfloat16, Outputs::kGated>(shape)};
+}
+
+Kernel kernel_of(const Product& product, StreamShape shape) {
+  const auto [bf16, f16, gated] = kernels_of(shape);
+  return product.gates() ? gated : product.number == Number::kF16 ? f16 : bf16;
 }
 
 }  // namespace
@@ -131,7 +185,7 @@ StreamProduct::StreamProduct() : available_(capability() == 90) {
   for (const int boxes : {2, 4}) {
     for (const int tile : kStreamTiles) {
       if (!is_stream_shape({tile, 1, boxes})) continue;
-      for (const Kernel kernel : {kernel_of<__nv_bfloat16>({tile, 1, boxes}), kernel_of<__half>({tile, 1, boxes})}) {
+      for (const Kernel kernel : kernels_of({tile, 1, boxes})) {
         check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes_),
               "stream_kernel's shared memory");
       }
@@ -148,10 +202,28 @@ StreamProduct::StreamProduct() : available_(capability() == 90) {
     config.attrs = &attribute;
     config.numAttrs = 1;
     check(cudaOccupancyMaxActiveClusters(&clusters_[static_cast<size_t>(cluster)],
-                                         stream_kernel<__nv_bfloat16, 32, 2>, &config),
+                                         stream_kernel<__nv_bfloat16, 32, 2, Outputs::kSums>, &config),
           "asking how many clusters run at once");
   }
 }
+
+namespace {
+
+CUtensorMap weight_map(const Product& product, int tile) {
+  if (!product.gates()) {
+    return make_tensor_map({product.w, product.ld_w, product.outputs, product.inputs, tile, product.number});
+  }
+  const std::int64_t row = product.ld_w * bytes_of(product.number);
+  const int half = product.outputs / 2;
+  return make_tensor_map_3d({product.w,
+                             {product.inputs, half, 2},
+                             {row, row * half},
+                             {kBoxCols, tile / 2, 2},
+                             product.number,
+                             BoxSwizzle::k128});
+}
+
+}  // namespace
 
 bool is_stream_shape(StreamShape shape) {
   return std::ranges::find(kStreamTiles, shape.tile) != std::end(kStreamTiles) &&
@@ -166,15 +238,13 @@ bool StreamProduct::can_do(const Product& product, StreamShape shape) const {
 void StreamProduct::multiply(const Product& product, StreamShape shape, cudaStream_t stream) const {
   CHECK(is_stream_shape(shape) && can_do(product, shape));
   const StreamPlan plan = plan_for(product, shape, kind_of(shape), shared_bytes_);
-  const CUtensorMap weights =
-      make_tensor_map({product.w, product.ld_w, product.outputs, product.inputs, shape.tile, product.number});
+  const CUtensorMap weights = weight_map(product, shape.tile);
   const CUtensorMap rows =
       make_tensor_map({product.x, product.ld_x, product.rows, product.inputs, plan.box_rows, product.number});
   const int clusters = std::min(plan.groups * plan.passes, clusters_[static_cast<size_t>(shape.cluster)]);
   const LaunchShape blocks{dim3(static_cast<unsigned>(clusters * shape.cluster)), dim3(kThreads),
                            static_cast<size_t>(shared_bytes_), static_cast<unsigned>(shape.cluster)};
-  const Kernel kernel = product.number == Number::kF16 ? kernel_of<__half>(shape) : kernel_of<__nv_bfloat16>(shape);
-  launch_early("stream_kernel", kernel, blocks, stream, product, plan, weights, rows);
+  launch_early("stream_kernel", kernel_of(product, shape), blocks, stream, product, plan, weights, rows);
 }
 
 }  // namespace kvasir::cuda

@@ -5,7 +5,7 @@
 // A Feed says how weights come into a stage:
 //   kBoxes                          of 64 k in a stage
 //   tile(plan), bytes(plan)         outputs of a block's tile, and bytes of its weights in a stage
-//   ask(map, at, to, barrier)       their copies
+//   ask(at, to, barrier)            their copies
 #pragma once
 
 #include <algorithm>

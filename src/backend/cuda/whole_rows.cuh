@@ -107,8 +107,10 @@ class RowWalk {
       atomicExch(&drawn(), static_cast<int>(atomicInc(reinterpret_cast<unsigned*>(args_.taken), last)));
     }
     int out = kSomebody;
-    while (out < 0) out = *static_cast<volatile int*>(&drawn());
-    return out;
+    if (lane() == 0) {
+      while (out < 0) out = atomicAdd(&drawn(), 0);
+    }
+    return __shfl_sync(0xffffffff, out, 0);
   }
   __device__ static int& drawn() {
     __shared__ int number;
