@@ -446,6 +446,23 @@ TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
   }
 }
 
+// On fewer processors than pieces of the prefix keep busy, so that some go through what is behind it meanwhile:
+// tests/backend/cuda_prefix_test.cpp holds that they do.
+TEST_P(AttentionTest, PrefixesOnFewProcessorsGiveEachSequenceItsOwnBits) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere all processors share all";
+  StagedBackend few(make_cuda_backend(0, Activations::kAsWeights, 5));
+  std::vector<Span> spans(12, Span{8 * 256, 1});
+  std::vector<size_t> sharers(spans.size() - 1);
+  std::iota(sharers.begin(), sharers.end(), 1);
+  for (size_t i = 0; i < spans.size(); ++i) spans[i].start += static_cast<Position>(i * i * 9);
+  for (const int dim : {64, 128}) {
+    const Case c{24, 8, dim, dim, both(KvFormat::kBF16), 16, {}, 128};
+    Scene scene(few, c, spans, 8 * 256, sharers);
+    expect_each_as_alone(scene, spans, shape_name(c));
+    EXPECT_EQ(scene.attend(), Scene(*tested_, c, spans, 8 * 256, sharers).attend()) << shape_name(c);
+  }
+}
+
 // Prefixes of formats with scales, which a GPU widens for all that share them: more of these must, the fewer bits.
 TEST_P(AttentionTest, LongPrefixesOfFormatsWithScalesGiveEachSequenceItsOwnBits) {
   if (!on_gpu(GetParam())) GTEST_SKIP() << "smaller ones do elsewhere";

@@ -109,6 +109,10 @@ struct alignas(8) SpanItems {
   int splits = 0;
 };
 
+// Warps of a thread block over boxes. 8 have room in shared memory and in registers, or 7 of heads of 128. Six are no
+// slower with many splits, and end sooner together with few.
+constexpr int warps_over_boxes(int dim) { return dim == 64 ? 8 : 6; }
+
 // Warps that take turns at the spans of a thread block's rows: over 16, 8, and 4 or 2 bits.
 inline constexpr int kWarpsOfRows = 4;
 inline constexpr int kWarpsOfByteRows = 8;
@@ -145,6 +149,8 @@ struct AttentionArgs {
   int group_count = 0;
   int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads
   int piece_count = 0;    // of prefixes, beside whose kernel this one runs: see Order
+  int reserved = 0;       // items, times KV heads, the last ones, for thread blocks …
+  unsigned busy_blocks = 0;  // … from this one on, whose processors have none of these pieces
   int heads_per_kv = 0;   // query heads of a KV head
   int first_kv_head = 0;  // of the queries', which is the view's first: groups alone may be of some heads
   int heads_of_tile = 0;  // of those, in a tile

@@ -32,10 +32,8 @@ __device__ void write_part_and_keep(const TileRows& rows, std::int64_t index, co
 
 #endif
 
-// 8 have room in shared memory and in registers, or 7 of heads of 128. Six are no slower with many splits, and end
-// sooner together with few.
 template <int kDim>
-inline constexpr int kWarps = kDim == 64 ? 8 : 6;
+inline constexpr int kWarps = warps_over_boxes(kDim);
 
 template <class Half, int kDim>
 __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
@@ -48,8 +46,9 @@ __global__ void __launch_bounds__(kWarps<kDim> * 32, 1)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   init_barriers(barriers[warp]);
   SpanFold<kDim> spans(span_room);
-  BoxedCopies<kDim, SpanSource> copies{args, maps, room_for_boxes<BoxedRoom<kDim>>(shared)[warp], barriers[warp],
-                                       ItemWalk<SpanSource>(args)};
+  using Source = SpanSource<ReservedSource>;
+  BoxedCopies<kDim, Source> copies{args, maps, room_for_boxes<BoxedRoom<kDim>>(shared)[warp], barriers[warp],
+                                   ItemWalk<Source>(args)};
   attend_to_boxed_items<Half>(copies, [&](const WalkItem& item, const TileRows& rows, Sums<kDim>& sums) {
     if (!args.folds_spans || spans.fold(item.opens, item.closes, sums)) {
       write_part_and_keep<kDim>(rows, item.index, sums);

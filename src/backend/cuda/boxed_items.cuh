@@ -74,15 +74,34 @@ struct BoxedCopies {
       walk.advance();
     }
   }
-  // The first tile, before the kernels ahead have ended, where none of them writes what it is made of.
+  // The first tile, before the kernels ahead have ended, where none of them writes what it is made of; and the next
+  // ones as far as the second-level cache, so that the memory is not idle until they have.
   __device__ bool begin_early() {
     const WalkItem& first = walk.at();
     const bool old = args.begins_early && first.valid() && first.first_key() + kTileTokens <= first.item.query;
     if (old) {
       next_keys();
       next_values();
+      const int tiles = min(walk.at().tiles(), 1 + kTilesFetched);
+      for (int next = 1; next < tiles; ++next) fetch(next);
     }
     return old;
+  }
+
+ private:
+  static constexpr int kTilesFetched = 1;
+
+  __device__ void fetch(int next) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const WalkItem& first = walk.at();
+    const BlockId id = first.block(next * kBlocksOfTile + lane % kBlocksOfTile);
+    const bool old = first.first_key() + (next + 1) * kTileTokens <= first.item.query;
+    if (!old || lane >= kBlocksOfTile || id == kNoBlock) return;
+    const std::int64_t block = args.view.block_at(id) - args.view.arena;
+    const KvLayout& layout = args.view.layout;
+    const auto k = static_cast<int>((block + layout.k_offset(args.view.layer, begun_head)) / kRowBytes);
+    hopper::fetch_box({&maps.k, 0, k});
+    hopper::fetch_box_in_3d(halved_at<kDim>(maps.v, block + layout.v_offset(args.view.layer, begun_head)));
   }
 };
 

@@ -68,12 +68,14 @@ __device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte
 }
 // Values as HalvedPlaces has them, by a map of their own.
 template <int kDim>
+__device__ hopper::BoxIn3d halved_at(const CUtensorMap& map, std::int64_t byte) {
+  constexpr int kToken = kDim * 2;
+  return {&map, {0, static_cast<int>(byte / kToken), static_cast<int>(byte % kToken) / kRowBytes}};
+}
+template <int kDim>
 __device__ void copy_halved(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier) {
   copy_blocks<kDim>(of, offset, to, barrier, [&](std::int64_t byte, std::uint32_t place, std::uint32_t full) {
-    constexpr int kToken = kDim * 2;
-    const hopper::BoxIn3d at{&of.map,
-                             {0, static_cast<int>(byte / kToken), static_cast<int>(byte % kToken) / kRowBytes}};
-    hopper::copy_box_in_3d(place, at, full, hopper::kEvictFirst);
+    hopper::copy_box_in_3d(place, halved_at<kDim>(of.map, byte), full, hopper::kEvictFirst);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/attention_cut.h"
 #include "backend/cuda/capability.h"
+#include "backend/cuda/prefix_plan.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "layout/codec.h"
@@ -166,12 +167,25 @@ void CudaAttention::attend_to_tiles(const AttentionBatch& batch, Matrix out, Row
     const auto part_rows = rows_of_item * static_cast<size_t>(args.item_count);
     args.part_out = room<float>(part_out_, part_rows * static_cast<size_t>(args.v_stride));
     args.part_states = room<SoftmaxState>(part_states_, part_rows);
+    leave_items_beside_pieces(cut, args);
+    args.begins_early = cut.of_single_tokens && suits_teams(args);
     attend_to_items(args);
     if (args.piece_count > 0) attend_to_prefixes(cut, args);
     merge(cut, args);
     args.group_count = 0;  // what comes now is behind the merge alone
     args.piece_count = 0;
   }
+}
+
+// To processors that attention to prefixes leaves alone.
+void CudaAttention::leave_items_beside_pieces(const AttentionPlan& plan, AttentionArgs& args) const {
+  args.reserved = 0;
+  const bool apart = !plan.wide_prefixes.empty();  // these are widened first, and wait for that
+  if (args.piece_count == 0 || apart || !device_.reads_boxes(args.view) || suits_teams(args)) return;
+  const int items = args.item_count * args.view.layout.shape.heads;
+  const int warps = warps_over_boxes(args.view.layout.shape.k_dim);
+  args.reserved = items_beside_pieces(items, warps, plan.prefixes.pieces, device_.processors);
+  args.busy_blocks = static_cast<unsigned>(blocks_for_pieces(args.piece_count, device_.processors));
 }
 
 RowLaunch CudaAttention::row_launch(const AttentionPlan& plan, const KvView& view) const {

@@ -65,6 +65,7 @@ class CudaAttention {
   void attend_to_rows(const AttentionPlan& plan, const RowLaunch& launch, AttentionArgs& args);
   int* zero();
   void attend_to_prefixes(const AttentionPlan& plan, AttentionArgs& args);
+  void leave_items_beside_pieces(const AttentionPlan& plan, AttentionArgs& args) const;
   RowLaunch row_launch(const AttentionPlan& plan, const KvView& view) const;
   bool folds_spans(const AttentionArgs& args) const;
   void attend_to_items(const AttentionArgs& args);

@@ -22,10 +22,10 @@ __device__ void finish_tile(const TileRows& rows, const Sums<kDim>& sums, const 
     float* out = args.out.data + rows.batch_row(row) * args.out.stride + column;
     each(sums, i, [&](int dim, float number) { out[dim] = normalized(number, inverse); });
     const ProductRow product{args.also, rows.batch_row(row)};
-    if (args.also.to != nullptr) {
-      each(sums, i, [&](int dim, float number) { product.put(column + dim, normalized(number, inverse)); });
-      if (rows.head(row) == 0) product.pad(args.out.cols, lane_group(), 8);
-    }
+    product.visit([&](auto numbers) {
+      each(sums, i, [&](int dim, float number) { numbers.put(column + dim, normalized(number, inverse)); });
+    });
+    if (column == 0) product.pad(args.out.cols, lane_group(), 8);
     if (args.states != nullptr && lane_group() == 0) args.states[rows.state(row)] = natural({sums.m[i], sums.d[i]});
   }
 }

@@ -236,7 +236,7 @@ void launch(const AttentionArgs& args, cudaStream_t stream) {
 
 template <class Codec, int kDim>
 void launch(const AttentionArgs& args, cudaStream_t stream) {
-  args.rows != nullptr ? launch<Codec, kDim, RowWalk>(args, stream) : launch<Codec, kDim, SpanSource>(args, stream);
+  args.rows != nullptr ? launch<Codec, kDim, RowWalk>(args, stream) : launch<Codec, kDim, SpanSource<>>(args, stream);
 }
 
 template <class Codec>

@@ -87,6 +87,13 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, BoxAt from, std::uint
       ::"r"(to), "l"(from.map), "r"(from.col), "r"(from.row), "r"(barrier), "l"(policy) : "memory");
 }
 
+// Only as far as the second-level cache.
+__device__ __forceinline__ void fetch_box(BoxAt from) {
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(from.map), "r"(from.col),
+               "r"(from.row)
+               : "memory");
+}
+
 // Bytes as they lie, a multiple of 16 of them from and to multiples of 16.
 __device__ __forceinline__ void copy_bytes(std::uint32_t to, const void* from, std::uint32_t bytes,
                                            std::uint32_t barrier) {

@@ -33,12 +33,11 @@ struct WalkItem {
   __device__ BlockId block(int at) const { return __shfl_sync(0xffffffff, ids, at); }
 };
 
-// Without its blocks; none behind the last.
-__device__ inline WalkItem read_item(const AttentionArgs& args, int index) {
+// Without its blocks; none from `end` on.
+__device__ inline WalkItem read_item(const AttentionArgs& args, int index, int end) {
   WalkItem out;
-  const int heads = args.view.layout.shape.heads;
-  if (index >= args.item_count * heads) return out;
-  out.item = args.items[index / heads];
+  if (index >= end) return out;
+  out.item = args.items[index / args.view.layout.shape.heads];
   out.index = index;
   return out;
 }
@@ -63,7 +62,7 @@ class SpanWalk {
     const int heads = args_.view.layout.shape.heads;
     const int split = turn_ - before_;
     const int item = __shfl_sync(0xffffffff, first_item_, span_ - seen_) + split;
-    WalkItem out = read_item(args_, item * heads + unit(span_) % heads);
+    WalkItem out = read_item(args_, item * heads + unit(span_) % heads, args_.item_count * heads);
     out.opens = split == 0;
     out.closes = split + 1 == splits;
     turn_ += static_cast<int>(blockDim.x) / 32;
@@ -107,16 +106,17 @@ class TicketSource {
   __device__ WalkItem given() {
     const int warps = static_cast<int>(gridDim.x * blockDim.x) / 32;
     given_ += warps;
-    return read_item(args_, own_ + given_ - warps);
+    return read_item(args_, own_ + given_ - warps, end());
   }
   __device__ void begin() { ticket_ = draw(); }
   __device__ WalkItem take() {
-    const WalkItem out = read_item(args_, __shfl_sync(0xffffffff, ticket_, 0));
+    const WalkItem out = read_item(args_, __shfl_sync(0xffffffff, ticket_, 0), end());
     ticket_ = draw();
     return out;
   }
 
  private:
+  __device__ int end() const { return args_.item_count * args_.view.layout.shape.heads - args_.reserved; }
   __device__ int draw() const { return threadIdx.x % 32 == 0 ? given_ + atomicAdd(args_.taken, 1) : 0; }
 
   const AttentionArgs& args_;
@@ -125,7 +125,38 @@ class TicketSource {
   int ticket_ = 0;
 };
 
-// The same, or those of spans where these are folded.
+// The same, but for the last items, which those thread blocks take that have time (AttentionArgs::reserved), and no
+// tickets.
+class ReservedSource {
+ public:
+  __device__ explicit ReservedSource(const AttentionArgs& args) : args_(args), tickets_(args) {}
+  __device__ WalkItem given() {
+    const WalkItem out = tickets_.given();
+    return !out.valid() && has_time() ? take_reserved() : out;
+  }
+  __device__ void begin() {
+    if (!has_time()) tickets_.begin();
+  }
+  __device__ WalkItem take() { return has_time() ? take_reserved() : tickets_.take(); }
+
+ private:
+  __device__ bool has_time() const { return args_.reserved > 0 && blockIdx.x >= args_.busy_blocks; }
+  __device__ WalkItem take_reserved() {
+    const int end = args_.item_count * args_.view.layout.shape.heads;
+    const int blocks = static_cast<int>(gridDim.x - args_.busy_blocks);
+    const int number = static_cast<int>(blockIdx.x - args_.busy_blocks) + static_cast<int>(threadIdx.x) / 32 * blocks;
+    const int index = end - args_.reserved + taken_ + number;
+    taken_ += blocks * static_cast<int>(blockDim.x) / 32;
+    return read_item(args_, index, end);
+  }
+
+  const AttentionArgs& args_;
+  TicketSource tickets_;
+  int taken_ = 0;  // of those items, by all who have time as often as by this warp
+};
+
+// By their numbers and tickets, or those of spans where these are folded.
+template <class Tickets = TicketSource>
 class SpanSource {
  public:
   using Item = WalkItem;
@@ -140,7 +171,7 @@ class SpanSource {
 
  private:
   const AttentionArgs& args_;
-  TicketSource tickets_;
+  Tickets tickets_;
   SpanWalk spans_;
 };
 

@@ -301,7 +301,7 @@ void launch(const AttentionArgs& args, cudaStream_t stream) {
 
 template <class Codec, int kDim>
 void launch(const AttentionArgs& args, cudaStream_t stream) {
-  using Source = std::conditional_t<kFoldsSpans<Codec>, SpanSource, TicketSource>;
+  using Source = std::conditional_t<kFoldsSpans<Codec>, SpanSource<>, TicketSource>;
   args.rows != nullptr ? launch<Codec, kDim, RowWalk>(args, stream) : launch<Codec, kDim, Source>(args, stream);
 }
 

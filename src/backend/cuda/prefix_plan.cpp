@@ -62,6 +62,18 @@ void add_pieces(PrefixPlan& plan, std::span<const int> splits_of_group, int head
 
 }  // namespace
 
+int blocks_for_pieces(int pieces, int processors) { return over(pieces, over(pieces, processors)); }
+
+int items_beside_pieces(int items, int warps, std::span<const PrefixPiece> pieces, int processors) {
+  constexpr int kSplitsOfItem = 3;  // of a piece, that take as long as an item beside five others (bench/RESULTS.md)
+  const auto count = static_cast<int>(pieces.size());
+  const int idle = processors - blocks_for_pieces(count, processors);
+  const int splits = over(count, processors) * std::ranges::max(pieces, {}, &PrefixPiece::splits).splits;
+  const int rounds = over(items, processors * warps) - 1;
+  const int left = items - rounds * processors * warps;
+  return rounds > 0 && left <= idle * warps * (splits / kSplitsOfItem) ? left : 0;
+}
+
 std::vector<int> splits_of_groups(const PrefixPlan& plan) {
   std::vector<int> out(plan.groups.size());
   for (const PrefixPiece& piece : plan.pieces) {

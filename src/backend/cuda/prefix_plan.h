@@ -42,4 +42,12 @@ struct PrefixCut {
 };
 PrefixCut cut_prefixes(std::span<const int> splits, int heads, int processors);
 
+// Thread blocks that go through so many pieces in as few rounds as all processors would.
+int blocks_for_pieces(int pieces, int processors);
+
+// How many of `items`, which are gone through before the pieces, each by one of `warps` of a processor, are left to
+// processors that have no pieces: as many as the others need not do in another round, if there is time for them
+// meanwhile, or none.
+int items_beside_pieces(int items, int warps, std::span<const PrefixPiece> pieces, int processors);
+
 }  // namespace kvasir::cuda

@@ -6,31 +6,37 @@
 
 namespace kvasir::cuda {
 
+// A row of one type of numbers.
+template <class T>
+struct NumbersRow {
+  T* at;
+
+  __device__ void put(int column, float value) const { at[column] = to_number(value, T()); }
+  // Columns [column, column + 2). REQUIRES: column is even.
+  __device__ void put(int column, float2 values) const {
+    const T two[2] = {to_number(values.x, T()), to_number(values.y, T())};
+    *reinterpret_cast<std::uint32_t*>(at + column) = *reinterpret_cast<const std::uint32_t*>(two);
+  }
+};
+
 // Row `row` of the room, if there is room.
 struct ProductRow {
   const RowsRoom& room;
   std::int64_t row;
 
-  __device__ void put(int column, float value) const {
+  // visit(NumbersRow), if there is room: what numbers they are is asked once for all of them, since code that is long
+  // and seldom run waits for its own instructions.
+  template <class Visit>
+  __device__ void visit(const Visit& visitor) const {
     if (room.to == nullptr) return;
-    const std::int64_t at = row * room.ld + column;
     if (room.number == Number::kF16) {
-      static_cast<__half*>(room.to)[at] = to_number(value, __half());
+      visitor(NumbersRow<__half>{static_cast<__half*>(room.to) + row * room.ld});
     } else {
-      static_cast<__nv_bfloat16*>(room.to)[at] = to_number(value, __nv_bfloat16());
+      visitor(NumbersRow<__nv_bfloat16>{static_cast<__nv_bfloat16*>(room.to) + row * room.ld});
     }
   }
-  // Columns [column, column + 2). REQUIRES: column is even.
-  __device__ void put(int column, float2 values) const {
-    if (room.to == nullptr) return;
-    const std::int64_t at = row * room.ld + column;
-    if (room.number == Number::kF16) {
-      *reinterpret_cast<__half2*>(static_cast<__half*>(room.to) + at) = {to_number(values.x, __half()),
-                                                                         to_number(values.y, __half())};
-    } else {
-      *reinterpret_cast<__nv_bfloat162*>(static_cast<__nv_bfloat16*>(room.to) + at) = {
-          to_number(values.x, __nv_bfloat16()), to_number(values.y, __nv_bfloat16())};
-    }
+  __device__ void put(int column, float value) const {
+    visit([&](auto numbers) { numbers.put(column, value); });
   }
   // Zeros behind the last of `columns`, by `threads` threads of which this is number `thread`.
   __device__ void pad(int columns, int thread, int threads) const {

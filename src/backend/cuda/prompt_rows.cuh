@@ -175,17 +175,21 @@ struct ConsumerRows {
       const int row = own(i);
       if (row >= count()) continue;
       const SoftmaxState state = sums.state(i);
-      const ProductRow product_row{args.also, batch_row(row)};
-      float* to = args.out.data + batch_row(row) * args.out.stride + head(row) * kDim + lane_pair() * 2;
+      const std::int64_t to_row = batch_row(row);  // and what follows: read once, before anything is written
+      const std::int64_t state_at = this->state<kDim>(row);
+      const int column = head(row) * kDim;
+      const auto two = [&](int j) { return float2{out[j * 4 + i * 2], out[j * 4 + i * 2 + 1]}; };
+      float* to = args.out.data + to_row * args.out.stride + column + lane_pair() * 2;
 #pragma unroll
-      for (int j = 0; j < kDim / 8; ++j) {
-        const float2 two{out[j * 4 + i * 2], out[j * 4 + i * 2 + 1]};
-        *reinterpret_cast<float2*>(to + j * 8) = two;
-        product_row.put(head(row) * kDim + lane_pair() * 2 + j * 8, two);
-      }
-      if (head(row) == 0) product_row.pad(args.out.cols, lane_pair(), 4);
+      for (int j = 0; j < kDim / 8; ++j) *reinterpret_cast<float2*>(to + j * 8) = two(j);
+      const ProductRow product_row{args.also, to_row};
+      product_row.visit([&](auto numbers) {
+#pragma unroll
+        for (int j = 0; j < kDim / 8; ++j) numbers.put(column + lane_pair() * 2 + j * 8, two(j));
+      });
+      if (column == 0) product_row.pad(args.out.cols, lane_pair(), 4);
       if (lane_pair() == 0 && args.states != nullptr) {
-        args.states[this->state<kDim>(row)] = {__fmul_rn(state.m, kLn2), state.d};
+        args.states[state_at] = {__fmul_rn(state.m, kLn2), state.d};
       }
     }
   }

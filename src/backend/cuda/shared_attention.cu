@@ -13,6 +13,7 @@
 #include "backend/cuda/half_kernels.cuh"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/prefix_feed.cuh"
+#include "backend/cuda/prefix_plan.h"
 
 namespace kvasir::cuda {
 namespace prefix {
@@ -290,7 +291,7 @@ void launch(const AttentionArgs& args, const PrefixArgs& prefixes, const WideMap
   constexpr size_t kRoom = sizeof(Room<kDim>) + kBoxAlignment;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRoom),
         "attention's shared memory");
-  const auto blocks = static_cast<unsigned>(std::min(args.processors, prefixes.piece_count));
+  const auto blocks = static_cast<unsigned>(blocks_for_pieces(prefixes.piece_count, args.processors));
   launch_early("attention to prefixes", kernel, {dim3(blocks), dim3(kThreads), kRoom}, stream, args, prefixes, maps);
 }
 

@@ -179,11 +179,17 @@ struct Team {
     write_part<kDim>(TileRows{args, item.item, kv_head()}, item.index, sums);
   }
 
+  // All that there is room for. Before the kernels ahead have ended: where none of them writes it.
+  __device__ void begin() const {
+    if (!has_tile()) return;
+    copy_keys();
+    if (room.has_room_for_values(warp)) copy_values();
+  }
+  __device__ bool begins_early() const {
+    return args.begins_early && first_key() + kTileTokens <= item.item.query;
+  }
+
   __device__ void run() const {
-    if (has_tile()) {
-      copy_keys();
-      if (room.has_room_for_values(warp)) copy_values();
-    }
     const RowsOfWarp rows = TileRows{args, item.item, kv_head()}.seen();
     Scores s;
     const bool infinite = has_tile() && score(rows, s);
@@ -217,10 +223,14 @@ __global__ void __launch_bounds__(kTeam * 32, kItems)
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }
   __syncwarp();
-  WalkItem item = read_item(args, static_cast<int>(blockIdx.x));
+  WalkItem item = read_item(args, static_cast<int>(blockIdx.x), args.item_count * args.view.layout.shape.heads);
   item.read_ids();
+  const Team<Half, kDim, kItems> team{args, map, room, item, warp};
+  const bool early = team.begins_early();
+  if (early) team.begin();
   Order::of_items(args).wait_for_rows();
-  Team<Half, kDim, kItems>{args, map, room, item, warp}.run();
+  if (!early) team.begin();
+  team.run();
   Order::of_items(args).end();
 #endif
 }
