@@ -47,7 +47,8 @@ TEST(PrefixPlanTest, ProcessorsWithoutPiecesTakeItemsMeanwhile) {
   EXPECT_EQ(items_beside_pieces(kOfRound + 241, kWarps, pieces_of(512, kSpanSplits), kProcessors), 0);  // no time
   EXPECT_EQ(items_beside_pieces(2 * kOfRound + 9, kWarps, pieces_of(512, kSpanSplits), kProcessors), 9);
   EXPECT_EQ(items_beside_pieces(kOfRound, kWarps, pieces_of(512, kSpanSplits), kProcessors), 0);  // one round
-  EXPECT_EQ(items_beside_pieces(kOfRound + 1, kWarps, pieces_of(528, kSpanSplits), kProcessors), 0);  // all have pieces
+  EXPECT_EQ(items_beside_pieces(kOfRound + 1, kWarps, pieces_of(528, kSpanSplits), kProcessors),
+            0);  // all have pieces
   // What AttentionTest.PrefixesOnFewProcessors… has: a span of 8 KV heads on 5 processors, and 200 items.
   EXPECT_EQ(cut_prefixes(std::vector{kSpanSplits}, 8, 5).splits_of_piece, kSpanSplits);
   EXPECT_EQ(items_beside_pieces(200, 6, pieces_of(8, kSpanSplits), 5), 20);

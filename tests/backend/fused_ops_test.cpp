@@ -109,7 +109,9 @@ TEST_P(FusedTest, AllOfALayerBehindItsNorm) {
       for (const bool biased : {false, true}) {
         const GatedLayer layer{up.get(), biased ? up_bias.view().data : nullptr, down.get(), down_bias.view().data};
         std::vector<float> first;  // row, of one row
-        for (const int count : {1, 9, 65, 200}) {
+        // Of 2,100 a GPU multiplies some and then the others.
+        const int many = type == DType::kBF16 && ffn == 36 && !biased ? 2100 : 200;
+        for (const int count : {1, 9, 65, many}) {
           const auto what = ::testing::Message() << name_of(type) << " " << ffn << " " << count << " " << biased;
           const DeviceRows y = rows(count, width, 2);
           const auto run = [&](const auto& work) {
@@ -129,8 +131,9 @@ TEST_P(FusedTest, AllOfALayerBehindItsNorm) {
             backend_->norm_matmul(of, *up, layer.gate_up_bias, between);
             backend_->gated_matmul(*down, between.columns(0, ffn), between.columns(ffn, ffn), layer.down_bias, out);
           });
-          const auto in_one = run(
-              [&](const NormedRows& of, Matrix between, Matrix out) { backend_->feed_forward(of, layer, between, out); });
+          const auto in_one = run([&](const NormedRows& of, Matrix between, Matrix out) {
+            backend_->feed_forward(of, layer, between, out);
+          });
           EXPECT_EQ(in_two, apart) << what;
           EXPECT_EQ(in_one, apart) << what;
           const std::vector<float> row(apart.second.begin(), apart.second.begin() + kHidden);

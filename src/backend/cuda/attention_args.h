@@ -147,16 +147,16 @@ struct AttentionArgs {
   bool begins_early = false;               // none of the batch's kernels writes what lies before the queries
   const AttentionGroup* groups = nullptr;  // on the device: instead of tiles, where there are many rows
   int group_count = 0;
-  int* taken = nullptr;   // on the device, 0: items that were begun, times KV heads
-  int piece_count = 0;    // of prefixes, beside whose kernel this one runs: see Order
-  int reserved = 0;       // items, times KV heads, the last ones, for thread blocks …
+  int* taken = nullptr;      // on the device, 0: items that were begun, times KV heads
+  int piece_count = 0;       // of prefixes, beside whose kernel this one runs: see Order
+  int reserved = 0;          // items, times KV heads, the last ones, for thread blocks …
   unsigned busy_blocks = 0;  // … from this one on, whose processors have none of these pieces
-  int heads_per_kv = 0;   // query heads of a KV head
-  int first_kv_head = 0;  // of the queries', which is the view's first: groups alone may be of some heads
-  int heads_of_tile = 0;  // of those, in a tile
-  int most_rows = 0;      // that a tile has
-  float scale = 1.0F;     // of scores, for powers of two: includes log2(e)
-  Matrix queries;         // [rows][heads * k_dim], as they came; rows begin at multiples of 8 bytes, as out's
+  int heads_per_kv = 0;      // query heads of a KV head
+  int first_kv_head = 0;     // of the queries', which is the view's first: groups alone may be of some heads
+  int heads_of_tile = 0;     // of those, in a tile
+  int most_rows = 0;         // that a tile has
+  float scale = 1.0F;        // of scores, for powers of two: includes log2(e)
+  Matrix queries;            // [rows][heads * k_dim], as they came; rows begin at multiples of 8 bytes, as out's
   const std::uint16_t* q = nullptr;  // [rows][heads][k_stride], 16-bit numbers as the kernels multiply them
   const float* q_scales = nullptr;   // [rows][heads], or null: 1
   int k_stride = 0;

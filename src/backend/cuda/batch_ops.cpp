@@ -38,9 +38,7 @@ auto key(const AttentionOp& op) {
 }
 auto key(const SwigluOp& op) { return std::tuple(key(op.gate), key(op.up), key(op.out)); }
 auto key(const NormMatmulOp& op) { return std::tuple(key(op.rows), op.weight, op.bias, key(op.out)); }
-auto key(const FeedForwardOp& op) {
-  return std::tuple(key(op.rows), key(op.layer), key(op.gate_up), key(op.out));
-}
+auto key(const FeedForwardOp& op) { return std::tuple(key(op.rows), key(op.layer), key(op.gate_up), key(op.out)); }
 auto key(const AddOp& op) { return std::tuple(key(op.x), key(op.y)); }
 
 }  // namespace

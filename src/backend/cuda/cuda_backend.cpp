@@ -171,7 +171,7 @@ class CudaBackend final : public Backend {
 
  private:
   static constexpr size_t kSmall = size_t{4} << 20;  // what goes through staging memory: nobody waits for it
-  static constexpr int kMostRecorded = 256;  // rows: beyond, launching is little beside computing
+  static constexpr int kMostRecorded = 256;          // rows: beyond, launching is little beside computing
 
   // Between batches nothing that was sent is needed again once it was used.
   void leave_batch_alone() {
@@ -278,7 +278,8 @@ void CudaBackend::run(const NormMatmulOp& op) {
     run(AddNormOp{op.rows.x, op.rows.y, op.rows.norm, op.rows.normed});
     return run(MatmulOp{op.weight, op.rows.normed, op.bias, op.out});
   }
-  matmul_.multiply(*op.weight, [&](RowsRoom room) { norm_into(op.rows, room); }, op.bias, op.out);
+  matmul_.multiply(
+      *op.weight, [&](RowsRoom room) { norm_into(op.rows, room); }, op.bias, op.out);
 }
 
 void CudaBackend::run(const FeedForwardOp& op) {

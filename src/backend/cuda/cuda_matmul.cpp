@@ -145,7 +145,8 @@ void CudaMatmul::multiply_gated(const Weight& down, Matrix gate, Matrix up, cons
   for (int first = 0; first < gate.rows; first += ProductTuner::kMostRows) {
     const int rows = std::min(ProductTuner::kMostRows, gate.rows - first);
     const auto part = [&](const Matrix& of) { return Matrix{of.row(first), rows, of.cols, of.stride}; };
-    multiply(down, [&](RowsRoom room) { swiglu(part(gate), part(up), room, stream_); }, bias, part(out));
+    multiply(
+        down, [&](RowsRoom room) { swiglu(part(gate), part(up), room, stream_); }, bias, part(out));
   }
 }
 

@@ -106,8 +106,8 @@ bool LtProduct::multiply(const Product& product, const cublasLtMatmulAlgo_t& alg
   describe(product);
   const float one = 1.0F;
   const float zero = 0.0F;
-  return lt_->matmul(handle_, operation_, &one, product.w, weights_, product.x, rows_, &zero, out_of(product),
-                     out_, out_of(product), out_, &algorithm, workspace_.data(), kWorkspaceBytes,
+  return lt_->matmul(handle_, operation_, &one, product.w, weights_, product.x, rows_, &zero, out_of(product), out_,
+                     out_of(product), out_, &algorithm, workspace_.data(), kWorkspaceBytes,
                      stream) == CUBLAS_STATUS_SUCCESS;
 }
 

@@ -166,8 +166,7 @@ struct QueryLoader {
       find_rows(pieces, thread, kThreadsHere);
       hopper::sync_at(kLoaderBarrier, kThreadsHere);
       prepared() ? copy(thread, kThreadsHere) : load<2>(thread, kThreadsHere);
-      __syncwarp();
-      if (lane_of_warp() == 0) arrive_at(room.full_queries);
+      arrive_at(room.full_queries);
     }
   }
   // Of the thread block's first piece, by the multipliers themselves.
@@ -274,8 +273,9 @@ __device__ void make_ready(Room<kDim>& room) {
       hopper::barrier_init(hopper::shared_address(&room.empty_k[i]), kMultipliers * (Form::kScaled ? 128 : 4));
       hopper::barrier_init(hopper::shared_address(&room.empty_v[i]), kMultipliers * 4);
     }
-    hopper::barrier_init(hopper::shared_address(&room.full_queries), kLoaderWarps);
-    hopper::barrier_init(hopper::shared_address(&room.empty_queries), kMultipliers * 4);
+    // Every thread for itself, as racecheck wants it: it is once in a piece.
+    hopper::barrier_init(hopper::shared_address(&room.full_queries), kLoaderWarps * 32);
+    hopper::barrier_init(hopper::shared_address(&room.empty_queries), kMultipliers * 128);
     hopper::fence_barrier_init();
   }
   hopper::fence_shared();

@@ -6,8 +6,8 @@
 // algorithms of cuBLASLt that do not split sums were measured to give the same bits on the H200, whichever operand
 // the weights are.
 //
-// Outputs may be gates and as many ups, of which silu(gate) * up is wanted: each is rounded to bf16 first, so that they
-// may lie in memory as such in between.
+// Outputs may be gates and as many ups, of which silu(gate) * up is wanted: each is rounded to bf16 first, so that
+// they may lie in memory as such in between.
 #pragma once
 
 #include <cstdint>

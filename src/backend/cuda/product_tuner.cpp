@@ -78,7 +78,8 @@ class Measurement {
     for (const int rows : {most, most / 2 + 1, most * 3 / 4, most - 1}) {
       if (rows <= most / 2 || rows < 1) continue;
       const Product part = rows_of(product_, 0, rows, out_.data());
-      check(cudaMemsetAsync(out_.data(), 0xff, static_cast<size_t>(rows) * row_bytes(), stream_), "poisoning outputs");
+      check(cudaMemsetAsync(out_.data(), 0xff, static_cast<size_t>(rows) * row_bytes(), stream_),
+            "poisoning outputs");
       if (!tuner_.lt().multiply(part, algorithm, stream_)) return false;
       const int count = std::min(rows, kComparedRows);
       for (const int first : {0, rows - count}) {
@@ -171,8 +172,8 @@ std::vector<Choice> ProductTuner::own_candidates(const Product& product) const {
   return out;
 }
 
-// What the library suggests where sums are not split, and for many rows what it suggests at all: some of those that do
-// not split them either are among these alone.
+// What the library suggests where sums are not split, and for many rows what it suggests at all: some of those that
+// do not split them either are among these alone.
 std::vector<cublasLtMatmulAlgo_t> ProductTuner::lt_candidates(const Product& product) const {
   std::vector<cublasLtMatmulAlgo_t> out = lt_.suggestions(product, SumSplits::kNever, kSuggestions);
   if (product.rows <= kOwnRows) return out;

@@ -102,7 +102,7 @@ struct Multiplier {
     TileWeights p;
     Sums sums(room.states[threadIdx.x]);
     begin_piece(at, q);
-    give_back(room.empty_queries);
+    arrive_at(room.empty_queries);
     wait_at(room.full_k[0], 0);
     multiply_keys(0, q, s);
     hopper::wgmma_wait<0>();
@@ -117,7 +117,7 @@ struct Multiplier {
       go_on<3>({at.parity, next.parity}, q, s, p, sums);
       end_split(at, sums);
       make_weights(0, s, p, sums);
-      if (at.left == 1) give_back(room.empty_queries);  // and where its sums went
+      if (at.left == 1) arrive_at(room.empty_queries);  // and where its sums went
       at = next;
     }
     wait_at(room.full_v[3], at.parity);

@@ -151,8 +151,9 @@ using Kernel = void (*)(Product, StreamPlan, CUtensorMap, CUtensorMap);
 
 template <class T, Outputs kOutputs, int kBoxes>
 Kernel kernel_of_tile(int tile) {
-  constexpr std::array<Kernel, 4> kByTile{stream_kernel<T, 16, kBoxes, kOutputs>, stream_kernel<T, 32, kBoxes, kOutputs>,
-                                          stream_kernel<T, 48, kBoxes, kOutputs>, stream_kernel<T, 64, kBoxes, kOutputs>};
+  constexpr std::array<Kernel, 4> kByTile{
+      stream_kernel<T, 16, kBoxes, kOutputs>, stream_kernel<T, 32, kBoxes, kOutputs>,
+      stream_kernel<T, 48, kBoxes, kOutputs>, stream_kernel<T, 64, kBoxes, kOutputs>};
   return kByTile[static_cast<size_t>(tile / 16 - 1)];
 }
 
