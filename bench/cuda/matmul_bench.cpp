@@ -265,8 +265,8 @@ int main(int count, char** arguments) {
   try {
     const std::vector<std::string> words(arguments + 1, arguments + count);
     if (words == std::vector<std::string>{"forms"}) return kvasir::cuda::time_all_forms();
-    std::vector<int> rows;
-    for (const std::string& word : words) rows.push_back(std::stoi(word));
+    std::vector<int> rows(words.size());
+    std::ranges::transform(words, rows.begin(), [](const std::string& word) { return std::stoi(word); });
     return kvasir::cuda::time_all(rows.empty() ? std::vector{1, 4, 8, 16, 32, 64, 128, 512, 2048} : rows);
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
