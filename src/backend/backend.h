@@ -193,7 +193,7 @@ class Backend {
   }
 
   // out = weight * (silu(gate) * up); gate holds anything afterwards. Gates and ups may be rounded first to what rows
-  // are rounded to that meet the weight.
+  // are rounded to that meet the weight, and silu need be no better than that.
   virtual void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) {
     swiglu(gate, up, gate);
     matmul(weight, gate, bias, out);
