@@ -47,6 +47,7 @@ TEST(PrefixPlanTest, ProcessorsWithoutPiecesTakeItemsMeanwhile) {
   EXPECT_EQ(items_beside_pieces(kOfRound + 241, kWarps, pieces_of(512, kSpanSplits), kProcessors), 0);  // no time
   EXPECT_EQ(items_beside_pieces(2 * kOfRound + 9, kWarps, pieces_of(512, kSpanSplits), kProcessors), 9);
   EXPECT_EQ(items_beside_pieces(kOfRound, kWarps, pieces_of(512, kSpanSplits), kProcessors), 0);  // one round
+  EXPECT_EQ(items_beside_pieces(100, kWarps, pieces_of(512, kSpanSplits), kProcessors), 0);       // not even that
   EXPECT_EQ(items_beside_pieces(kOfRound + 1, kWarps, pieces_of(528, kSpanSplits), kProcessors),
             0);  // all have pieces
   // What AttentionTest.PrefixesOnFewProcessors… has: a span of 8 KV heads on 5 processors, and 200 items.

@@ -275,8 +275,7 @@ void CudaBackend::norm_into(const NormedRows& rows, RowsRoom room) {
 
 void CudaBackend::run(const NormMatmulOp& op) {
   if (!fits_add_rms_norm(op.rows.x.cols) || !CudaMatmul::can_fill(*op.weight, op.out.rows)) {
-    run(AddNormOp{op.rows.x, op.rows.y, op.rows.norm, op.rows.normed});
-    return run(MatmulOp{op.weight, op.rows.normed, op.bias, op.out});
+    return Backend::norm_matmul(op.rows, *op.weight, op.bias, op.out);  // nothing is recorded while ops run
   }
   matmul_.multiply(
       *op.weight, [&](RowsRoom room) { norm_into(op.rows, room); }, op.bias, op.out);
@@ -287,9 +286,7 @@ void CudaBackend::run(const FeedForwardOp& op) {
     const auto fill = [&](RowsRoom room) { norm_into(op.rows, room); };
     return matmul_.multiply_gated(op.layer, fill, op.gate_up, op.out);
   }
-  run(NormMatmulOp{op.rows, op.layer.gate_up, op.layer.gate_up_bias, op.gate_up});
-  const int ffn = op.layer.down->inputs();
-  run(GatedOp{op.layer.down, op.gate_up.columns(0, ffn), op.gate_up.columns(ffn, ffn), op.layer.down_bias, op.out});
+  Backend::feed_forward(op.rows, op.layer, op.gate_up, op.out);
 }
 
 // Batches of single tokens come again, step after step: they are recorded, to run at their end.

@@ -24,8 +24,7 @@ struct ProductRow {
   const RowsRoom& room;
   std::int64_t row;
 
-  // visit(NumbersRow), if there is room: what numbers they are is asked once for all of them, since code that is long
-  // and seldom run waits for its own instructions.
+  // visitor(NumbersRow), if there is room: what numbers they are is asked once for all of them.
   template <class Visit>
   __device__ void visit(const Visit& visitor) const {
     if (room.to == nullptr) return;

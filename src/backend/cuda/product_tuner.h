@@ -9,7 +9,6 @@
 #include <cuda_runtime_api.h>
 
 #include <compare>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <variant>

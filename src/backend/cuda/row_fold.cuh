@@ -14,7 +14,7 @@ template <int kDim, int kWarps>
 struct RowRoom {
   FoldedSums<kDim> spans[kWarps];
   FoldedSums<kDim> rows[rows_at_once(kWarps)];
-  int folded[rows_at_once(kWarps)];           // spans into each of the latter, by which a warp knows its turn …
+  int folded[rows_at_once(kWarps)];          // spans into each of the latter, by which a warp knows its turn …
   std::uint64_t done[rows_at_once(kWarps)];  // … and by which it sees what the one before it wrote
 };
 
