@@ -36,8 +36,8 @@ struct BoxedBarriers {
 
 __device__ inline void init_barriers(BoxedBarriers& barriers) {
   if (threadIdx.x % 32 == 0) {
-    hopper::barrier_init(hopper::shared_address(&barriers.k), 1);
-    hopper::barrier_init(hopper::shared_address(&barriers.v), 1);
+    hopper::barrier_init(hopper::shared_address(&barriers.k), kBlocksOfTile);
+    hopper::barrier_init(hopper::shared_address(&barriers.v), kBlocksOfTile);
     hopper::fence_barrier_init();
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
   }
@@ -55,20 +55,20 @@ struct BoxedCopies {
   int tile = 0;
   typename Source::Item begun{};  // the last item of which a tile was copied
   int begun_head = 0;
+  int begun_row = kNowhere;  // of lane i: where keys of block i of that item lie, in rows of boxes
 
   __device__ void next_keys() {
     if (!walk.at().valid()) return;
-    if (tile == 0) {
-      begun = walk.at();
-      begun_head = walk.kv_head();
-    }
-    const std::int64_t offset = args.view.layout.k_offset(args.view.layer, begun_head);
-    copy_blocks<kDim>({args.view, maps.k, walk.at(), tile}, offset, room.k, barriers.k);
+    if (tile == 0) begin_item();
+    copy_tile(room.k, barriers.k, [this](int row, std::uint32_t to, std::uint32_t full) {
+      hopper::copy_box(to, {&maps.k, 0, row}, full, hopper::kEvictFirst);
+    });
   }
   __device__ void next_values() {
     if (!walk.at().valid()) return;
-    const std::int64_t offset = args.view.layout.v_offset(args.view.layer, begun_head);
-    copy_halved<kDim>({args.view, maps.v, walk.at(), tile}, offset, room.v, barriers.v);
+    copy_tile(room.v, barriers.v, [this](int row, std::uint32_t to, std::uint32_t full) {
+      hopper::copy_box_in_3d(to, values_behind(row), full, hopper::kEvictFirst);
+    });
     if (++tile == walk.at().tiles()) {
       tile = 0;
       walk.advance();
@@ -82,7 +82,7 @@ struct BoxedCopies {
     if (old) {
       next_keys();
       next_values();
-      const int tiles = min(walk.at().tiles(), 1 + kTilesFetched);
+      const int tiles = min(begun.tiles(), 1 + kTilesFetched);
       for (int next = 1; next < tiles; ++next) fetch(next);
     }
     return old;
@@ -90,18 +90,66 @@ struct BoxedCopies {
 
  private:
   static constexpr int kTilesFetched = 1;
+  static constexpr int kNowhere = -1;
+  static constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
 
+  __device__ void begin_item() {
+    begun = walk.at();
+    begun_head = walk.kv_head();
+    const std::int64_t keys = args.view.layout.k_offset(args.view.layer, begun_head);
+    begun_row = begun.ids == kNoBlock
+                    ? kNowhere
+                    : static_cast<int>((args.view.block_at(begun.ids) - args.view.arena + keys) / kRowBytes);
+  }
+  __device__ hopper::BoxIn3d values_behind(int row) const {
+    return halved_at<kDim>(maps.v, row + static_cast<int>(args.view.layout.k_head_bytes) / kRowBytes);
+  }
+  // copy(row of the keys, to, barrier) by a lane for each block of a tile, each of which says how much is to come.
+  // Blocks that are not there leave what lay in their place.
+  template <class Copy>
+  __device__ void copy_tile(std::byte* to, std::uint64_t& barrier, const Copy& copy) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int row = __shfl_sync(0xffffffff, begun_row, tile * kBlocksOfTile + lane % kBlocksOfTile);
+    if (lane >= kBlocksOfTile) return;
+    const std::uint32_t full = hopper::shared_address(&barrier);
+    hopper::arrive_and_expect(full, row == kNowhere ? 0 : kBlockBytes);
+    if (row != kNowhere) copy(row, hopper::shared_address(to + lane * kBlockBytes), full);
+  }
   __device__ void fetch(int next) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const WalkItem& first = walk.at();
-    const BlockId id = first.block(next * kBlocksOfTile + lane % kBlocksOfTile);
-    const bool old = first.first_key() + (next + 1) * kTileTokens <= first.item.query;
-    if (!old || lane >= kBlocksOfTile || id == kNoBlock) return;
-    const std::int64_t block = args.view.block_at(id) - args.view.arena;
-    const KvLayout& layout = args.view.layout;
-    const auto k = static_cast<int>((block + layout.k_offset(args.view.layer, begun_head)) / kRowBytes);
-    hopper::fetch_box({&maps.k, 0, k});
-    hopper::fetch_box_in_3d(halved_at<kDim>(maps.v, block + layout.v_offset(args.view.layer, begun_head)));
+    const int row = __shfl_sync(0xffffffff, begun_row, next * kBlocksOfTile + lane % kBlocksOfTile);
+    const bool old = begun.first_key() + (next + 1) * kTileTokens <= begun.item.query;
+    if (!old || lane >= kBlocksOfTile || row == kNowhere) return;
+    hopper::fetch_box({&maps.k, 0, row});
+    hopper::fetch_box_in_3d(values_behind(row));
+  }
+};
+
+// Tiles of an item whose keys and values are all there, and seen by all rows: they come first.
+__device__ inline int plain_tiles(const KvView& view, const RowsOfWarp& rows, const WalkItem& of) {
+  const unsigned missing = missing_of(of);
+  int out = 0;
+  for (; out < of.tiles(); ++out) {
+    const Position first = of.first_key() + out * kTileTokens;
+    if (!sees_all(view, rows, first) || missing_in(missing, out) != 0) break;
+  }
+  return out;
+}
+
+// Queries and places of rows, from one item to the next: often those of the same rows.
+template <class Half, int kDim>
+struct RowsOfItem {
+  Queries<kDim> q;
+  RowsOfWarp places;
+  int row = -1;
+  int head = -1;  // the first query head
+
+  __device__ void become(const TileRows& rows) {
+    if (rows.item.row == row && rows.head(0) == head && rows.item.query == places.first) return;
+    row = rows.item.row;
+    head = rows.head(0);
+    places = rows.seen();
+    load_queries<Half>(rows, q);
   }
 };
 
@@ -120,25 +168,28 @@ __device__ void attend_to_boxed_items(BoxedCopies<kDim, Source>& copies, Finishe
     copies.next_values();
   }
   unsigned parity = 0;
+  RowsOfItem<Half, kDim> rows;
   for (typename Source::Item now = copies.begun; now.valid();) {
     const TileRows tile_rows{args, now.item, copies.begun_head};
-    const RowsOfWarp rows = tile_rows.seen();
+    rows.become(tile_rows);
+    const int plain = plain_tiles(args.view, rows.places, now);
     Sums<kDim> sums;
     sums.clear();
-    Queries<kDim> q;
-    load_queries<Half>(tile_rows, q);
     for (int tile = 0; tile < now.tiles(); ++tile, parity ^= 1U) {
       Scores s;
       hopper::wait(hopper::shared_address(&barriers.k), parity);
-      multiply_keys<Half, Places, kDim>(q, shared_address(room.k), s);
+      multiply_keys<Half, Places, kDim>(rows.q, shared_address(room.k), s);
       __syncwarp();
       copies.next_keys();
-      mask(args.view, rows, now.first_key() + tile * kTileTokens, s);
-      soften(rows.factor, s, sums);
+      const Position first = now.first_key() + tile * kTileTokens;
+      if (tile >= plain) mask(args.view, rows.places, first, s);
+      soften(rows.places.factor, s, sums);
       hopper::wait(hopper::shared_address(&barriers.v), parity);
-      clear_missing<kDim, Places>(now, tile, room.v);
-      if (keep_infinities_apart<Half, Places>(args.view, rows, now.first_key() + tile * kTileTokens, room.v, sums)) {
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
+      if (tile >= plain) {
+        clear_missing<kDim, Places>(now, tile, room.v);
+        if (keep_infinities_apart<Half, Places>(args.view, rows.places, first, room.v, sums)) {
+          asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
+        }
       }
       multiply_values<Half, Places>(s, shared_address(room.v), sums);
       __syncwarp();

@@ -66,27 +66,26 @@ __device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte
     hopper::copy_box(place, {&of.map, 0, static_cast<int>(byte / kRowBytes)}, full, hopper::kEvictFirst);
   });
 }
-// Values as HalvedPlaces has them, by a map of their own.
+// Values as HalvedPlaces has them, by a map of their own. `row`: in rows of 128 bytes.
 template <int kDim>
-__device__ hopper::BoxIn3d halved_at(const CUtensorMap& map, std::int64_t byte) {
-  constexpr int kToken = kDim * 2;
-  return {&map, {0, static_cast<int>(byte / kToken), static_cast<int>(byte % kToken) / kRowBytes}};
+__device__ hopper::BoxIn3d halved_at(const CUtensorMap& map, int row) {
+  constexpr int kHalves = kDim * 2 / kRowBytes;
+  return {&map, {0, row / kHalves, row % kHalves}};
 }
-template <int kDim>
-__device__ void copy_halved(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier) {
-  copy_blocks<kDim>(of, offset, to, barrier, [&](std::int64_t byte, std::uint32_t place, std::uint32_t full) {
-    hopper::copy_box_in_3d(place, halved_at<kDim>(of.map, byte), full, hopper::kEvictFirst);
-  });
+
+// Blocks of an item that are not there, in bits; those of a tile.
+__device__ inline unsigned missing_of(const WalkItem& of) { return __ballot_sync(0xffffffff, of.ids == kNoBlock); }
+__device__ inline unsigned missing_in(unsigned of_item, int tile) {
+  return of_item >> tile * kBlocksOfTile & ((1U << kBlocksOfTile) - 1U);
 }
 
 // Values that are not there: their weights are 0, but what lies in their place may be no number.
 template <int kDim, class Places = BoxedPlaces<kDim>>
 __device__ void clear_missing(const WalkItem& of, int tile, std::byte* v) {
   const Position left = of.item.query + of.item.after - of.first_key() - tile * kTileTokens;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const BlockId id = of.block(tile * kBlocksOfTile + lane % kBlocksOfTile);
-  const unsigned missing = __ballot_sync(0xffffffff, lane < kBlocksOfTile && id == kNoBlock);
+  const unsigned missing = missing_in(missing_of(of), tile);
   if (left >= kTileTokens && missing == 0) return;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   constexpr int kChunks = kDim / 8;  // of a token
   const int begin = missing != 0 ? 0 : static_cast<int>(left) * kChunks;
   for (int i = begin + lane; i < kTileTokens * kChunks; i += 32) {

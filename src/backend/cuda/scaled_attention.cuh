@@ -65,11 +65,17 @@ struct ScaledItem {
   int kv_head;
   int tiles;
   bool opens, closes;  // see WalkItem
+  bool same_rows;      // as the item before it has
 };
 template <>
 struct ScaledItem<RowItem> : ScaledItem<WalkItem> {
   RowTurn row_turn;
 };
+
+__device__ inline bool has_same_rows(const ScaledItem<WalkItem>& before, const AttentionItem& item, int kv_head) {
+  return before.item.row == item.row && before.item.first_head == item.first_head && before.item.query == item.query &&
+         before.kv_head == kv_head;
+}
 
 // Of one warp, in shared memory.
 template <class Item>
@@ -80,8 +86,8 @@ struct ScaledRoom {
 
   __device__ void init() {
     if (threadIdx.x % 32 == 0) {
-      hopper::barrier_init(hopper::shared_address(&keys_there), 1);
-      hopper::barrier_init(hopper::shared_address(&values_there), 1);
+      hopper::barrier_init(hopper::shared_address(&keys_there), kBlocksOfTile);
+      hopper::barrier_init(hopper::shared_address(&values_there), kBlocksOfTile);
       hopper::fence_barrier_init();
     }
     __syncwarp();
@@ -103,15 +109,12 @@ struct ScaledCopies {
   unsigned multiplied = 0;           // tiles, of all items
   const std::byte* block = nullptr;  // where the keys of the lane's block of the split lie; null: there is none
 
-  // Whether the lane's block is one of the tile; the barrier waits for so many bytes of each of them. Blocks that are
-  // not there leave what lay in their place.
+  // Whether the lane copies its block, which is one of the tile. Each such lane says how many bytes are to come. Blocks
+  // that are not there leave what lay in their place.
   __device__ bool copies(std::uint32_t barrier, int bytes) const {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const bool out = block != nullptr && lane / kBlocksOfTile == tile;
-    const int count = __popc(__ballot_sync(0xffffffff, out));
-    if (lane == 0) hopper::arrive_and_expect(barrier, static_cast<std::uint32_t>(count * bytes));
-    __syncwarp();
-    return out;
+    if (static_cast<int>(threadIdx.x) % 32 / kBlocksOfTile != tile) return false;
+    hopper::arrive_and_expect(barrier, block == nullptr ? 0 : static_cast<std::uint32_t>(bytes));
+    return block != nullptr;
   }
   __device__ static int block_of_tile() { return static_cast<int>(threadIdx.x) % kBlocksOfTile; }
 
@@ -147,7 +150,8 @@ struct ScaledCopies {
     tile = 0;
     tiles = of.tiles();
     ScaledItem<WalkItem>& kept = room.items[begun % 2];
-    kept = {of.item, of.index, items.kv_head(), tiles, of.opens, of.closes};
+    const bool same = begun > 0 && has_same_rows(room.items[(begun - 1) % 2], of.item, items.kv_head());
+    kept = {of.item, of.index, items.kv_head(), tiles, of.opens, of.closes, same};
     if constexpr (std::is_same_v<Item, RowItem>) room.items[begun % 2].row_turn = of.row_turn;
     ++begun;
     __syncwarp();
@@ -273,11 +277,15 @@ __device__ void attend_to_scaled_items(const AttentionArgs& args, Format& format
   copies.items.begin();
   copies.next_keys();
   copies.next_values();
+  float factor[2];
   for (int done = 0; done < copies.begun; ++done) {
     const auto& now = room.items[done % 2];
     const TileRows rows{args, now.item, now.kv_head};
-    const float factor[2] = {rows.factor(0), rows.factor(1)};
-    format.load_queries(rows);
+    if (std::is_same_v<Source, TicketSource> || !now.same_rows) {  // by tickets they seldom are
+      factor[0] = rows.factor(0);
+      factor[1] = rows.factor(1);
+      format.load_queries(rows);
+    }
     Sums<kDim> sums;
     sums.clear();
     for (int tile = 0; tile < now.tiles; ++tile) attend_to_tile(copies, rows, factor, tile, sums);
