@@ -681,6 +681,17 @@ TEST_P(AttentionTest, ManyWholeRowsHaveTheBitsOfEachAlone) {
   }
 }
 
+// Twenty rows for three processors, six each and two that are drawn: what a sanitizer has the time for.
+// cuda_cut_test.cpp holds that they are whole.
+TEST_P(AttentionTest, WholeRowsOnFewProcessorsHaveTheBitsOfEachAlone) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  StagedBackend few(make_cuda_backend(0, Activations::kAsWeights, 3));
+  for (const KvFormat format : formats_with_kernels(GetParam())) {
+    expect_rows_as_alone(few, {5, 4, 128, 4139, 41, {}}, format);
+    expect_rows_as_alone(few, {9, 2, 64, 4139, 37, {2}}, format);
+  }
+}
+
 // So few that it has two processors share each: with one or two spans for each of them, and a last span that is not
 // whole.
 TEST_P(AttentionTest, RowsInPartsHaveTheBitsOfEachAlone) {

@@ -66,6 +66,20 @@ TEST(WholeRowsTest, FitInAnyLengthsThatAddUpAlike) {
   EXPECT_FALSE(fit(one_longer, 8));
 }
 
+TEST(WholeRowsTest, FitOnFewProcessors) {
+  // As in AttentionTest.WholeRowsOnFewProcessorsHaveTheBitsOfEachAlone: two rows are left, to be drawn, when each
+  // warp of up to 16 has a span to begin with.
+  std::vector<Position> with_three = steps(9, 4140, 37);
+  with_three.push_back(4140 + 5 * 37 + 2);
+  for (const WholeRows& rows :
+       {whole_rows(tiles_of(steps(5, 4140, 41)), 4, 3), whole_rows(tiles_of(with_three), 2, 3)}) {
+    EXPECT_TRUE(rows.suit(4, 3));
+    EXPECT_TRUE(rows.suit(16, 3));
+    EXPECT_EQ(rows.spans, 60);
+    EXPECT_EQ(rows.sure_spans, 18);
+  }
+}
+
 TEST(WholeRowsTest, AreNotOfRowsThatBeginElsewhere) {
   std::vector<AttentionTile> tiles(64, make_tile({nullptr, 8191, 0, 1}, {}, 0, 1));
   ASSERT_TRUE(whole_rows(tiles, 8, 132).balanced);
