@@ -68,16 +68,26 @@ class Finder {
 
 }  // namespace
 
-std::vector<SharedPrefix> find_shared_prefixes(std::span<const SequenceView> sequences, std::vector<int> among,
+std::vector<SharedPrefix> find_shared_prefixes(std::span<const SequenceView> sequences, std::span<const int> among,
                                                const PrefixPieces& size) {
+  // Every step comes by here, and mostly nobody shares anything: so tables are looked at once, and no more.
+  struct Start {
+    BlockId block;
+    int sequence;
+  };
   const Finder finder(sequences, size);
-  std::erase_if(among, [&](int one) { return !finder.starts_with_piece(one); });
-  std::ranges::stable_sort(among, {}, [&](int one) { return finder.first_block(one); });
+  std::vector<Start> starts;
+  starts.reserve(among.size());
+  for (const int one : among) {
+    if (finder.starts_with_piece(one)) starts.push_back({finder.first_block(one), one});
+  }
+  std::ranges::stable_sort(starts, {}, &Start::block);
   std::vector<SharedPrefix> out;
-  for (auto first = among.begin(); first != among.end();) {
-    const auto end = std::find_if(first, among.end(),
-                                  [&](int one) { return finder.first_block(one) != finder.first_block(*first); });
-    std::vector<int> left(first, end);
+  std::vector<int> left;
+  for (auto first = starts.begin(); first != starts.end();) {
+    const auto end = std::find_if(first, starts.end(), [&](const Start& one) { return one.block != first->block; });
+    left.clear();
+    for (auto one = first; one != end; ++one) left.push_back(one->sequence);
     while (left.size() > 1) {
       SharedPrefix best = finder.take_best(left);
       if (best.sequences.empty()) break;

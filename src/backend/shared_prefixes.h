@@ -23,7 +23,7 @@ struct PrefixPieces {
 
 // Prefixes of whole pieces that lie before all rows of their sequences, and have no holes. Each of the sequences
 // `among` is in one of them at most: in that which saves the most reads of pieces, not in every one that it has.
-std::vector<SharedPrefix> find_shared_prefixes(std::span<const SequenceView> sequences, std::vector<int> among,
+std::vector<SharedPrefix> find_shared_prefixes(std::span<const SequenceView> sequences, std::span<const int> among,
                                                const PrefixPieces& size);
 
 }  // namespace kvasir

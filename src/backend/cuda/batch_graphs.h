@@ -20,7 +20,7 @@ namespace kvasir::cuda {
 
 struct BatchKey {
   std::vector<BatchOp> ops;
-  std::vector<AttentionShape> shapes;        // of the attention ops among them
+  std::vector<AttentionShape> shapes;        // of the attention ops among them, of layers that are alike one
   std::pair<const void*, const void*> rows;  // where products have theirs (CudaMatmul::rows_at())
 };
 

@@ -12,11 +12,12 @@ auto key(const GatedLayer& layer) {
   return std::tuple(layer.gate_up, layer.gate_up_bias, layer.down, layer.down_bias);
 }
 auto key(const RopeTable& table) { return std::tuple(table.cos, table.sin, table.pairs); }
-auto key(const KvView& view) {
+auto key_but_layer(const KvView& view) {
   const KvLayout& layout = view.layout;
   return std::tuple(view.arena, layout.block_tokens, layout.layers, layout.shape, layout.k_format, layout.v_format,
-                    view.retention, view.layer, view.per_page, view.page_bytes, view.finer, view.sink_position);
+                    view.retention, view.per_page, view.page_bytes, view.finer, view.sink_position);
 }
+auto key(const KvView& view) { return std::tuple(key_but_layer(view), view.layer); }
 auto key(std::span<const SequenceView> sequences) { return std::tuple(sequences.data(), sequences.size()); }
 
 auto key(const EmbedOp& op) { return std::tuple(op.table, op.tokens.sent, op.tokens.drawn, key(op.out)); }
@@ -46,6 +47,10 @@ auto key(const AddOp& op) { return std::tuple(key(op.x), key(op.y)); }
 bool same(const BatchOp& a, const BatchOp& b) {
   if (a.index() != b.index()) return false;
   return std::visit([&b](const auto& op) { return key(op) == key(std::get<std::decay_t<decltype(op)>>(b)); }, a);
+}
+
+bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b) {
+  return key(a.sequences) == key(b.sequences) && a.heads == b.heads && key_but_layer(a.view) == key_but_layer(b.view);
 }
 
 bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b) {

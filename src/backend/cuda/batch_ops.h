@@ -93,6 +93,8 @@ using BatchOp = std::variant<EmbedOp, CopyOp, NormOp, AddNormOp, MatmulOp, Gated
                              AttentionOp, SwigluOp, NormMatmulOp, FeedForwardOp, AddOp>;
 
 bool same(const BatchOp& a, const BatchOp& b);
+// Whether attention to both is cut and launched alike.
+bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b);
 bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b);
 
 }  // namespace kvasir::cuda

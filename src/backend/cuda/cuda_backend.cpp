@@ -312,12 +312,17 @@ void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups,
 // What the ops do not say of the kernels' parameters. False: one graph will not do.
 bool CudaBackend::complete_key() {
   key_.shapes.clear();
+  const AttentionBatch* before = nullptr;
   for (const BatchOp& op : key_.ops) {
     const auto* attention = std::get_if<AttentionOp>(&op);
     if (attention == nullptr) continue;
-    const std::optional<AttentionShape> shape = attention_.shape(attention->batch);
-    if (!shape) return false;
-    key_.shapes.push_back(*shape);
+    const AttentionBatch* batch = &attention->batch;
+    if (before == nullptr || !same_but_layer(*before, *batch)) {
+      const std::optional<AttentionShape> shape = attention_.shape(*batch);
+      if (!shape) return false;
+      key_.shapes.push_back(*shape);
+    }
+    before = batch;
   }
   key_.rows = matmul_.rows_at();
   return true;
@@ -350,8 +355,9 @@ void CudaBackend::run_batch() {
 DrawTicket CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
   CHECK(logits.rows == std::ssize(rules));
   stop_recording();
-  draw_rows({logits, staging_.send(rules), drawn_.room(rules.size())}, stream_);
-  return drawn_.send_back(rules.size());
+  const DrawnTokens::Room room = drawn_.room(rules.size());
+  draw_rows({logits, staging_.send(rules), room.device, room.host}, stream_);
+  return drawn_.sent();
 }
 
 void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {

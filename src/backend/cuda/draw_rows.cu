@@ -247,7 +247,9 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawnRows rows) {
     });
     token = best_of_block(best, token, shared);
   }
-  if (threadIdx.x == 0) rows.tokens[blockIdx.x] = token;
+  if (threadIdx.x != 0) return;
+  rows.tokens[blockIdx.x] = token;
+  rows.sent[blockIdx.x] = token;
 }
 
 }  // namespace

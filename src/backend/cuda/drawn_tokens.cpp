@@ -6,19 +6,16 @@
 
 namespace kvasir::cuda {
 
-TokenId* DrawnTokens::room(size_t rows) {
+DrawnTokens::Room DrawnTokens::room(size_t rows) {
   last_drawn_.grow_to(rows * sizeof(TokenId));
-  return reinterpret_cast<TokenId*>(last_drawn_.data());
+  next_ = &free_return(rows);
+  return {reinterpret_cast<TokenId*>(last_drawn_.data()), next_->tokens.get()};
 }
 
-DrawTicket DrawnTokens::send_back(size_t rows) {
-  Return& way = free_return(rows);
-  check(
-      cudaMemcpyAsync(way.tokens.get(), last_drawn_.data(), rows * sizeof(TokenId), cudaMemcpyDeviceToHost, stream_),
-      "drawing");
-  way.there.mark(stream_);
-  way.ticket = ++last_;
-  return way.ticket;
+DrawTicket DrawnTokens::sent() {
+  next_->there.mark(stream_);
+  next_->ticket = ++last_;
+  return next_->ticket;
 }
 
 void DrawnTokens::take(DrawTicket ticket, std::span<TokenId> tokens) {

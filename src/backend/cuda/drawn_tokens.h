@@ -1,5 +1,5 @@
-// Tokens that were drawn: on the device until the next draw, for the batch that continues them, and on their way to
-// the host until somebody takes them.
+// Tokens that were drawn: on the device until the next draw, for the batch that continues them, and on the host,
+// where the kernel that draws them writes them, too, until somebody takes them.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,15 @@ class DrawnTokens {
   explicit DrawnTokens(cudaStream_t stream) : stream_(stream), last_drawn_(kFirstRows * sizeof(TokenId)) {}
 
   const TokenId* on_device() const { return reinterpret_cast<const TokenId*>(last_drawn_.data()); }
-  // Where the next draw of so many rows goes. What was drawn before is lost for batches that come behind.
-  TokenId* room(size_t rows);
-  // The draw is on the stream: its tokens come back behind it.
-  DrawTicket send_back(size_t rows);
+  // Where the next draw of so many rows goes, and goes again: on the device, and on the host. What was drawn before
+  // is lost for batches that come behind. REQUIRES: sent() follows, before anything else
+  struct Room {
+    TokenId* device;
+    TokenId* host;
+  };
+  Room room(size_t rows);
+  // The draw is on the stream.
+  DrawTicket sent();
   DrawTicket last() const { return last_; }
   // Waits for them, and not for what is behind them.
   void take(DrawTicket ticket, std::span<TokenId> tokens);
@@ -43,6 +48,7 @@ class DrawnTokens {
   DeviceMemory last_drawn_;
   DrawTicket last_ = kNoDraw;
   std::vector<std::unique_ptr<Return>> returns_;
+  Return* next_ = nullptr;  // that of the last room()
 };
 
 }  // namespace kvasir::cuda
