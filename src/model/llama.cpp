@@ -343,7 +343,7 @@ class Llama final : public Model {
       any = true;
       for (const SequenceView& sequence : batch.sequences[group]) {
         for (int i = 0; i < sequence.rows; ++i) {
-          Position& position = sink_positions_[static_cast<size_t>(sequence.first_row + i)];
+          Position& position = sink_positions_[static_cast<size_t>(sequence.first_row) + static_cast<size_t>(i)];
           position = std::min(position, storage.sink_position(group));
         }
       }
