@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -142,6 +143,13 @@ class Backend {
   // The most that a cache should take when nobody says how much.
   virtual std::uint64_t room_for_cache() const { return physical_memory() / 2; }
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
+  // What fill() writes into so many bytes of the host's: for what would only be made to be copied.
+  using Fill = std::function<void(std::byte*)>;
+  virtual void upload_made(std::byte* to, size_t bytes, const Fill& fill) {
+    std::vector<std::byte> made(bytes);
+    fill(made.data());
+    upload(to, made);
+  }
   virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
   // Host memory that the device reaches without help.

@@ -48,10 +48,8 @@ struct Workspace {
   Buffer gate_up;      // [rows][2 ffn]
   Buffer last;         // [rows][hidden], the rows whose logits are wanted
   Buffer logits;       // [rows][vocab]
-  Buffer cos;          // [rows][head_dim / 2]
-  Buffer sin;          // [rows][head_dim / 2]
-  Buffer sink_cos;     // the same at the rows' places inside the cache
-  Buffer sink_sin;
+  Buffer angles;       // cos [rows][head_dim / 2], and behind those of the batch's rows sin
+  Buffer sink_angles;  // the same at the rows' places inside the cache
   Buffer sink_q;       // [rows][heads * head_dim], as they look at sinks
   Buffer sink_mixed;   // [rows][heads * head_dim], what attention to sinks gives
   Buffer sink_states;  // [rows][heads] of SoftmaxState
@@ -335,7 +333,7 @@ class Llama final : public Model {
 
   Angles rotate_to(const Batch& batch, const KvStorage& storage) {
     Angles angles;
-    angles.own = rotate_to(batch.positions, space_.cos, space_.sin);
+    angles.own = rotate_to(batch.positions, space_.angles);
     bool any = false;
     sink_positions_ = batch.positions;
     for (size_t group = 0; group < batch.sequences.size(); ++group) {
@@ -348,18 +346,17 @@ class Llama final : public Model {
         }
       }
     }
-    if (any) angles.at_sinks = rotate_to(sink_positions_, space_.sink_cos, space_.sink_sin);
+    if (any) angles.at_sinks = rotate_to(sink_positions_, space_.sink_angles);
     return angles;
   }
 
-  RopeTable rotate_to(const std::vector<Position>& positions, const Buffer& cos, const Buffer& sin) {
+  RopeTable rotate_to(const std::vector<Position>& positions, const Buffer& to) {
     const size_t count = positions.size() * frequencies_.count();
-    host_cos_.resize(count);
-    host_sin_.resize(count);
-    frequencies_.angles(positions, host_cos_.data(), host_sin_.data());
-    backend_.upload(cos.as<std::byte>(), std::as_bytes(std::span(host_cos_)));
-    backend_.upload(sin.as<std::byte>(), std::as_bytes(std::span(host_sin_)));
-    return {cos.as<float>(), sin.as<float>(), config_.head_dim / 2};
+    backend_.upload_made(to.as<std::byte>(), 2 * count * sizeof(float), [&](std::byte* room) {
+      auto* cos = reinterpret_cast<float*>(room);
+      frequencies_.angles(positions, cos, cos + count);
+    });
+    return {to.as<float>(), to.as<float>() + count, config_.head_dim / 2};
   }
 
   // --- loading
@@ -453,10 +450,8 @@ class Llama final : public Model {
     space_.gate_up = rows_of(2 * config_.ffn);
     space_.last = rows_of(config_.hidden);
     space_.logits = rows_of(config_.vocab);
-    space_.cos = rows_of(config_.head_dim / 2);
-    space_.sin = rows_of(config_.head_dim / 2);
-    space_.sink_cos = rows_of(config_.head_dim / 2);
-    space_.sink_sin = rows_of(config_.head_dim / 2);
+    space_.angles = rows_of(config_.head_dim);
+    space_.sink_angles = rows_of(config_.head_dim);
     space_.sink_q = rows_of(q_width());
     space_.sink_mixed = rows_of(q_width());
     space_.sink_states = rows_of(config_.heads * static_cast<int>(sizeof(SoftmaxState) / sizeof(float)));
@@ -493,8 +488,6 @@ class Llama final : public Model {
   Workspace space_;
   std::optional<KvProjections> projections_;
   std::optional<Key256> basis_name_;
-  std::vector<float> host_cos_;
-  std::vector<float> host_sin_;
   std::vector<Position> sink_positions_;
 };
 

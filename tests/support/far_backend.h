@@ -78,6 +78,9 @@ class FarBackend final : public ForwardingBackend {
   std::string description() const override { return ForwardingBackend::description() + ", far"; }
   Buffer allocate(size_t bytes) override { return FarMemory::allocate(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { ForwardingBackend::upload(near(to), from); }
+  void upload_made(std::byte* to, size_t bytes, const Fill& fill) override {
+    ForwardingBackend::upload_made(near(to), bytes, fill);
+  }
   void download(std::span<std::byte> to, const std::byte* from) override {
     ForwardingBackend::download(to, near(from));
   }

@@ -36,6 +36,7 @@ class CpuBackend final : public Backend {
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
+  void upload_made(std::byte* to, size_t /*bytes*/, const Fill& fill) override { fill(to); }
   void download(std::span<std::byte> to, const std::byte* from) override { std::copy_n(from, to.size(), to.data()); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
 

@@ -58,17 +58,21 @@ class CudaBackend final : public Backend {
     return free - std::max(free / 10, std::min(free / 4, size_t{1} << 30));
   }
   void upload(std::byte* to, std::span<const std::byte> from) override {
-    if (from.size() <= kSmall) {  // the caller may go on at once
-      leave_batch_alone();
-      const Staging::Room room = staging_.take(from.size());
-      std::ranges::copy(from, room.host);
-      if (recording_) return perform(CopyOp{to, room.device, from.size()});
-      check(cudaMemcpyAsync(to, room.host, from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
-      return;
+    if (from.size() <= kSmall) {
+      return upload_made(to, from.size(), [from](std::byte* room) { std::ranges::copy(from, room); });
     }
     stop_recording();
     check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
     check(cudaStreamSynchronize(stream_), "uploading");
+  }
+  // What is small: the caller may go on at once.
+  void upload_made(std::byte* to, size_t bytes, const Fill& fill) override {
+    if (bytes > kSmall) return Backend::upload_made(to, bytes, fill);
+    leave_batch_alone();
+    const Staging::Room room = staging_.take(bytes);
+    fill(room.host);
+    if (recording_) return perform(CopyOp{to, room.device, bytes});
+    check(cudaMemcpyAsync(to, room.host, bytes, cudaMemcpyHostToDevice, stream_), "uploading");
   }
   void download(std::span<std::byte> to, const std::byte* from) override {
     stop_recording();

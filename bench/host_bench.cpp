@@ -1,0 +1,119 @@
+// What the host does for a decode step: the engine and the model over a backend that computes nothing, and says after
+// some milliseconds that it did.
+//
+//   build/host_bench [MILLISECONDS [SEQUENCES]]     6 and 64 unless said
+//
+// A backend's own part, launches and plans, is not in it. With 0 milliseconds all that a step reads is in the caches
+// of the step before.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <map>
+
+#include "base/check.h"
+#include "cli/bench_load.h"
+#include "model/random_model.h"
+#include "model/shapes.h"
+
+namespace kvasir {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class NoWeight final : public Weight {
+ public:
+  using Weight::Weight;
+  std::span<const std::byte> memory() const override { return {}; }
+};
+
+// Steps take their time one behind the other, as on a device.
+class IdleBackend final : public Backend {
+ public:
+  explicit IdleBackend(std::chrono::nanoseconds step) : step_(step) {}
+
+  std::string description() const override { return "idle"; }
+  std::string kernel_version() const override { return "idle"; }
+  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
+  void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
+  void upload_made(std::byte* to, size_t /*bytes*/, const Fill& fill) override { fill(to); }
+  void download(std::span<std::byte> /*to*/, const std::byte* /*from*/) override {}
+  void copy(std::byte* /*to*/, const std::byte* /*from*/, size_t /*bytes*/) override {}
+  std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {
+    int outputs = 0;
+    for (const HostWeight& weight : stacked) outputs += weight.rows;
+    return std::make_unique<NoWeight>(outputs, stacked.front().cols);
+  }
+
+  void embed(const Weight& /*table*/, std::span<const TokenId> /*tokens*/, Matrix /*out*/) override {}
+  void rms_norm(Matrix /*x*/, const float* /*weight*/, float /*eps*/, Matrix /*out*/) override {}
+  void layer_norm(Matrix /*x*/, const float* /*weight*/, const float* /*bias*/, float /*eps*/,
+                  Matrix /*out*/) override {}
+  void matmul(const Weight& /*weight*/, Matrix /*x*/, const float* /*bias*/, Matrix /*out*/) override {}
+  void rope(Matrix /*x*/, int /*heads*/, const RopeTable& /*table*/) override {}
+  void project(Matrix /*x*/, int /*heads*/, const HeadMatrices& /*by*/, std::span<const SequenceView> /*sequences*/,
+               Matrix /*out*/) override {}
+  void kv_write(Matrix /*k*/, Matrix /*v*/, const KvView& /*view*/,
+                std::span<const SequenceView> /*sequences*/) override {}
+  void attention(const AttentionBatch& /*batch*/, Matrix /*out*/) override {}
+  void merge_attention(AttentionPart /*into*/, AttentionPart /*from*/,
+                       std::span<const SequenceView> /*sequences*/) override {}
+  void watch_attention(const AttentionBatch& /*batch*/, const AttentionWatch& /*watch*/) override {}
+  void kv_move(const KvView& /*view*/, const BlockId* /*blocks*/, std::span<const RowMove> /*moves*/) override {}
+  void swiglu(Matrix /*gate*/, Matrix /*up*/, Matrix /*out*/) override {}
+  void add(Matrix /*x*/, Matrix /*y*/) override {}
+
+  DrawTicket draw(Matrix /*logits*/, std::span<const DrawRule> /*rules*/) override {
+    free_at_ = std::max(free_at_, Clock::now()) + step_;
+    done_at_[++last_] = free_at_;
+    return last_;
+  }
+  DrawTicket last_draw() const override { return last_; }
+  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override {
+    const auto found = done_at_.find(ticket);
+    CHECK(found != done_at_.end());
+    while (Clock::now() < found->second) continue;  // as CUDA's events are waited for
+    done_at_.erase(found);
+    std::ranges::fill(tokens, 7);
+  }
+
+ private:
+  Clock::duration step_;
+  Clock::time_point free_at_ = Clock::now();  // when all that was drawn so far is done
+  DrawTicket last_ = kNoDraw;
+  std::map<DrawTicket, Clock::time_point> done_at_;
+};
+
+void run(double milliseconds, int sequences) {
+  constexpr int kRepeats = 5;
+  WaitBackend backend(
+      std::make_unique<IdleBackend>(std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6))));
+  LoadOptions load;
+  load.max_rows = 2048;
+  // Layers and heads of an 8B model; how wide it is nobody looks at.
+  const ModelConfig shape =
+      parse_shape("layers=32,hidden=64,ffn=64,heads=32,kv_heads=8,head_dim=128,vocab=2000,tied=1,dtype=bf16");
+  const std::unique_ptr<Model> model = make_random_model(shape, backend, load, 1);
+  EngineConfig config;
+  config.scheduler.max_batch_tokens = load.max_rows;
+  LoadBench bench(backend, *model, config);
+  fmt::print("{} sequences, {} ms a step\n{:>8} {:>8} {:>8} us\n", sequences, milliseconds, "p25", "p50", "p75");
+  for (int i = 0; i < kRepeats; ++i) {
+    const LoadResult result = bench.run({sequences, 512, 128}, 1);
+    fmt::print("{:>8.1f} {:>8.1f} {:>8.1f}\n", 1e6 * percentile(result.host, 0.25),
+               1e6 * percentile(result.host, 0.5), 1e6 * percentile(result.host, 0.75));
+  }
+}
+
+}  // namespace
+}  // namespace kvasir
+
+int main(int argc, char** argv) {
+  const double milliseconds = argc > 1 ? std::strtod(argv[1], nullptr) : 6;
+  const int sequences = argc > 2 ? std::atoi(argv[2]) : 64;
+  if (milliseconds < 0 || sequences < 1) {
+    fmt::print(stderr, "usage: host_bench [MILLISECONDS [SEQUENCES]]\n");
+    return 2;
+  }
+  kvasir::run(milliseconds, sequences);
+}
