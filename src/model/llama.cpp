@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -352,10 +353,11 @@ class Llama final : public Model {
 
   RopeTable rotate_to(const std::vector<Position>& positions, const Buffer& to) {
     const size_t count = positions.size() * frequencies_.count();
-    backend_.upload_made(to.as<std::byte>(), 2 * count * sizeof(float), [&](std::byte* room) {
+    const auto fill = [&](std::byte* room) {
       auto* cos = reinterpret_cast<float*>(room);
       frequencies_.angles(positions, cos, cos + count);
-    });
+    };
+    backend_.upload_made(to.as<std::byte>(), 2 * count * sizeof(float), std::cref(fill));  // nothing is allocated
     return {to.as<float>(), to.as<float>() + count, config_.head_dim / 2};
   }
 
