@@ -109,8 +109,14 @@ void run(double milliseconds, int sequences) {
 }  // namespace kvasir
 
 int main(int argc, char** argv) {
-  const double milliseconds = argc > 1 ? std::strtod(argv[1], nullptr) : 6;
-  const int sequences = argc > 2 ? std::atoi(argv[2]) : 64;
+  const auto number = [&](int at, double otherwise) {
+    if (argc <= at) return otherwise;
+    char* end = nullptr;
+    const double value = std::strtod(argv[at], &end);
+    return *end == '\0' ? value : -1.0;
+  };
+  const double milliseconds = number(1, 6);
+  const int sequences = static_cast<int>(number(2, 64));
   if (milliseconds < 0 || sequences < 1) {
     fmt::print(stderr, "usage: host_bench [MILLISECONDS [SEQUENCES]]\n");
     return 2;

@@ -42,30 +42,24 @@ struct TileOfItem {
   int tile;
 };
 
-// By a warp, a lane for each block of the tile: copy(byte of the arena, to) of what lies at `offset` of each, K or V of
-// a head. Blocks that are not there leave what lay in their place.
-template <int kDim, class Copy>
-__device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier,
-                            const Copy& copy) {
+// By a warp, a lane for each block of the tile: what lies at `offset` of each, K or V of a head. Blocks that are not
+// there leave what lay in their place.
+template <int kDim>
+__device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier) {
   constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const BlockId id = of.item.block(of.tile * kBlocksOfTile + lane % kBlocksOfTile);
   const bool copies = lane < kBlocksOfTile && id != kNoBlock;
   const int count = __popc(__ballot_sync(0xffffffff, copies));
-  const std::uint32_t at = hopper::shared_address(&barrier);
-  if (lane == 0) hopper::arrive_and_expect(at, static_cast<std::uint32_t>(count * kBlockBytes));
+  const std::uint32_t full = hopper::shared_address(&barrier);
+  if (lane == 0) hopper::arrive_and_expect(full, static_cast<std::uint32_t>(count * kBlockBytes));
   __syncwarp();
   if (!copies) return;
-  copy(of.view.block_at(id) - of.view.arena + offset, hopper::shared_address(to + lane * kBlockBytes), at);
+  const std::int64_t byte = of.view.block_at(id) - of.view.arena + offset;
+  hopper::copy_box(hopper::shared_address(to + lane * kBlockBytes), {&of.map, 0, static_cast<int>(byte / kRowBytes)},
+                   full, hopper::kEvictFirst);
 }
 
-// In boxes as they lie.
-template <int kDim>
-__device__ void copy_blocks(const TileOfItem& of, std::int64_t offset, std::byte* to, std::uint64_t& barrier) {
-  copy_blocks<kDim>(of, offset, to, barrier, [&](std::int64_t byte, std::uint32_t place, std::uint32_t full) {
-    hopper::copy_box(place, {&of.map, 0, static_cast<int>(byte / kRowBytes)}, full, hopper::kEvictFirst);
-  });
-}
 // Values as HalvedPlaces has them, by a map of their own. `row`: in rows of 128 bytes.
 template <int kDim>
 __device__ hopper::BoxIn3d halved_at(const CUtensorMap& map, int row) {

@@ -359,9 +359,9 @@ void CudaBackend::run_batch() {
 DrawTicket CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
   CHECK(logits.rows == std::ssize(rules));
   stop_recording();
-  const DrawnTokens::Room room = drawn_.room(rules.size());
-  draw_rows({logits, staging_.send(rules), room.device, room.host}, stream_);
-  return drawn_.sent();
+  return drawn_.add(rules.size(), [&](TokenId* tokens, TokenId* on_host) {
+    draw_rows({logits, staging_.send(rules), tokens, on_host}, stream_);
+  });
 }
 
 void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {

@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawnRows rows) {
   }
   if (threadIdx.x != 0) return;
   rows.tokens[blockIdx.x] = token;
-  rows.sent[blockIdx.x] = token;
+  rows.on_host[blockIdx.x] = token;
 }
 
 }  // namespace

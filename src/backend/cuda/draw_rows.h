@@ -12,7 +12,7 @@ struct DrawnRows {
   Matrix logits;                    // [rows][vocabulary]
   const DrawRule* rules = nullptr;  // [rows], on the device
   TokenId* tokens = nullptr;        // [rows], on the device; -1 where the logits are no numbers
-  TokenId* sent = nullptr;          // [rows], the same, in pinned memory of the host
+  TokenId* on_host = nullptr;       // [rows], the same, in pinned memory of the host
 };
 void draw_rows(const DrawnRows& rows, cudaStream_t stream);
 

@@ -6,18 +6,6 @@
 
 namespace kvasir::cuda {
 
-DrawnTokens::Room DrawnTokens::room(size_t rows) {
-  last_drawn_.grow_to(rows * sizeof(TokenId));
-  next_ = &free_return(rows);
-  return {reinterpret_cast<TokenId*>(last_drawn_.data()), next_->tokens.get()};
-}
-
-DrawTicket DrawnTokens::sent() {
-  next_->there.mark(stream_);
-  next_->ticket = ++last_;
-  return next_->ticket;
-}
-
 void DrawnTokens::take(DrawTicket ticket, std::span<TokenId> tokens) {
   const auto found = std::ranges::find(returns_, ticket, [](const auto& way) { return way->ticket; });
   CHECK(ticket != kNoDraw && found != returns_.end() && tokens.size() <= (*found)->rows);

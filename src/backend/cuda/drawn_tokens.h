@@ -17,15 +17,17 @@ class DrawnTokens {
   explicit DrawnTokens(cudaStream_t stream) : stream_(stream), last_drawn_(kFirstRows * sizeof(TokenId)) {}
 
   const TokenId* on_device() const { return reinterpret_cast<const TokenId*>(last_drawn_.data()); }
-  // Where the next draw of so many rows goes, and goes again: on the device, and on the host. What was drawn before
-  // is lost for batches that come behind. REQUIRES: sent() follows, before anything else
-  struct Room {
-    TokenId* device;
-    TokenId* host;
-  };
-  Room room(size_t rows);
-  // The draw is on the stream.
-  DrawTicket sent();
+  // draw(on the device, on the host) puts a draw of so many rows on the stream, which writes its tokens to both. What
+  // was drawn before is lost for batches that come behind.
+  template <class Draw>
+  DrawTicket add(size_t rows, const Draw& draw) {
+    last_drawn_.grow_to(rows * sizeof(TokenId));
+    Return& way = free_return(rows);
+    draw(reinterpret_cast<TokenId*>(last_drawn_.data()), way.tokens.get());
+    way.there.mark(stream_);
+    way.ticket = ++last_;
+    return way.ticket;
+  }
   DrawTicket last() const { return last_; }
   // Waits for them, and not for what is behind them.
   void take(DrawTicket ticket, std::span<TokenId> tokens);
@@ -48,7 +50,6 @@ class DrawnTokens {
   DeviceMemory last_drawn_;
   DrawTicket last_ = kNoDraw;
   std::vector<std::unique_ptr<Return>> returns_;
-  Return* next_ = nullptr;  // that of the last room()
 };
 
 }  // namespace kvasir::cuda
