@@ -36,7 +36,6 @@ class IdleBackend final : public Backend {
   std::string kernel_version() const override { return "idle"; }
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
-  void upload_made(std::byte* to, size_t /*bytes*/, const Fill& fill) override { fill(to); }
   void download(std::span<std::byte> /*to*/, const std::byte* /*from*/) override {}
   void copy(std::byte* /*to*/, const std::byte* /*from*/, size_t /*bytes*/) override {}
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {

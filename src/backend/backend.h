@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/draw.h"
 #include "base/ids.h"
+#include "layout/host_device.h"
 #include "layout/kv_view.h"
 #include "layout/softmax_state.h"
 #include "layout/token_eviction.h"
@@ -40,11 +40,17 @@ class Weight {
   int inputs_;
 };
 
-// cos and sin of the angles of a batch's rows: [rows][pairs] each. Element i pairs with element i + pairs.
+// cos and sin of angles: [places][pairs] each. Element i of a head pairs with element i + pairs.
 struct RopeTable {
   const float* cos = nullptr;
   const float* sin = nullptr;
-  int pairs = 0;  // half the head's dimension
+  int pairs = 0;                         // half the head's dimension
+  const std::int32_t* places = nullptr;  // [rows of the batch], in the backend's memory; null: row r's is place r
+
+  // Of a row's cosines, and of its sines.
+  KVASIR_HD std::int64_t first(int row) const {
+    return static_cast<std::int64_t>(places != nullptr ? places[row] : row) * pairs;
+  }
 };
 
 // Inputs of one attention call. Row r of q holds its heads one after the other: [heads][k_dim].
@@ -143,13 +149,6 @@ class Backend {
   // The most that a cache should take when nobody says how much.
   virtual std::uint64_t room_for_cache() const { return physical_memory() / 2; }
   virtual void upload(std::byte* to, std::span<const std::byte> from) = 0;
-  // What fill() writes into so many bytes of the host's: for what would only be made to be copied.
-  using Fill = std::function<void(std::byte*)>;
-  virtual void upload_made(std::byte* to, size_t bytes, const Fill& fill) {
-    std::vector<std::byte> made(bytes);
-    fill(made.data());
-    upload(to, made);
-  }
   virtual void download(std::span<std::byte> to, const std::byte* from) = 0;
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
   // Host memory that the device reaches without help.
@@ -172,6 +171,9 @@ class Backend {
   // its own sends their tables there once for all layers. Ops outside of a batch take any sequences.
   virtual void begin_batch(std::span<const std::vector<SequenceView>> /*groups*/, int /*block_tokens*/) {}
   virtual void end_batch() {}
+  // The places of the batch's rows in a RopeTable, where ops find them until end_batch(); the caller's stay as they
+  // are until then. REQUIRES: the batch has begun.
+  virtual const std::int32_t* send_places(std::span<const std::int32_t> places) { return places.data(); }
 
   // Ops. x and out may be the same matrix where the shapes agree, except in matmul, project and attention.
   virtual void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) = 0;  // or drawn_token()s

@@ -19,7 +19,6 @@ class ForwardingBackend : public Backend {
   Buffer allocate(size_t bytes) override { return plain_->allocate(bytes); }
   std::uint64_t room_for_cache() const override { return plain_->room_for_cache(); }
   void upload(std::byte* to, std::span<const std::byte> from) override { plain_->upload(to, from); }
-  void upload_made(std::byte* to, size_t bytes, const Fill& fill) override { plain_->upload_made(to, bytes, fill); }
   void download(std::span<std::byte> to, const std::byte* from) override { plain_->download(to, from); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { plain_->copy(to, from, bytes); }
   Buffer allocate_on_host(size_t bytes) override { return plain_->allocate_on_host(bytes); }
@@ -31,6 +30,9 @@ class ForwardingBackend : public Backend {
     plain_->begin_batch(groups, block_tokens);
   }
   void end_batch() override { plain_->end_batch(); }
+  const std::int32_t* send_places(std::span<const std::int32_t> places) override {
+    return plain_->send_places(places);
+  }
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     plain_->embed(table, tokens, out);
   }

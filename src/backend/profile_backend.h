@@ -29,7 +29,6 @@ class ProfileBackend final : public Backend {
   Buffer allocate(size_t bytes) override { return inner_.allocate(bytes); }
   std::uint64_t room_for_cache() const override { return inner_.room_for_cache(); }
   void upload(std::byte* to, std::span<const std::byte> from) override { inner_.upload(to, from); }
-  void upload_made(std::byte* to, size_t bytes, const Fill& fill) override { inner_.upload_made(to, bytes, fill); }
   void download(std::span<std::byte> to, const std::byte* from) override { inner_.download(to, from); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { inner_.copy(to, from, bytes); }
   Buffer allocate_on_host(size_t bytes) override { return inner_.allocate_on_host(bytes); }
@@ -42,6 +41,9 @@ class ProfileBackend final : public Backend {
     inner_.begin_batch(groups, block_tokens);
   }
   void end_batch() override { inner_.end_batch(); }
+  const std::int32_t* send_places(std::span<const std::int32_t> places) override {
+    return inner_.send_places(places);
+  }
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override;
   void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override;
   void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override;

@@ -1,32 +1,72 @@
 #include "model/angle_table.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "backend/rope.h"
+#include "base/check.h"
 
 namespace kvasir {
 
-void AngleTable::angles(std::span<const Position> positions, float* cos, float* sin) {
-  const size_t pairs = count();
-  for (size_t i = 0; i < positions.size(); ++i, cos += pairs, sin += pairs) {
+AngleTable::AngleTable(Backend& backend, std::vector<double> frequencies, Position context, int most_rows)
+    : backend_(backend),
+      frequencies_(std::move(frequencies)),
+      remembered_((std::clamp(context, kAtLeast, kAtMost) + kTogether - 1) / kTogether * kTogether),
+      own_places_(2 * static_cast<std::int64_t>(most_rows)),
+      known_(static_cast<size_t>(remembered_ / kTogether)) {
+  const auto places = static_cast<size_t>(remembered_ + own_places_);
+  cos_ = backend.allocate(places * frequencies_.size() * sizeof(float));
+  sin_ = backend.allocate(places * frequencies_.size() * sizeof(float));
+}
+
+void AngleTable::find(std::span<const Position> positions, std::vector<std::int32_t>& places) {
+  places.clear();
+  far_.clear();
+  const std::int64_t first_own = own_;
+  for (size_t i = 0; i < positions.size(); ++i) {
     const Position position = positions[i];
-    if (position < 0 || position >= kRemembered) {
-      rope_angles(positions.subspan(i, 1), frequencies_, cos, sin);
+    if (position < 0 || position >= remembered_) {
+      places.push_back(static_cast<std::int32_t>(remembered_ + own_++));
+      far_.push_back(position);
       continue;
     }
-    const auto at = static_cast<size_t>(position);
-    if (at >= is_known_.size()) {
-      is_known_.resize(std::max({at + 1, 2 * is_known_.size(), kAtLeast}));
-      known_.resize(is_known_.size() * 2 * pairs);
-    }
-    float* known = known_.data() + at * 2 * pairs;
-    if (!is_known_[at]) {
-      rope_angles(positions.subspan(i, 1), frequencies_, known, known + pairs);
-      is_known_[at] = true;
-    }
-    std::copy_n(known, pairs, cos);
-    std::copy_n(known + pairs, pairs, sin);
+    if (!known_[static_cast<size_t>(position / kTogether)]) remember(positions.subspan(i));
+    places.push_back(static_cast<std::int32_t>(position));
   }
+  CHECK(own_ <= own_places_);
+  if (!far_.empty()) put(far_, remembered_ + first_own);
+}
+
+RopeTable AngleTable::at(const std::int32_t* places) const {
+  return {cos_.as<float>(), sin_.as<float>(), static_cast<int>(frequencies_.size()), places};
+}
+
+// The neighbours of the first one, and the next ones as long as those behind it go on into them.
+void AngleTable::remember(std::span<const Position> wanted) {
+  const auto first = static_cast<size_t>(wanted.front() / kTogether);
+  size_t end = first;
+  for (const Position position : wanted) {
+    const auto at = static_cast<size_t>(position / kTogether);
+    if (at + 1 == end) continue;
+    if (at != end || at >= known_.size() || known_[at] || end - first == kMostTogether) break;
+    known_[end++] = true;
+  }
+  near_.resize((end - first) * static_cast<size_t>(kTogether));
+  std::iota(near_.begin(), near_.end(), static_cast<Position>(first) * kTogether);
+  put(near_, near_.front());
+}
+
+void AngleTable::put(std::span<const Position> positions, Position place) {
+  const size_t pairs = frequencies_.size();
+  made_cos_.resize(positions.size() * pairs);
+  made_sin_.resize(positions.size() * pairs);
+  rope_angles(positions, frequencies_, made_cos_.data(), made_sin_.data());
+  const auto send = [&](const Buffer& to, const std::vector<float>& made) {
+    float* at = to.as<float>() + static_cast<size_t>(place) * pairs;
+    backend_.upload(reinterpret_cast<std::byte*>(at), std::as_bytes(std::span(made)));
+  };
+  send(cos_, made_cos_);
+  send(sin_, made_sin_);
 }
 
 }  // namespace kvasir

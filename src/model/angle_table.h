@@ -1,31 +1,54 @@
-// The cosines and sines of positions, remembered: a decode step asks for its neighbours' of the step before, and
-// computing them in double precision takes as long as all else that a host does for a step.
+// The cosines and sines of positions in the backend's memory, where ops find those of a row by its place: a decode
+// step sends a number for each of its rows, and computes nothing, most of the time.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/ids.h"
 
 namespace kvasir {
 
+// INVARIANT: what a place holds is never changed while a batch may read it: positions that are remembered have places
+// of their own for good, and the others' are taken anew by each batch, in the order of the backend's ops.
 class AngleTable {
  public:
-  explicit AngleTable(std::vector<double> frequencies) : frequencies_(std::move(frequencies)) {}
+  // context: of the model, whose positions are remembered, and some more. most_rows: of a batch.
+  AngleTable(Backend& backend, std::vector<double> frequencies, Position context, int most_rows);
 
-  size_t count() const { return frequencies_.size(); }
+  // Before a batch: what the one before it had for itself may be written again.
+  void begin() { own_ = 0; }
+  // Behind that, twice at most, and before the batch begins: the place of each position, its angles computed and sent
+  // where they were not before.
+  void find(std::span<const Position> positions, std::vector<std::int32_t>& places);
 
-  // cos and sin: [positions][count], the bits of rope_angles().
-  void angles(std::span<const Position> positions, float* cos, float* sin);
+  // For rows of so many places, which are the backend's (Backend::send_places).
+  RopeTable at(const std::int32_t* places) const;
 
  private:
-  // Beyond it positions are computed whenever they are asked for: endless texts take no memory.
-  static constexpr Position kRemembered = 1 << 17;
-  static constexpr size_t kAtLeast = 1024;  // of them at once
+  // Beyond them positions are computed whenever they are asked for: endless texts take no memory.
+  static constexpr Position kAtLeast = Position{1} << 15;
+  static constexpr Position kAtMost = Position{1} << 17;
+  static constexpr Position kTogether = 64;  // neighbours that are computed when one of them is wanted …
+  static constexpr size_t kMostTogether = 16;  // … and so many times that, where a prompt goes on into them
 
+  void remember(std::span<const Position> wanted);
+  void put(std::span<const Position> positions, Position place);
+
+  Backend& backend_;
   std::vector<double> frequencies_;
-  std::vector<float> known_;    // [positions][cos, sin][count]
-  std::vector<bool> is_known_;  // [positions]
+  Position remembered_;      // positions, each at the place of its number; a batch's own places are behind them
+  std::int64_t own_places_;  // that there are
+  std::int64_t own_ = 0;     // of them, taken
+  std::vector<bool> known_;  // [remembered / kTogether]
+  Buffer cos_;               // [places][frequencies]
+  Buffer sin_;
+  std::vector<Position> far_;  // a batch's, that are not remembered
+  std::vector<Position> near_;
+  std::vector<float> made_cos_;  // on their way there
+  std::vector<float> made_sin_;
 };
 
 }  // namespace kvasir

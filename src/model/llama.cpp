@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/weight_reader.h"
@@ -49,8 +49,6 @@ struct Workspace {
   Buffer gate_up;      // [rows][2 ffn]
   Buffer last;         // [rows][hidden], the rows whose logits are wanted
   Buffer logits;       // [rows][vocab]
-  Buffer angles;       // cos [rows][head_dim / 2], and behind those of the batch's rows sin
-  Buffer sink_angles;  // the same at the rows' places inside the cache
   Buffer sink_q;       // [rows][heads * head_dim], as they look at sinks
   Buffer sink_mixed;   // [rows][heads * head_dim], what attention to sinks gives
   Buffer sink_states;  // [rows][heads] of SoftmaxState
@@ -78,7 +76,7 @@ class Llama final : public Model {
         form_(options.weights),
         stored_fingerprint_(name(config, weights)),
         weight_bytes_(weights.bytes()),
-        frequencies_(rope_frequencies(config.rope, config.head_dim)) {
+        angles_(backend, rope_frequencies(config.rope, config.head_dim), config.context, options.max_rows) {
     load_ends(weights);
     for (int i = 0; i < config.layers; ++i) {
       if (options.progress) options.progress(i, config.layers);
@@ -119,10 +117,12 @@ class Llama final : public Model {
 
   Matrix forward(const Batch& batch, KvStorage& storage) override {
     CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
+    const bool to_sinks = find_angles(batch, storage);
     backend_.begin_batch(batch.sequences, storage.block_tokens());
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
     backend_.embed(*embedding_, batch.tokens, x);
-    const Angles angles = rotate_to(batch, storage);
+    Angles angles{angles_.at(backend_.send_places(places_)), {}};
+    if (to_sinks) angles.at_sinks = angles_.at(backend_.send_places(sink_places_));
     for (int i = 0; i < config_.layers; ++i) {
       attend(i, batch, angles, storage);
       feed_forward(layers_[static_cast<size_t>(i)], batch.rows());
@@ -332,14 +332,14 @@ class Llama final : public Model {
     return out;
   }
 
-  Angles rotate_to(const Batch& batch, const KvStorage& storage) {
-    Angles angles;
-    angles.own = rotate_to(batch.positions, space_.angles);
+  // Whether rows look at sinks, too, from where they stand inside the cache.
+  bool find_angles(const Batch& batch, const KvStorage& storage) {
+    angles_.begin();
+    angles_.find(batch.positions, places_);
     bool any = false;
-    sink_positions_ = batch.positions;
     for (size_t group = 0; group < batch.sequences.size(); ++group) {
       if (batch.sequences[group].empty() || storage.sink_position(group) == 0) continue;
-      any = true;
+      if (!std::exchange(any, true)) sink_positions_ = batch.positions;
       for (const SequenceView& sequence : batch.sequences[group]) {
         for (int i = 0; i < sequence.rows; ++i) {
           Position& position = sink_positions_[static_cast<size_t>(sequence.first_row) + static_cast<size_t>(i)];
@@ -347,18 +347,8 @@ class Llama final : public Model {
         }
       }
     }
-    if (any) angles.at_sinks = rotate_to(sink_positions_, space_.sink_angles);
-    return angles;
-  }
-
-  RopeTable rotate_to(const std::vector<Position>& positions, const Buffer& to) {
-    const size_t count = positions.size() * frequencies_.count();
-    const auto fill = [&](std::byte* room) {
-      auto* cos = reinterpret_cast<float*>(room);
-      frequencies_.angles(positions, cos, cos + count);
-    };
-    backend_.upload_made(to.as<std::byte>(), 2 * count * sizeof(float), std::cref(fill));  // nothing is allocated
-    return {to.as<float>(), to.as<float>() + count, config_.head_dim / 2};
+    if (any) angles_.find(sink_positions_, sink_places_);
+    return any;
   }
 
   // --- loading
@@ -452,8 +442,6 @@ class Llama final : public Model {
     space_.gate_up = rows_of(2 * config_.ffn);
     space_.last = rows_of(config_.hidden);
     space_.logits = rows_of(config_.vocab);
-    space_.angles = rows_of(config_.head_dim);
-    space_.sink_angles = rows_of(config_.head_dim);
     space_.sink_q = rows_of(q_width());
     space_.sink_mixed = rows_of(q_width());
     space_.sink_states = rows_of(config_.heads * static_cast<int>(sizeof(SoftmaxState) / sizeof(float)));
@@ -482,7 +470,7 @@ class Llama final : public Model {
   WeightForm form_;
   Key256 stored_fingerprint_;
   std::uint64_t weight_bytes_;
-  AngleTable frequencies_;
+  AngleTable angles_;
   std::unique_ptr<Weight> embedding_;  // [vocab][hidden]; also the head when tied
   std::unique_ptr<Weight> head_;       // [vocab][hidden], or none
   Buffer final_norm_;                  // [hidden]
@@ -490,6 +478,9 @@ class Llama final : public Model {
   Workspace space_;
   std::optional<KvProjections> projections_;
   std::optional<Key256> basis_name_;
+  // Of a batch, where its rows' angles are, and those of their places inside the cache.
+  std::vector<std::int32_t> places_;
+  std::vector<std::int32_t> sink_places_;
   std::vector<Position> sink_positions_;
 };
 

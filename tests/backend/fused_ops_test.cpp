@@ -228,9 +228,24 @@ TEST_P(FusedTest, RotationsAndWhatIsCached) {
     rope_angles(positions, frequencies, cos.values.data(), sin.values.data());
     const DeviceRows device_cos(*backend_, cos);
     const DeviceRows device_sin(*backend_, sin);
-    const RopeTable table{device_cos.view().data, device_sin.view().data, dim / 2};
+    const RopeTable plain{device_cos.view().data, device_sin.view().data, dim / 2};
+    // The same angles the other way round, and each row told where its own are.
+    OwnedMatrix cos_back(count, dim / 2);
+    OwnedMatrix sin_back(count, dim / 2);
+    std::vector<std::int32_t> places;
+    for (int r = 0; r < count; ++r) {
+      places.push_back(count - 1 - r);
+      std::copy_n(cos.view.row(r), dim / 2, cos_back.view.row(places.back()));
+      std::copy_n(sin.view.row(r), dim / 2, sin_back.view.row(places.back()));
+    }
+    const DeviceRows device_cos_back(*backend_, cos_back);
+    const DeviceRows device_sin_back(*backend_, sin_back);
+    const Buffer device_places = backend_->allocate(places.size() * sizeof(places[0]));
+    backend_->upload(device_places.as<std::byte>(), std::as_bytes(std::span(places)));
+    const RopeTable placed{device_cos_back.view().data, device_sin_back.view().data, dim / 2,
+                           device_places.as<std::int32_t>()};
     const std::int64_t bytes = make_layout(group, 16).block_bytes();
-    const auto run = [&](auto&& write) {
+    const auto run = [&](const RopeTable& table, auto&& write) {
       KvStorage storage(*backend_, KvStorage::Pages{blocks, bytes}, 16);
       storage.set_group(0, group);
       const DeviceRows all = rows(count, (kHeads + 2 * kKvHeads) * dim, 5);
@@ -245,15 +260,17 @@ TEST_P(FusedTest, RotationsAndWhatIsCached) {
       }
       return std::pair(all.values(), cached);
     };
-    const auto apart = run([&](const UnturnedRows& r, const KvView& view) {
-      backend_->rope(r.q, kHeads, table);
-      backend_->rope(r.k, kKvHeads, table);
+    const auto apart = run(plain, [&](const UnturnedRows& r, const KvView& view) {
+      backend_->rope(r.q, kHeads, r.table);
+      backend_->rope(r.k, kKvHeads, r.table);
       backend_->kv_write(r.k, r.v, view, sequences);
     });
-    const auto together =
-        run([&](const UnturnedRows& r, const KvView& view) { backend_->rope_kv_write(r, view, sequences); });
-    EXPECT_EQ(together.first, apart.first) << static_cast<int>(format) << " " << dim;
-    EXPECT_EQ(together.second, apart.second) << static_cast<int>(format) << " " << dim;
+    for (const RopeTable& table : {plain, placed}) {
+      const auto together =
+          run(table, [&](const UnturnedRows& r, const KvView& view) { backend_->rope_kv_write(r, view, sequences); });
+      EXPECT_EQ(together.first, apart.first) << static_cast<int>(format) << " " << dim;
+      EXPECT_EQ(together.second, apart.second) << static_cast<int>(format) << " " << dim;
+    }
   }
 }
 

@@ -61,6 +61,24 @@ TEST_P(OpTest, Add) {
   }
 }
 
+// The same angles in another order, and each row told where its own are.
+void expect_rope_by_places(Backend& backend, const RopeTable& table, int heads, const OwnedMatrix& expected) {
+  const int rows = expected.view.rows;
+  const auto pairs = static_cast<size_t>(table.pairs);
+  std::vector<std::int32_t> places;
+  std::vector<float> cos(static_cast<size_t>(2 * rows) * pairs);
+  std::vector<float> sin(cos.size());
+  for (int r = 0; r < rows; ++r) {
+    places.push_back(r % 2 == 0 ? 2 * rows - 1 - r : r);
+    const auto to = static_cast<std::ptrdiff_t>(static_cast<size_t>(places.back()) * pairs);
+    std::copy_n(table.cos + table.first(r), pairs, cos.begin() + to);
+    std::copy_n(table.sin + table.first(r), pairs, sin.begin() + to);
+  }
+  OwnedMatrix got(rows, expected.view.cols, 10);
+  backend.rope(got.view, heads, {cos.data(), sin.data(), table.pairs, places.data()});
+  EXPECT_EQ(got.values, expected.values) << "by places, " << 2 * table.pairs;
+}
+
 TEST_P(OpTest, RopeEqualsRefAndKeepsLengths) {
   for (const int head_dim : {2, 6, 20, 64, 128}) {
     const int heads = 3;
@@ -78,6 +96,7 @@ TEST_P(OpTest, RopeEqualsRefAndKeepsLengths) {
     ref_->rope(expected.view, heads, table);
     tested_->rope(got.view, heads, table);
     EXPECT_EQ(got.values, expected.values) << head_dim;
+    expect_rope_by_places(*tested_, table, heads, expected);
     for (int r = 0; r < rows; ++r) {
       double length_before = 0;
       double length_after = 0;

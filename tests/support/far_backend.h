@@ -10,6 +10,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "backend/forwarding_backend.h"
 
@@ -78,14 +79,20 @@ class FarBackend final : public ForwardingBackend {
   std::string description() const override { return ForwardingBackend::description() + ", far"; }
   Buffer allocate(size_t bytes) override { return FarMemory::allocate(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { ForwardingBackend::upload(near(to), from); }
-  void upload_made(std::byte* to, size_t bytes, const Fill& fill) override {
-    ForwardingBackend::upload_made(near(to), bytes, fill);
-  }
   void download(std::span<std::byte> to, const std::byte* from) override {
     ForwardingBackend::download(to, near(from));
   }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
     ForwardingBackend::copy(near(to), near(from), bytes);
+  }
+  const std::int32_t* send_places(std::span<const std::int32_t> places) override {
+    const Buffer& sent = places_.emplace_back(allocate(places.size_bytes()));
+    upload(sent.as<std::byte>(), std::as_bytes(places));
+    return sent.as<std::int32_t>();
+  }
+  void end_batch() override {
+    ForwardingBackend::end_batch();
+    places_.clear();
   }
   void save(std::span<const HostCopy> pieces) override { Backend::save(pieces); }
   void restore(std::span<const HostCopy> pieces) override { Backend::restore(pieces); }
@@ -103,7 +110,7 @@ class FarBackend final : public ForwardingBackend {
     ForwardingBackend::matmul(weight, near(x), near(bias), near(out));
   }
   void rope(Matrix x, int heads, const RopeTable& table) override {
-    ForwardingBackend::rope(near(x), heads, {near(table.cos), near(table.sin), table.pairs});
+    ForwardingBackend::rope(near(x), heads, near(table));
   }
   void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
                Matrix out) override {
@@ -146,9 +153,9 @@ class FarBackend final : public ForwardingBackend {
     ForwardingBackend::feed_forward(near(rows), here, near(gate_up), near(out));
   }
   void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
-    const RopeTable table{near(rows.table.cos), near(rows.table.sin), rows.table.pairs};
-    ForwardingBackend::rope_kv_write({near(rows.q), near(rows.k), near(rows.v), rows.heads, rows.kv_heads, table},
-                                     near(view), sequences);
+    ForwardingBackend::rope_kv_write(
+        {near(rows.q), near(rows.k), near(rows.v), rows.heads, rows.kv_heads, near(rows.table)}, near(view),
+        sequences);
   }
   DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override {
     return ForwardingBackend::draw(near(logits), rules);
@@ -162,6 +169,9 @@ class FarBackend final : public ForwardingBackend {
   static Matrix near(Matrix x) {
     x.data = near(x.data);
     return x;
+  }
+  static RopeTable near(const RopeTable& table) {
+    return {near(table.cos), near(table.sin), table.pairs, near(table.places)};
   }
   static KvView near(KvView view) {
     view.arena = near(view.arena);
@@ -177,6 +187,8 @@ class FarBackend final : public ForwardingBackend {
     batch.states = near(batch.states);
     return batch;
   }
+
+  std::vector<Buffer> places_;  // of the batch
 };
 
 }  // namespace kvasir::testing

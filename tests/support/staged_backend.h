@@ -2,6 +2,7 @@
 // there before it, and what it wrote is fetched behind it. What comes from allocate(), a cache, stays where it is.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -34,9 +35,7 @@ class StagedBackend final : public ForwardingBackend {
   }
   void rope(Matrix x, int heads, const RopeTable& table) override {
     Stage stage(*this);
-    const std::int64_t angles = static_cast<std::int64_t>(x.rows) * table.pairs;
-    ForwardingBackend::rope(stage.bring(x), heads,
-                            {stage.bring(table.cos, angles), stage.bring(table.sin, angles), table.pairs});
+    ForwardingBackend::rope(stage.bring(x), heads, stage.bring(table, x.rows));
   }
   void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
                Matrix out) override {
@@ -99,11 +98,9 @@ class StagedBackend final : public ForwardingBackend {
   }
   void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
     Stage stage(*this);
-    const std::int64_t angles = static_cast<std::int64_t>(rows.q.rows) * rows.table.pairs;
-    const RopeTable table{stage.bring(rows.table.cos, angles), stage.bring(rows.table.sin, angles), rows.table.pairs};
-    ForwardingBackend::rope_kv_write(
-        {stage.bring(rows.q), stage.bring(rows.k), stage.bring(rows.v), rows.heads, rows.kv_heads, table}, view,
-        sequences);
+    ForwardingBackend::rope_kv_write({stage.bring(rows.q), stage.bring(rows.k), stage.bring(rows.v), rows.heads,
+                                      rows.kv_heads, stage.bring(rows.table, rows.q.rows)},
+                                     view, sequences);
   }
   DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override {
     Stage stage(*this);
@@ -138,6 +135,11 @@ class StagedBackend final : public ForwardingBackend {
     Matrix bring(Matrix x) {
       if (x.rows == 0) return x;
       return {bring(x.data, (x.rows - 1) * x.stride + x.cols), x.rows, x.cols, x.stride};
+    }
+    RopeTable bring(const RopeTable& table, int rows) {
+      std::int64_t end = 0;  // of the angles
+      for (int r = 0; r < rows; ++r) end = std::max(end, table.first(r) + table.pairs);
+      return {bring(table.cos, end), bring(table.sin, end), table.pairs, bring(table.places, rows)};
     }
     NormedRows bring(const NormedRows& rows) {
       const NormRule norm{bring(rows.norm.weight, rows.x.cols), rows.norm.eps};

@@ -36,7 +36,6 @@ class CpuBackend final : public Backend {
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
-  void upload_made(std::byte* to, size_t /*bytes*/, const Fill& fill) override { fill(to); }
   void download(std::span<std::byte> to, const std::byte* from) override { std::copy_n(from, to.size(), to.data()); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
 
@@ -69,7 +68,7 @@ class CpuBackend final : public Backend {
 
   void rope(Matrix x, int heads, const RopeTable& table) override {
     each_row(x.rows, [&](int r) {
-      const std::ptrdiff_t angle = static_cast<std::ptrdiff_t>(r) * table.pairs;
+      const std::int64_t angle = table.first(r);
       for (int h = 0; h < heads; ++h) {
         rows_.rotate(x.row(r) + static_cast<std::ptrdiff_t>(h) * (x.cols / heads), table.cos + angle,
                      table.sin + angle, table.pairs);

@@ -20,7 +20,9 @@ BatchGraphs::~BatchGraphs() {
 
 BatchGraphs::Entry* BatchGraphs::find(const BatchKey& key) {
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->key.rows != key.rows || entry->key.shapes != key.shapes || !same(entry->key.ops, key.ops)) continue;
+    if (entry->rows != key.rows || entry->shapes != key.shapes) continue;
+    if (entry->version != key.ops.version() && !same(entry->ops, key.ops.list())) continue;
+    entry->version = key.ops.version();
     entries_.splice(entries_.begin(), entries_, entry);
     return &entries_.front();
   }
@@ -34,7 +36,7 @@ BatchGraphs::Seen BatchGraphs::seen(const BatchKey& key) {
 }
 
 void BatchGraphs::remember(const BatchKey& key) {
-  entries_.push_front({key});
+  entries_.push_front({key.ops.list(), key.ops.version(), key.shapes, key.rows});
   if (entries_.size() <= kMostEntries) return;
   if (entries_.back().graph != nullptr) {
     check(cudaStreamSynchronize(stream_), "waiting for the device");  // it may still run

@@ -19,7 +19,7 @@
 namespace kvasir::cuda {
 
 struct BatchKey {
-  std::vector<BatchOp> ops;
+  RecordedOps ops;
   std::vector<AttentionShape> shapes;        // of the attention ops among them, of layers that are alike one
   std::pair<const void*, const void*> rows;  // where products have theirs (CudaMatmul::rows_at())
 };
@@ -41,7 +41,10 @@ class BatchGraphs {
 
  private:
   struct Entry {
-    BatchKey key;
+    std::vector<BatchOp> ops;
+    std::uint64_t version = 0;  // of the recorded ops that were the same last
+    std::vector<AttentionShape> shapes;
+    std::pair<const void*, const void*> rows;
     cudaGraphExec_t graph = nullptr;
     bool hopeless = false;  // it could not be captured
   };

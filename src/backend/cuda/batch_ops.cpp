@@ -1,6 +1,8 @@
 #include "backend/cuda/batch_ops.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace kvasir::cuda {
 namespace {
@@ -11,7 +13,7 @@ auto key(const NormedRows& rows) { return std::tuple(key(rows.x), key(rows.y), k
 auto key(const GatedLayer& layer) {
   return std::tuple(layer.gate_up, layer.gate_up_bias, layer.down, layer.down_bias);
 }
-auto key(const RopeTable& table) { return std::tuple(table.cos, table.sin, table.pairs); }
+auto key(const RopeTable& table) { return std::tuple(table.cos, table.sin, table.pairs, table.places); }
 auto key_but_layer(const KvView& view) {
   const KvLayout& layout = view.layout;
   return std::tuple(view.arena, layout.block_tokens, layout.layers, layout.shape, layout.k_format, layout.v_format,
@@ -55,6 +57,32 @@ bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b) {
 
 bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b) {
   return std::ranges::equal(a, b, [](const BatchOp& x, const BatchOp& y) { return same(x, y); });
+}
+
+void RecordedOps::add(const BatchOp& op) {
+  if (count_ == ops_.size()) {
+    ops_.push_back(op);
+    changed_ = true;
+  } else if (!same(ops_[count_], op)) {
+    ops_[count_] = op;
+    changed_ = true;
+  }
+  ++count_;
+}
+
+void RecordedOps::end() {
+  changed_ = changed_ || count_ != ops_.size();
+  if (!std::exchange(changed_, false)) return;
+  ops_.resize(count_);
+  ++version_;
+  attention_.clear();
+  const AttentionBatch* before = nullptr;
+  for (const BatchOp& op : ops_) {
+    const auto* one = std::get_if<AttentionOp>(&op);
+    if (one == nullptr) continue;
+    if (before == nullptr || !same_but_layer(*before, one->batch)) attention_.push_back(&one->batch);
+    before = &one->batch;
+  }
 }
 
 }  // namespace kvasir::cuda

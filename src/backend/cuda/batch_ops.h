@@ -2,9 +2,8 @@
 // equal launch the same kernels with the same parameters, but for what attention's plan decides (AttentionShape).
 #pragma once
 
-#include <optional>
-#include <tuple>
-#include <utility>
+#include <cstdint>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -93,8 +92,30 @@ using BatchOp = std::variant<EmbedOp, CopyOp, NormOp, AddNormOp, MatmulOp, Gated
                              AttentionOp, SwigluOp, NormMatmulOp, FeedForwardOp, AddOp>;
 
 bool same(const BatchOp& a, const BatchOp& b);
+bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b);
 // Whether attention to both is cut and launched alike.
 bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b);
-bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b);
+
+// The ops of a batch, one after the other. A decode step's are those of the step before it, mostly: so each is only
+// compared with the one at its place there, and a list is known by its version.
+class RecordedOps {
+ public:
+  void begin() { count_ = 0; }
+  void add(const BatchOp& op);
+  void end();
+
+  // Behind end(): of the batch, and what two batches behind each other have in common if their ops are the same.
+  const std::vector<BatchOp>& list() const { return ops_; }
+  std::uint64_t version() const { return version_; }
+  // Those of attention, in order, of neighbours that are cut and launched alike the first one.
+  const std::vector<const AttentionBatch*>& attention() const { return attention_; }
+
+ private:
+  std::vector<BatchOp> ops_;  // behind count_, those of the batch before
+  size_t count_ = 0;
+  bool changed_ = false;
+  std::uint64_t version_ = 0;
+  std::vector<const AttentionBatch*> attention_;  // of ops_
+};
 
 }  // namespace kvasir::cuda

@@ -58,21 +58,17 @@ class CudaBackend final : public Backend {
     return free - std::max(free / 10, std::min(free / 4, size_t{1} << 30));
   }
   void upload(std::byte* to, std::span<const std::byte> from) override {
-    if (from.size() <= kSmall) {
-      return upload_made(to, from.size(), [from](std::byte* room) { std::ranges::copy(from, room); });
+    if (from.size() > kSmall) {
+      stop_recording();
+      check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
+      check(cudaStreamSynchronize(stream_), "uploading");
+      return;
     }
-    stop_recording();
-    check(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
-    check(cudaStreamSynchronize(stream_), "uploading");
-  }
-  // What is small: the caller may go on at once.
-  void upload_made(std::byte* to, size_t bytes, const Fill& fill) override {
-    if (bytes > kSmall) return Backend::upload_made(to, bytes, fill);
     leave_batch_alone();
-    const Staging::Room room = staging_.take(bytes);
-    fill(room.host);
-    if (recording_) return perform(CopyOp{to, room.device, bytes});
-    check(cudaMemcpyAsync(to, room.host, bytes, cudaMemcpyHostToDevice, stream_), "uploading");
+    const Staging::Room room = staging_.take(from.size());
+    std::ranges::copy(from, room.host);
+    if (recording_) return perform(CopyOp{to, room.device, from.size()});
+    check(cudaMemcpyAsync(to, room.host, from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
   }
   void download(std::span<std::byte> to, const std::byte* from) override {
     stop_recording();
@@ -104,6 +100,10 @@ class CudaBackend final : public Backend {
     matmul_.forget_rows();  // what a graph leaves there is not what its capture did
     attention_.forget();
     tables_.end();
+  }
+  const std::int32_t* send_places(std::span<const std::int32_t> places) override {
+    CHECK(tables_.in_batch());
+    return staging_.send(places);
   }
 
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return matmul_.load(stacked); }
@@ -185,7 +185,7 @@ class CudaBackend final : public Backend {
   // Now, or at the end of the batch.
   template <class Op>
   void perform(const Op& op) {
-    recording_ ? static_cast<void>(key_.ops.emplace_back(op)) : run(op);
+    recording_ ? key_.ops.add(op) : run(op);
   }
   void run(const EmbedOp& op) {
     matmul_.forget_rows();
@@ -233,12 +233,13 @@ class CudaBackend final : public Backend {
   }
 
   void run_recorded() {
-    for (const BatchOp& op : key_.ops) std::visit([this](const auto& one) { run(one); }, op);
+    for (const BatchOp& op : key_.ops.list()) std::visit([this](const auto& one) { run(one); }, op);
   }
   // An op came that is not recorded, or somebody waits: what was recorded runs now, and the rest as it comes.
   void stop_recording() {
     if (recording_) {
       recording_ = false;
+      key_.ops.end();
       staging_.release();
       run_recorded();
     }
@@ -308,7 +309,7 @@ void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups,
     }
   }
   recording_ = single && rows > 0 && rows <= kMostRecorded;
-  key_.ops.clear();
+  key_.ops.begin();
   if (recording_) staging_.hold();
   tables_.begin(groups, block_tokens);
 }
@@ -316,17 +317,10 @@ void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups,
 // What the ops do not say of the kernels' parameters. False: one graph will not do.
 bool CudaBackend::complete_key() {
   key_.shapes.clear();
-  const AttentionBatch* before = nullptr;
-  for (const BatchOp& op : key_.ops) {
-    const auto* attention = std::get_if<AttentionOp>(&op);
-    if (attention == nullptr) continue;
-    const AttentionBatch* batch = &attention->batch;
-    if (before == nullptr || !same_but_layer(*before, *batch)) {
-      const std::optional<AttentionShape> shape = attention_.shape(*batch);
-      if (!shape) return false;
-      key_.shapes.push_back(*shape);
-    }
-    before = batch;
+  for (const AttentionBatch* batch : key_.ops.attention()) {
+    const std::optional<AttentionShape> shape = attention_.shape(*batch);
+    if (!shape) return false;
+    key_.shapes.push_back(*shape);
   }
   key_.rows = matmul_.rows_at();
   return true;
@@ -334,6 +328,7 @@ bool CudaBackend::complete_key() {
 
 void CudaBackend::run_batch() {
   recording_ = false;
+  key_.ops.end();
   const bool complete = complete_key();
   staging_.release();
   if (!complete) return run_recorded();

@@ -31,7 +31,7 @@ struct Turn {
 
 // The angles of a thread block's row, in shared memory.
 __device__ inline Turn turn_of_row(const RopeTable& table, int row, float* to) {
-  const std::int64_t first = static_cast<std::int64_t>(row) * table.pairs;
+  const std::int64_t first = table.first(row);
   for (int i = static_cast<int>(threadIdx.y * 32 + threadIdx.x); i < table.pairs; i += kHeadsAtOnce * 32) {
     to[i] = table.cos[first + i];
     to[table.pairs + i] = table.sin[first + i];

@@ -100,8 +100,9 @@ __global__ void rotate(Matrix x, int head_dim, RopeTable table) {
   const int pair = i % table.pairs;
   float* first = x.data + row * x.stride + i / table.pairs * head_dim + pair;
   float* second = first + table.pairs;
-  const float cos = table.cos[static_cast<std::int64_t>(row) * table.pairs + pair];
-  const float sin = table.sin[static_cast<std::int64_t>(row) * table.pairs + pair];
+  const std::int64_t angle = table.first(row) + pair;
+  const float cos = table.cos[angle];
+  const float sin = table.sin[angle];
   const float a = *first;
   const float b = *second;
   *first = __fsub_rn(__fmul_rn(a, cos), __fmul_rn(b, sin));

@@ -24,7 +24,7 @@ void Staging::reset() {
   held_ = false;
   if (current_ == 0 && (chunks_.empty() || chunks_[0].used == 0)) return;
   sent_[turn_].mark(stream_);
-  turn_ = 1 - turn_;
+  turn_ = (turn_ + 1) % kTurns;
   sent_[turn_].wait();
   current_ = 0;
   for (Chunk& chunk : chunks_) chunk.used = 0;

@@ -1,8 +1,9 @@
 // Small things on their way to the device: copied into pinned memory, sent along the stream, and there for the
 // kernels behind it until what is sent after the next reset().
 //
-// On the device the same room is used again and again, in the order of the stream. On the host there are two, in
-// turn: what a batch needs is made ready while the one before it is still on its way.
+// On the device the same room is used again and again, in the order of the stream. On the host there are some, in
+// turn: what a batch needs, and what is sent on its own before it, is made ready while the batch before it is still on
+// its way.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,7 +25,7 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Takes the room of what was sent before again. Waits for what was sent before the last reset().
+  // Takes the room of what was sent before again. Waits for what was sent kTurns - 1 resets ago.
   void reset();
 
   // From now on nothing leaves before release(), which sends everything in one message. Rooms are as large as a power
@@ -51,8 +52,9 @@ class Staging {
   void send(const Room& room, size_t bytes);
 
  private:
+  static constexpr size_t kTurns = 4;
   struct Chunk {
-    std::array<std::byte*, 2> host{};
+    std::array<std::byte*, kTurns> host{};
     std::byte* device = nullptr;
     size_t bytes = 0;
     size_t used = 0;
@@ -60,8 +62,8 @@ class Staging {
 
   cudaStream_t stream_;
   std::vector<Chunk> chunks_;
-  std::array<Event, 2> sent_;
-  size_t turn_ = 0;     // of the two on the host
+  std::array<Event, kTurns> sent_;
+  size_t turn_ = 0;     // of those on the host
   size_t current_ = 0;  // chunk
   bool held_ = false;
 };

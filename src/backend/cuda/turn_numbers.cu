@@ -89,15 +89,18 @@ constexpr int kManyRows = 256;  // fewer of kRowsTogether would not fill a devic
 template <class Stored>
 struct RowsTogether {
   RowPlace places[kRowsTogether];
+  std::int64_t angles[kRowsTogether];  // see RopeTable::first()
   Stored k[kRowsTogether][2 * kUsualPairs + 2];  // turned; so that tokens lie in different banks
 };
 
-// `count` rows from `first` on; behind them the last one again.
+// Of the rows from `first` on; behind the last one that one again.
 template <class Stored>
-__device__ void find_places(const NewRows& rows, int first, int count, RowsTogether<Stored>& together) {
+__device__ void find_places(const NewRows& rows, const RopeTable& table, int first, RowsTogether<Stored>& together) {
   for (int i = static_cast<int>(threadIdx.y); i < kRowsTogether; i += kHeadsAtOnce) {
-    const RowPlace at = row_place(rows, first + min(i, count - 1));
-    if (threadIdx.x == 0) together.places[i] = at;
+    const RowPlace at = row_place(rows, min(first + i, rows.rows - 1));
+    if (threadIdx.x != 0) continue;
+    together.places[i] = at;
+    together.angles[i] = table.first(at.row);
   }
   __syncthreads();
 }
@@ -119,8 +122,9 @@ __device__ void turn_head(const NewRows& rows, const RopeTable& table, int head,
       k[j][half] = rows.k.data[row * rows.k.stride + column + half * kPairs];
       v[j][half] = rows.v.data[row * rows.v.stride + column + half * kPairs];
     }
-    cos[j] = table.cos[row * kPairs + thread % kPairs];
-    sin[j] = table.sin[row * kPairs + thread % kPairs];
+    const std::int64_t angle = together.angles[thread / kPairs + j * kStep] + thread % kPairs;
+    cos[j] = table.cos[angle];
+    sin[j] = table.sin[angle];
   }
   __syncthreads();  // a row that is there twice was read before it is written
 #pragma unroll
@@ -159,7 +163,7 @@ __global__ void __launch_bounds__(kHeadsAtOnce * 32) turn_many(const UnturnedRow
     return turn_heads<kUsualPairs, 8>(unturned.q.data + row * unturned.q.stride, unturned.heads, turn,
                                       [](int, int, float) {});
   }
-  find_places(rows, first, min(kRowsTogether, rows.rows - first), together);
+  find_places(rows, unturned.table, first, together);
   wait_for_forerunners();
   turn_head<Codec>(rows, unturned.table, head, together);
   __syncthreads();

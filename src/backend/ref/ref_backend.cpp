@@ -155,7 +155,6 @@ class RefBackend final : public Backend {
 
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
-  void upload_made(std::byte* to, size_t /*bytes*/, const Fill& fill) override { fill(to); }
   void download(std::span<std::byte> to, const std::byte* from) override { std::copy_n(from, to.size(), to.data()); }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
 
@@ -218,8 +217,8 @@ class RefBackend final : public Backend {
 
   void rope(Matrix x, int heads, const RopeTable& table) override {
     for (int r = 0; r < x.rows; ++r) {
-      const float* cos = table.cos + static_cast<std::ptrdiff_t>(r) * table.pairs;
-      const float* sin = table.sin + static_cast<std::ptrdiff_t>(r) * table.pairs;
+      const float* cos = table.cos + table.first(r);
+      const float* sin = table.sin + table.first(r);
       for (int h = 0; h < heads; ++h) {
         float* first = x.row(r) + static_cast<std::ptrdiff_t>(h) * (x.cols / heads);
         float* second = first + table.pairs;
