@@ -13,7 +13,6 @@
 #include "backend/cuda/cuda_matmul.h"
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/device_sequences.h"
-#include "backend/cuda/draw_rows.h"
 #include "backend/cuda/drawn_tokens.h"
 #include "backend/cuda/host_copies.h"
 #include "backend/cuda/row_ops.h"
@@ -354,9 +353,7 @@ void CudaBackend::run_batch() {
 DrawTicket CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
   CHECK(logits.rows == std::ssize(rules));
   stop_recording();
-  return drawn_.add(rules.size(), [&](TokenId* tokens, TokenId* on_host) {
-    draw_rows({logits, staging_.send(rules), tokens, on_host}, stream_);
-  });
+  return drawn_.add(logits, rules);
 }
 
 void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {

@@ -201,8 +201,8 @@ static_assert(kListed == kThreads, "each thread looks at one of the list");
 
 __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawnRows rows) {
   __shared__ Shared shared;
+  const DrawRule rule = rows.rules[blockIdx.x];  // from far away, and there before anything else: not waited for
   wait_for_forerunners();
-  const DrawRule rule = rows.rules[blockIdx.x];
   Race race;
   race.logits = rows.logits.data + blockIdx.x * rows.logits.stride;
   race.vocab = rows.logits.cols;

@@ -10,7 +10,7 @@ namespace kvasir::cuda {
 
 struct DrawnRows {
   Matrix logits;                    // [rows][vocabulary]
-  const DrawRule* rules = nullptr;  // [rows], on the device
+  const DrawRule* rules = nullptr;  // [rows], in pinned memory of the host, or on the device
   TokenId* tokens = nullptr;        // [rows], on the device; -1 where the logits are no numbers
   TokenId* on_host = nullptr;       // [rows], the same, in pinned memory of the host
 };

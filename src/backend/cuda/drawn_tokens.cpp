@@ -1,6 +1,7 @@
 #include "backend/cuda/drawn_tokens.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/check.h"
 
@@ -20,9 +21,14 @@ DrawnTokens::Return& DrawnTokens::free_return(size_t rows) {
   if (found != returns_.end()) return **found;
   auto made = std::make_unique<Return>();
   made->rows = std::max(rows, kFirstRows);
-  void* at = nullptr;
-  check(cudaMallocHost(&at, made->rows * sizeof(TokenId)), "pinned memory");
-  made->tokens.reset(static_cast<TokenId*>(at));
+  const auto pin = [&](auto& to) {
+    using T = std::remove_reference_t<decltype(to[0])>;
+    void* at = nullptr;
+    check(cudaMallocHost(&at, made->rows * sizeof(T)), "pinned memory");
+    to.reset(static_cast<T*>(at));
+  };
+  pin(made->rules);
+  pin(made->tokens);
   return *returns_.emplace_back(std::move(made));
 }
 

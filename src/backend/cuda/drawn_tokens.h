@@ -1,7 +1,9 @@
 // Tokens that were drawn: on the device until the next draw, for the batch that continues them, and on the host,
-// where the kernel that draws them writes them, too, until somebody takes them.
+// where the kernel that draws them writes them, too, until somebody takes them. Its rules it reads from there as well:
+// a few bytes a row, for which a copy would take longer than the kernel waits.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/device_memory.h"
+#include "backend/cuda/draw_rows.h"
 
 namespace kvasir::cuda {
 
@@ -17,13 +20,12 @@ class DrawnTokens {
   explicit DrawnTokens(cudaStream_t stream) : stream_(stream), last_drawn_(kFirstRows * sizeof(TokenId)) {}
 
   const TokenId* on_device() const { return reinterpret_cast<const TokenId*>(last_drawn_.data()); }
-  // draw(on the device, on the host) puts a draw of so many rows on the stream, which writes its tokens to both. What
-  // was drawn before is lost for batches that come behind.
-  template <class Draw>
-  DrawTicket add(size_t rows, const Draw& draw) {
-    last_drawn_.grow_to(rows * sizeof(TokenId));
-    Return& way = free_return(rows);
-    draw(reinterpret_cast<TokenId*>(last_drawn_.data()), way.tokens.get());
+  // Puts a draw, a rule for each row, on the stream. What was drawn before is lost for batches that come behind.
+  DrawTicket add(Matrix logits, std::span<const DrawRule> rules) {
+    last_drawn_.grow_to(rules.size() * sizeof(TokenId));
+    Return& way = free_return(rules.size());
+    std::ranges::copy(rules, way.rules.get());
+    draw_rows({logits, way.rules.get(), reinterpret_cast<TokenId*>(last_drawn_.data()), way.tokens.get()}, stream_);
     way.there.mark(stream_);
     way.ticket = ++last_;
     return way.ticket;
@@ -36,11 +38,14 @@ class DrawnTokens {
   static constexpr size_t kFirstRows = 1024;
 
   struct FreePinned {
-    void operator()(TokenId* at) const { cudaFreeHost(at); }
+    void operator()(void* at) const { cudaFreeHost(at); }
   };
+  template <class T>
+  using Pinned = std::unique_ptr<T[], FreePinned>;
   struct Return {
     DrawTicket ticket = kNoDraw;  // kNoDraw: it may be used again
-    std::unique_ptr<TokenId, FreePinned> tokens;
+    Pinned<DrawRule> rules;
+    Pinned<TokenId> tokens;
     size_t rows = 0;  // that have room
     Event there;
   };
