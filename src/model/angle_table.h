@@ -31,7 +31,7 @@ class AngleTable {
   // Beyond them positions are computed whenever they are asked for: endless texts take no memory.
   static constexpr Position kAtLeast = Position{1} << 15;
   static constexpr Position kAtMost = Position{1} << 17;
-  static constexpr Position kTogether = 64;  // neighbours that are computed when one of them is wanted …
+  static constexpr Position kTogether = 64;    // neighbours that are computed when one of them is wanted …
   static constexpr size_t kMostTogether = 16;  // … and so many times that, where a prompt goes on into them
 
   void remember(std::span<const Position> wanted);

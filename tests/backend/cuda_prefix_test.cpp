@@ -1,9 +1,11 @@
 // How prefixes that sequences share are divided among the processors of a GPU. Needs no device.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <vector>
 
 #include "backend/cuda/prefix_plan.h"
+#include "layout/codec.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -54,6 +56,37 @@ TEST(PrefixPlanTest, ProcessorsWithoutPiecesTakeItemsMeanwhile) {
   EXPECT_EQ(cut_prefixes(std::vector{kSpanSplits}, 8, 5).splits_of_piece, kSpanSplits);
   EXPECT_EQ(items_beside_pieces(200, 6, pieces_of(8, kSpanSplits), 5), 20);
   EXPECT_EQ(items_beside_pieces(200, 8, pieces_of(8, kSpanSplits), 5), 40);
+}
+
+// Sequences of one token behind `splits` that they share.
+PrefixPlan plan_of(KvFormat format, int dim, int sequences, int splits) {
+  const KvGroup group{{0}, {8, dim, dim}, format, format, {}};
+  std::vector<BlockId> table(static_cast<size_t>(splits * kSplitTokens / kBlockOfTile));
+  std::iota(table.begin(), table.end(), 0);
+  std::vector<SequenceView> views;
+  for (int i = 0; i < sequences; ++i) views.push_back({table.data(), splits * kSplitTokens, i, 1});
+  const std::vector<const BlockId*> tables(views.size(), table.data());
+  AttentionBatch batch;
+  batch.heads = 8;
+  batch.sequences = views;
+  batch.view.layout = make_layout(group, kBlockOfTile);
+  PrefixRules rules;
+  rules.most_rows = 1;
+  rules.processors = 4;
+  if (has_scale(format)) rules.cost = cost_of_widening(batch.view.layout);
+  return plan_prefixes(batch, tables, rules);
+}
+
+// What AttentionTest.SpansOfPrefixesOnFewProcessors… and .WidenedPrefixesOnFewProcessors… have.
+TEST(PrefixPlanTest, SmallOnesAreSharedOnFewProcessors) {
+  for (const int dim : {64, 128}) {
+    EXPECT_EQ(plan_of(KvFormat::kBF16, dim, 6, 15).begun.at(5).splits, kSpanSplits);
+    EXPECT_EQ(plan_of(KvFormat::kBF16, dim, 6, 15).pieces.size(), 2U * 8);
+    EXPECT_EQ(plan_of(KvFormat::kBF16, dim, 6, 17).begun.at(5).splits, 1);
+    EXPECT_EQ(plan_of(KvFormat::kBF16, dim, 6, 17).begun.at(5).count, 17);
+  }
+  EXPECT_GT(plan_of(KvFormat::kE4M3, 128, 28, 6).pieces.size(), 0U);
+  EXPECT_EQ(plan_of(KvFormat::kE4M3, 128, 16, 6).pieces.size(), 0U);  // too few
 }
 
 }  // namespace

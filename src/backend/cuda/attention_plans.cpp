@@ -11,8 +11,6 @@ namespace {
 
 // From so many tiles on a sequence's rows are a prompt's.
 constexpr int kTilesOfPrompt = kRowsOfGroup / kTileRows / 2;
-constexpr int kWideningCost = 8;  // of bytes that are written: as many that are read take as long (bench/RESULTS.md)
-constexpr std::int64_t kWorthSharing = 32 << 20;  // bytes that need not be read, for another launch
 
 // What sequence `i` shares with others is not the tile's.
 void begin_behind(const PrefixPlan& prefixes, size_t i, int heads, AttentionTile& tile) {
@@ -72,13 +70,12 @@ void AttentionPlans::add_prefixes(AttentionPlan& plan, const AttentionBatch& bat
   PrefixRules rules;
   rules.heads_per_kv = plan.heads_per_kv;
   rules.most_rows = kTileRows / heads_of_tile(plan.heads_per_kv) * kTilesOfPrompt - 1;
-  rules.worth_bytes = kWorthSharing;
   rules.processors = device_.processors;
-  const std::int64_t wide_bytes = wide_layout(layout, layout.shape.heads).block_bytes();
-  if (widened) rules.cost = static_cast<int>(kWideningCost * wide_bytes / layout.layer_bytes());
+  if (widened) rules.cost = cost_of_widening(layout);
   plan.prefixes = plan_prefixes(batch, tables_.find(batch.sequences, kBlockOfTile).tables, rules);
   if (!widened) return;
   widen_prefixes(plan);
+  const std::int64_t wide_bytes = wide_layout(layout, layout.shape.heads).block_bytes();
   if (std::ssize(plan.wide_prefixes) * wide_bytes <= WideRoom::kMostBytes) return;
   plan.prefixes = {};
   plan.wide_prefixes.clear();

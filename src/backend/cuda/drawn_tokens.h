@@ -1,6 +1,6 @@
 // Tokens that were drawn: on the device until the next draw, for the batch that continues them, and on the host,
-// where the kernel that draws them writes them, too, until somebody takes them. Its rules it reads from there as well:
-// a few bytes a row, for which a copy would take longer than the kernel waits.
+// where the kernel that draws them writes them, too, until somebody takes them. Its rules it reads from there as
+// well: a few bytes a row, for which a copy would take longer than the kernel waits.
 #pragma once
 
 #include <algorithm>

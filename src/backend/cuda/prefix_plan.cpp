@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/wide_blocks.h"
 #include "backend/shared_prefixes.h"
 
 namespace kvasir::cuda {
@@ -81,6 +82,11 @@ std::vector<int> splits_of_groups(const PrefixPlan& plan) {
     splits = std::max(splits, piece.first_split + piece.splits);
   }
   return out;
+}
+
+int cost_of_widening(const KvLayout& layout) {
+  constexpr int kWritten = 8;  // bytes that are written: as many that are read take as long (bench/RESULTS.md)
+  return static_cast<int>(kWritten * wide_layout(layout, layout.shape.heads).block_bytes() / layout.layer_bytes());
 }
 
 PrefixPlan plan_prefixes(const AttentionBatch& batch, std::span<const BlockId* const> tables,

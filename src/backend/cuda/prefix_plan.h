@@ -21,11 +21,14 @@ struct PrefixPlan {
 
 struct PrefixRules {
   int heads_per_kv = 1;
-  int most_rows = 0;             // of a sequence that may be in a group
-  std::int64_t worth_bytes = 0;  // that need not be read: as many as make another launch worth its time
-  int cost = 0;                  // see PrefixPieces
+  int most_rows = 0;                    // of a sequence that may be in a group
+  std::int64_t worth_bytes = 32 << 20;  // that need not be read: as many as make another launch worth its time
+  int cost = 0;                         // see PrefixPieces
   int processors = 1;
 };
+
+// What widening a prefix costs, in sequences that would read it as it lies (PrefixRules::cost).
+int cost_of_widening(const KvLayout& layout);
 
 // `tables`: blocks of each sequence, on the device.
 PrefixPlan plan_prefixes(const AttentionBatch& batch, std::span<const BlockId* const> tables,

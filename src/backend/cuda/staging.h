@@ -2,8 +2,8 @@
 // kernels behind it until what is sent after the next reset().
 //
 // On the device the same room is used again and again, in the order of the stream. On the host there are some, in
-// turn: what a batch needs, and what is sent on its own before it, is made ready while the batch before it is still on
-// its way.
+// turn: what a batch needs, and what is sent on its own before it, is made ready while the batch before it is still
+// on its way.
 #pragma once
 
 #include <cuda_runtime.h>
