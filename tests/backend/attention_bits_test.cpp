@@ -197,6 +197,16 @@ TEST_P(AttentionTest, WholeRowsOnFewProcessorsHaveTheBitsOfEachAlone) {
   }
 }
 
+// Ten rows of two spans, which thread blocks take whole: rows would keep some of the three processors longer than the
+// others.
+TEST_P(AttentionTest, SpansOnFewProcessorsHaveTheBitsOfEachAlone) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  StagedBackend few(make_cuda_backend(0, Activations::kAsWeights, 3));
+  for (const KvFormat format : formats_with_kernels(GetParam())) {
+    for (const int dim : {64, 128}) expect_rows_as_alone(few, {5, 2, dim, 2100, 37, {}}, format);
+  }
+}
+
 // So few that it has two processors share each: with one or two spans for each of them, and a last span that is not
 // whole.
 TEST_P(AttentionTest, RowsInPartsHaveTheBitsOfEachAlone) {

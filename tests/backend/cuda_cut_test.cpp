@@ -93,6 +93,22 @@ TEST(WholeRowsTest, AreNotOfRowsThatBeginElsewhere) {
   EXPECT_EQ(parts_of_rows(std::span(tiles).last(8), 8, 132), 2);
 }
 
+TEST(WholeSpansTest, SuitWhereAllProcessorsAreBusyAndSpansHaveSplits) {
+  EXPECT_TRUE(whole_spans_suit({40 * 4, 40 * 32}, 8, 132));  // 40 x 8,192
+  EXPECT_FALSE(whole_spans_suit({4, 32}, 8, 132));           // 32 spans for all of them
+  EXPECT_FALSE(whole_spans_suit({20, 160}, 8, 132));         // 160: a second round of 28
+  EXPECT_TRUE(whole_spans_suit({33, 33 * 4}, 8, 132));
+  EXPECT_FALSE(whole_spans_suit({33, 33 * 4 - 1}, 8, 132));
+  // As in AttentionTest.SpansOnFewProcessorsHaveTheBitsOfEachAlone: five rows of two spans, nine splits, on three
+  // processors that rows would not keep busy to the end.
+  const std::vector<AttentionTile> tiles = tiles_of(steps(5, 2101, 37));
+  EXPECT_FALSE(whole_rows(tiles, 2, 3).suit(4, 3));
+  EXPECT_EQ(parts_of_rows(tiles, 2, 3), 0);
+  EXPECT_EQ(tiles.front().end_split + tiles.back().end_split, 18);
+  EXPECT_TRUE(whole_spans_suit({5 * 2, 5 * 9}, 2, 3));
+  EXPECT_FALSE(whole_spans_suit({2, 9}, 2, 3));  // one alone
+}
+
 TEST(PartsOfRowsTest, AreAsManyAsKeepAllProcessorsBusy) {
   EXPECT_EQ(parts(std::vector<Position>(8, 8192), 8), 2);
   EXPECT_EQ(parts(std::vector<Position>(8, 4096), 8), 2);

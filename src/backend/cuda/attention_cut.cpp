@@ -85,6 +85,12 @@ int parts_of_rows(std::span<const AttentionTile> tiles, int heads, int processor
   return fit ? kBlocks : 0;
 }
 
+bool whole_spans_suit(const SpansAndItems& of, int heads, int processors) {
+  const int spans = of.spans * heads;
+  const int rounds = (spans + processors - 1) / processors;
+  return spans * 4 >= rounds * processors * 3 && of.spans * (kSpanSplits / 2) <= of.items;
+}
+
 void add_groups(std::vector<AttentionGroup>& to, const SequenceView& sequence, const Retention& retention,
                 int heads_per_kv, const BlockId* blocks) {
   const int heads = heads_of_tile(heads_per_kv);

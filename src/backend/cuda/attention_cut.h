@@ -33,6 +33,14 @@ WholeRows whole_rows(std::span<const AttentionTile> tiles, int heads, int proces
 // are.
 int parts_of_rows(std::span<const AttentionTile> tiles, int heads, int processors);
 
+// Whether thread blocks may take whole spans instead of items: if there are so many that all processors are busy most
+// of the time, and they have items enough to be worth it.
+struct SpansAndItems {
+  int spans = 0;  // of a KV head, as items
+  int items = 0;
+};
+bool whole_spans_suit(const SpansAndItems& of, int heads, int processors);
+
 // All rows of the sequence, whose blocks are at `blocks` on the device.
 void add_groups(std::vector<AttentionGroup>& to, const SequenceView& sequence, const Retention& retention,
                 int heads_per_kv, const BlockId* blocks);

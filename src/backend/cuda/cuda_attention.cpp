@@ -293,16 +293,13 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
   return out;
 }
 
-// Whether a kernel takes whole spans, where all begin with their first split: if there are so many that all
-// processors are busy most of the time, and each has splits enough to be worth it.
+// Whether a kernel takes whole spans, where all begin with their first split.
 bool CudaAttention::folds_spans(const AttentionArgs& args) const {
   const bool in_boxes = device_.reads_boxes(args.view) && !suits_teams(args);
   const bool in_codes = device_.reads_codes(args.view) && args.view.layout.k_format == KvFormat::kInt8;
   if (!in_boxes && !device_.reads_fp8(args.view) && !in_codes) return false;
   if (!args.view.retention.full()) return false;
-  const int spans = args.span_count * args.view.layout.shape.heads;
-  const int rounds = (spans + device_.processors - 1) / device_.processors;
-  return spans * 4 >= rounds * device_.processors * 3 && args.span_count * (kSpanSplits / 2) <= args.item_count;
+  return whole_spans_suit({args.span_count, args.item_count}, args.view.layout.shape.heads, device_.processors);
 }
 
 void CudaAttention::attend_to_items(const AttentionArgs& args) {
