@@ -10,31 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "backend/weight_reader.h"
 #include "base/check.h"
 #include "model/angle_table.h"
 #include "model/kv_projections.h"
+#include "model/llama_weights.h"
 #include "model/rope_frequencies.h"
 
 namespace kvasir {
 namespace {
-
-// Matrices one below the other, used as one. Neighbours of one type are one Weight; quantized files mix types.
-using Stack = std::vector<std::unique_ptr<Weight>>;
-
-// One transformer layer's weights. q, k and v are one matrix, and so are gate and up: fewer, larger products.
-struct Layer {
-  Buffer attention_norm;         // [hidden]
-  Stack qkv;                     // [(heads + 2 kv_heads) * head_dim][hidden]
-  Buffer qkv_bias;               // [(heads + 2 kv_heads) * head_dim], or none
-  std::unique_ptr<Weight> out;   // [hidden][heads * head_dim]
-  Buffer out_bias;               // [hidden], or none
-  Buffer ffn_norm;               // [hidden]
-  Stack gate_up;                 // [2 ffn][hidden]
-  Buffer gate_up_bias;           // [2 ffn], or none
-  std::unique_ptr<Weight> down;  // [hidden][ffn]
-  Buffer down_bias;              // [hidden], or none
-};
 
 // A step's activations, for up to max_rows rows; allocated once.
 struct Workspace {
@@ -75,14 +58,8 @@ class Llama final : public Model {
         max_rows_(options.max_rows),
         form_(options.weights),
         stored_fingerprint_(name(config, weights)),
-        weight_bytes_(weights.bytes()),
-        angles_(backend, rope_frequencies(config.rope, config.head_dim), config.context, options.max_rows) {
-    load_ends(weights);
-    for (int i = 0; i < config.layers; ++i) {
-      if (options.progress) options.progress(i, config.layers);
-      layers_.push_back(load_layer(weights, fmt::format("model.layers.{}.", i)));
-    }
-    if (options.progress) options.progress(config.layers, config.layers);
+        angles_(backend, rope_frequencies(config.rope, config.head_dim), config.context, options.max_rows),
+        weights_(load_llama_weights(config, weights, backend, options.weights, options.progress)) {
     allocate_workspace();
   }
 
@@ -93,7 +70,7 @@ class Llama final : public Model {
     const std::array<std::string_view, 1> parts{name_of(form_)};
     return keyed_hash(stored_fingerprint_, parts);
   }
-  std::uint64_t weight_bytes() const override { return weight_bytes_; }
+  std::uint64_t weight_bytes() const override { return weights_.bytes; }
   int max_rows() const override { return max_rows_; }
   const std::optional<Key256>& basis_name() const override { return basis_name_; }
 
@@ -104,28 +81,19 @@ class Llama final : public Model {
     basis_name_ = basis.name;
   }
 
-  std::vector<std::span<const std::byte>> weight_memory() const override {
-    std::vector<std::span<const std::byte>> out{(head_ ? *head_ : *embedding_).memory()};
-    for (const Layer& layer : layers_) {
-      for (const Stack* stack : {&layer.qkv, &layer.gate_up}) {
-        for (const auto& weight : *stack) out.push_back(weight->memory());
-      }
-      for (const Weight* weight : {layer.out.get(), layer.down.get()}) out.push_back(weight->memory());
-    }
-    return out;
-  }
+  std::vector<std::span<const std::byte>> weight_memory() const override { return weights_.memory(); }
 
   Matrix forward(const Batch& batch, KvStorage& storage) override {
     CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
     const bool to_sinks = find_angles(batch, storage);
     backend_.begin_batch(batch.sequences, storage.block_tokens());
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
-    backend_.embed(*embedding_, batch.tokens, x);
+    backend_.embed(*weights_.embedding, batch.tokens, x);
     Angles angles{angles_.at(backend_.send_places(places_)), {}};
     if (to_sinks) angles.at_sinks = angles_.at(backend_.send_places(sink_places_));
     for (int i = 0; i < config_.layers; ++i) {
       attend(i, batch, angles, storage);
-      feed_forward(layers_[static_cast<size_t>(i)], batch.rows());
+      feed_forward(weights_.layers[static_cast<size_t>(i)], batch.rows());
     }
     backend_.add(x, matrix(space_.branch, batch.rows(), config_.hidden));
     const Matrix out = logits(batch, x);
@@ -150,7 +118,7 @@ class Llama final : public Model {
 
   // branch = out(attention(rope(qkv(norm(x)))))
   void attend(int index, const Batch& batch, const Angles& angles, const KvStorage& storage) {
-    const Layer& layer = layers_[static_cast<size_t>(index)];
+    const LlamaLayer& layer = weights_.layers[static_cast<size_t>(index)];
     const int rows = batch.rows();
     const Matrix qkv = matrix(space_.qkv, rows, qkv_width());
     const Matrix q = qkv.columns(0, q_width());
@@ -294,7 +262,7 @@ class Llama final : public Model {
   }
 
   // branch = down(silu(gate(norm(x))) * up(norm(x)))
-  void feed_forward(const Layer& layer, int rows) {
+  void feed_forward(const LlamaLayer& layer, int rows) {
     const NormedRows in = normed(layer.ffn_norm, rows);
     const Matrix gate_up = matrix(space_.gate_up, rows, 2 * config_.ffn);
     const Matrix branch = matrix(space_.branch, rows, config_.hidden);
@@ -326,9 +294,9 @@ class Llama final : public Model {
       const int first = batch.logit_rows[static_cast<size_t>(r)];
       while (end < rows && batch.logit_rows[static_cast<size_t>(end)] == first + end - r) ++end;
       const auto run = [&](const Matrix& m, int at) { return Matrix{m.row(at), end - r, m.cols, m.stride}; };
-      backend_.rms_norm(run(x, first), final_norm_.as<float>(), eps(), run(last, r));
+      backend_.rms_norm(run(x, first), weights_.final_norm.as<float>(), eps(), run(last, r));
     }
-    backend_.matmul(head_ ? *head_ : *embedding_, last, nullptr, out);
+    backend_.matmul(weights_.head(), last, nullptr, out);
     return out;
   }
 
@@ -349,82 +317,6 @@ class Llama final : public Model {
     }
     if (any) angles_.find(sink_positions_, sink_places_);
     return any;
-  }
-
-  // --- loading
-  // ------------------------------------------------------------------------------------------------------
-
-  void load_ends(const TensorSource& weights) {
-    embedding_ = load(weights, {weights.matrix("model.embed_tokens.weight", config_.vocab, config_.hidden)},
-                      config_.tied_embeddings ? form_ : WeightForm::kAsStored);
-    final_norm_ = load_vectors(weights, {weights.vector("model.norm.weight", config_.hidden)});
-    if (!config_.tied_embeddings) {
-      head_ = load(weights, {weights.matrix("lm_head.weight", config_.vocab, config_.hidden)}, form_);
-    }
-  }
-
-  Layer load_layer(const TensorSource& weights, const std::string& at) {
-    const int hidden = config_.hidden;
-    const std::string attention = at + "self_attn.";
-    const std::string mlp = at + "mlp.";
-    Layer layer;
-    layer.attention_norm = load_vectors(weights, {weights.vector(at + "input_layernorm.weight", hidden)});
-    layer.qkv = load_stack(weights, {weights.matrix(attention + "q_proj.weight", q_width(), hidden),
-                                     weights.matrix(attention + "k_proj.weight", kv_width(), hidden),
-                                     weights.matrix(attention + "v_proj.weight", kv_width(), hidden)});
-    layer.out = load(weights, {weights.matrix(attention + "o_proj.weight", hidden, q_width())}, form_);
-    layer.ffn_norm = load_vectors(weights, {weights.vector(at + "post_attention_layernorm.weight", hidden)});
-    layer.gate_up = load_stack(weights, {weights.matrix(mlp + "gate_proj.weight", config_.ffn, hidden),
-                                         weights.matrix(mlp + "up_proj.weight", config_.ffn, hidden)});
-    layer.down = load(weights, {weights.matrix(mlp + "down_proj.weight", hidden, config_.ffn)}, form_);
-    if (config_.attention_bias) {
-      layer.qkv_bias = load_vectors(weights, {weights.vector(attention + "q_proj.bias", q_width()),
-                                              weights.vector(attention + "k_proj.bias", kv_width()),
-                                              weights.vector(attention + "v_proj.bias", kv_width())});
-      layer.out_bias = load_vectors(weights, {weights.vector(attention + "o_proj.bias", hidden)});
-    }
-    if (config_.mlp_bias) {
-      layer.gate_up_bias = load_vectors(weights, {weights.vector(mlp + "gate_proj.bias", config_.ffn),
-                                                  weights.vector(mlp + "up_proj.bias", config_.ffn)});
-      layer.down_bias = load_vectors(weights, {weights.vector(mlp + "down_proj.bias", hidden)});
-    }
-    return layer;
-  }
-
-  Stack load_stack(const TensorSource& weights, const std::vector<HostWeight>& stacked) {
-    Stack loaded;
-    for (auto begin = stacked.begin(); begin != stacked.end();) {
-      const auto end = std::find_if(begin, stacked.end(), [&](const auto& one) { return one.dtype != begin->dtype; });
-      loaded.push_back(load(weights, {begin, end}, form_));
-      begin = end;
-    }
-    return loaded;
-  }
-
-  std::unique_ptr<Weight> load(const TensorSource& weights, std::vector<HostWeight> stacked, WeightForm form) {
-    for (HostWeight& weight : stacked) {
-      weight.form = form;
-      if (form == WeightForm::kAsStored) continue;
-      const auto outputs = static_cast<std::uint64_t>(weight.rows);  // a scale each
-      weight_bytes_ += outputs * (static_cast<std::uint64_t>(weight.cols) + sizeof(float));
-      weight_bytes_ -= outputs * row_bytes(weight.dtype, weight.cols);
-    }
-    std::unique_ptr<Weight> loaded = backend_.load(stacked);
-    for (const HostWeight& weight : stacked) weights.done_with(weight);
-    return loaded;
-  }
-
-  // One-row tensors one after the other, as floats: norms and biases.
-  Buffer load_vectors(const TensorSource& weights, const std::vector<HostWeight>& stacked) {
-    std::vector<float> values;
-    for (const HostWeight& weight : stacked) {
-      const std::vector<float> one = read_vector(weight);
-      values.insert(values.end(), one.begin(), one.end());
-      weights.done_with(weight);
-    }
-    Buffer buffer = backend_.allocate(values.size() * sizeof(float));
-    backend_.upload(buffer.as<std::byte>(), std::as_bytes(std::span(values)));
-    return buffer;
   }
 
   void allocate_workspace() {
@@ -469,12 +361,8 @@ class Llama final : public Model {
   int max_rows_;
   WeightForm form_;
   Key256 stored_fingerprint_;
-  std::uint64_t weight_bytes_;
   AngleTable angles_;
-  std::unique_ptr<Weight> embedding_;  // [vocab][hidden]; also the head when tied
-  std::unique_ptr<Weight> head_;       // [vocab][hidden], or none
-  Buffer final_norm_;                  // [hidden]
-  std::vector<Layer> layers_;
+  LlamaWeights weights_;
   Workspace space_;
   std::optional<KvProjections> projections_;
   std::optional<Key256> basis_name_;
