@@ -110,7 +110,7 @@ void decode(const Q6_K& block, float* out) {
     const int within = i % 128;
     const int low = block.low[side * 64 + within % 64] >> (within / 64 * 4) & 15;
     const int high = block.high[side * 32 + within % 32] >> (within / 32 * 2) & 3;
-    const int integer = block.scales[i / 16];
+    const std::int8_t integer = block.scales[i / 16];
     const float scale = d * static_cast<float>(integer);
     out[i] = scale * static_cast<float>((low | high << 4) - 32);
   }
