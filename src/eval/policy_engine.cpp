@@ -23,6 +23,7 @@ std::vector<std::string> with_reference(const std::vector<std::string>& policies
 
 std::vector<std::string> every_format() {
   std::vector<std::string> names;
+  names.reserve(kAllKvFormats.size());
   for (const KvFormat format : kAllKvFormats) names.emplace_back(format_name(format));
   return names;
 }
