@@ -49,11 +49,13 @@ void AngleTable::remember(std::span<const Position> wanted) {
     const auto at = static_cast<size_t>(position / kTogether);
     if (at + 1 == end) continue;
     if (at != end || at >= known_.size() || known_[at] || end - first == kMostTogether) break;
-    known_[end++] = true;
+    ++end;
   }
   near_.resize((end - first) * static_cast<size_t>(kTogether));
   std::iota(near_.begin(), near_.end(), static_cast<Position>(first) * kTogether);
   put(near_, near_.front());
+  std::fill(known_.begin() + static_cast<std::ptrdiff_t>(first), known_.begin() + static_cast<std::ptrdiff_t>(end),
+            true);
 }
 
 void AngleTable::put(std::span<const Position> positions, Position place) {

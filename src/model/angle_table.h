@@ -24,7 +24,7 @@ class AngleTable {
   // where they were not before.
   void find(std::span<const Position> positions, std::vector<std::int32_t>& places);
 
-  // For rows of so many places, which are the backend's (Backend::send_places).
+  // For a batch whose rows have these places, in the backend's memory (Backend::send_places).
   RopeTable at(const std::int32_t* places) const;
 
  private:

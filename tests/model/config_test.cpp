@@ -470,7 +470,7 @@ TEST(Config, TheLargestSizesDoNotWrap) {
   EXPECT_LT(parameter_count(config), std::uint64_t{1} << 62);
 }
 
-class ConfigFiles : public testing::Test {
+class ConfigFiles : public ::testing::Test {
  protected:
   ConfigFiles() {
     std::string pattern = (std::filesystem::temp_directory_path() / "kvasir-config-XXXXXX").string();

@@ -100,6 +100,10 @@ bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b);
 // compared with the one at its place there, and a list is known by its version.
 class RecordedOps {
  public:
+  RecordedOps() = default;
+  RecordedOps(const RecordedOps&) = delete;  // attention() points into it
+  RecordedOps& operator=(const RecordedOps&) = delete;
+
   void begin() { count_ = 0; }
   void add(const BatchOp& op);
   void end();
@@ -113,7 +117,7 @@ class RecordedOps {
  private:
   std::vector<BatchOp> ops_;  // behind count_, those of the batch before
   size_t count_ = 0;
-  bool changed_ = false;
+  bool changed_ = false;  // since the last end(): a batch that was begun and never ended counts
   std::uint64_t version_ = 0;
   std::vector<const AttentionBatch*> attention_;  // of ops_
 };

@@ -15,6 +15,7 @@
 #include "backend/cuda/device_sequences.h"
 #include "backend/cuda/drawn_tokens.h"
 #include "backend/cuda/host_copies.h"
+#include "backend/cuda/pinned_memory.h"
 #include "backend/cuda/row_ops.h"
 #include "backend/cuda/staging.h"
 #include "base/check.h"
@@ -75,11 +76,7 @@ class CudaBackend final : public Backend {
     check(cudaStreamSynchronize(stream_), "downloading");
   }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override { perform(CopyOp{to, from, bytes}); }
-  Buffer allocate_on_host(size_t bytes) override {
-    void* at = nullptr;
-    check(cudaMallocHost(&at, std::max<size_t>(bytes, 1)), "pinned memory");
-    return {at, bytes, [](void* data, size_t) { cudaFreeHost(data); }};
-  }
+  Buffer allocate_on_host(size_t bytes) override { return pinned_memory(bytes); }
   void save(std::span<const HostCopy> pieces) override {
     stop_recording();
     host_copies_.save(pieces);

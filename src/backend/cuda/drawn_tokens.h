@@ -3,15 +3,14 @@
 // well: a few bytes a row, for which a copy would take longer than the kernel waits.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/buffer.h"
 #include "backend/cuda/cuda_stream.h"
 #include "backend/cuda/device_memory.h"
-#include "backend/cuda/draw_rows.h"
 
 namespace kvasir::cuda {
 
@@ -21,15 +20,7 @@ class DrawnTokens {
 
   const TokenId* on_device() const { return reinterpret_cast<const TokenId*>(last_drawn_.data()); }
   // Puts a draw, a rule for each row, on the stream. What was drawn before is lost for batches that come behind.
-  DrawTicket add(Matrix logits, std::span<const DrawRule> rules) {
-    last_drawn_.grow_to(rules.size() * sizeof(TokenId));
-    Return& way = free_return(rules.size());
-    std::ranges::copy(rules, way.rules.get());
-    draw_rows({logits, way.rules.get(), reinterpret_cast<TokenId*>(last_drawn_.data()), way.tokens.get()}, stream_);
-    way.there.mark(stream_);
-    way.ticket = ++last_;
-    return way.ticket;
-  }
+  DrawTicket add(Matrix logits, std::span<const DrawRule> rules);
   DrawTicket last() const { return last_; }
   // Waits for them, and not for what is behind them.
   void take(DrawTicket ticket, std::span<TokenId> tokens);
@@ -37,16 +28,11 @@ class DrawnTokens {
  private:
   static constexpr size_t kFirstRows = 1024;
 
-  struct FreePinned {
-    void operator()(void* at) const { cudaFreeHost(at); }
-  };
-  template <class T>
-  using Pinned = std::unique_ptr<T[], FreePinned>;
   struct Return {
     DrawTicket ticket = kNoDraw;  // kNoDraw: it may be used again
-    Pinned<DrawRule> rules;
-    Pinned<TokenId> tokens;
-    size_t rows = 0;  // that have room
+    size_t rows = 0;              // that have room
+    Buffer rules;                 // [rows] of DrawRule, pinned
+    Buffer tokens;                // [rows] of TokenId, pinned
     Event there;
   };
   Return& free_return(size_t rows);

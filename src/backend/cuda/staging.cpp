@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "backend/cuda/cuda_check.h"
+#include "backend/cuda/pinned_memory.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -12,13 +14,6 @@ constexpr size_t kAlignment = 256;
 constexpr size_t kFirstChunk = size_t{1} << 20;
 
 }  // namespace
-
-Staging::~Staging() {
-  for (const Chunk& chunk : chunks_) {
-    for (std::byte* host : chunk.host) cudaFreeHost(host);
-    cudaFree(chunk.device);
-  }
-}
 
 void Staging::reset() {
   held_ = false;
@@ -33,16 +28,16 @@ void Staging::reset() {
 Staging::Room Staging::take(size_t bytes) {
   bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (held_) bytes = std::bit_ceil(bytes);
-  while (current_ < chunks_.size() && chunks_[current_].used + bytes > chunks_[current_].bytes) ++current_;
+  while (current_ < chunks_.size() && chunks_[current_].used + bytes > chunks_[current_].device.size()) ++current_;
   if (current_ == chunks_.size()) {
+    const size_t size = std::max(bytes, chunks_.empty() ? kFirstChunk : chunks_.back().device.size() * 2);
     Chunk chunk;
-    chunk.bytes = std::max(bytes, chunks_.empty() ? kFirstChunk : chunks_.back().bytes * 2);
-    chunks_.push_back(chunk);
-    for (std::byte*& host : chunks_.back().host) check(cudaMallocHost(&host, chunk.bytes), "pinned memory");
-    check(cudaMalloc(&chunks_.back().device, chunk.bytes), "device memory for tables");
+    for (Buffer& host : chunk.host) host = pinned_memory(size);
+    chunk.device = DeviceMemory(size);
+    chunks_.push_back(std::move(chunk));
   }
   Chunk& chunk = chunks_[current_];
-  const Room room{chunk.host[turn_] + chunk.used, chunk.device + chunk.used};
+  const Room room{chunk.host[turn_].as() + chunk.used, chunk.device.data() + chunk.used};
   chunk.used += bytes;
   return room;
 }
@@ -54,7 +49,7 @@ void Staging::send(const Room& room, size_t bytes) {
 
 void Staging::release() {
   held_ = false;
-  for (const Chunk& chunk : chunks_) send({chunk.host[turn_], chunk.device}, chunk.used);
+  for (const Chunk& chunk : chunks_) send({chunk.host[turn_].as(), chunk.device.data()}, chunk.used);
 }
 
 }  // namespace kvasir::cuda

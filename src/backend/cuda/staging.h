@@ -14,14 +14,15 @@
 #include <span>
 #include <vector>
 
+#include "backend/buffer.h"
 #include "backend/cuda/cuda_stream.h"
+#include "backend/cuda/device_memory.h"
 
 namespace kvasir::cuda {
 
 class Staging {
  public:
   explicit Staging(cudaStream_t stream) : stream_(stream) {}
-  ~Staging();
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
@@ -54,9 +55,8 @@ class Staging {
  private:
   static constexpr size_t kTurns = 4;
   struct Chunk {
-    std::array<std::byte*, kTurns> host{};
-    std::byte* device = nullptr;
-    size_t bytes = 0;
+    std::array<Buffer, kTurns> host;  // pinned
+    DeviceMemory device;
     size_t used = 0;
   };
 

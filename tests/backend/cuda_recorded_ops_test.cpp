@@ -1,0 +1,74 @@
+// The ops of a batch as values: when two batches behind each other are the same. Needs no device.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "backend/cuda/batch_ops.h"
+
+namespace kvasir::cuda {
+namespace {
+
+AddOp add_of(int rows) { return {{nullptr, rows, 4, 4}, {nullptr, rows, 4, 4}}; }
+
+AttentionOp attention_of(int layer, int heads) {
+  AttentionOp op;
+  op.batch.view.layer = layer;
+  op.batch.heads = heads;
+  return op;
+}
+
+std::uint64_t version_of(RecordedOps& ops, const std::vector<BatchOp>& batch) {
+  ops.begin();
+  for (const BatchOp& op : batch) ops.add(op);
+  ops.end();
+  EXPECT_TRUE(same(ops.list(), batch));
+  return ops.version();
+}
+
+TEST(RecordedOpsTest, HaveAVersionAsLongAsTheyAreTheSame) {
+  RecordedOps ops;
+  const std::vector<BatchOp> first{add_of(1), add_of(2), add_of(3)};
+  const std::uint64_t version = version_of(ops, first);
+  EXPECT_EQ(version_of(ops, first), version);
+  for (const std::vector<BatchOp>& other :
+       std::vector<std::vector<BatchOp>>{{add_of(1), add_of(5), add_of(3)},             // another parameter
+                                         {add_of(1), add_of(5)},                        // one less
+                                         {add_of(1), add_of(5), add_of(3), add_of(3)},  // and two more
+                                         {add_of(1), add_of(5), add_of(3), attention_of(0, 8)},
+                                         {},
+                                         first}) {
+    const std::uint64_t before = ops.version();
+    const std::uint64_t changed = version_of(ops, other);
+    EXPECT_NE(changed, before);
+    EXPECT_EQ(version_of(ops, other), changed);
+  }
+  EXPECT_NE(ops.version(), version);  // others were between
+}
+
+TEST(RecordedOpsTest, ABatchThatWasNeverEndedLeavesNoTrace) {
+  RecordedOps ops;
+  const std::vector<BatchOp> batch{add_of(1), add_of(2)};
+  const std::uint64_t version = version_of(ops, batch);
+  ops.begin();
+  ops.add(add_of(7));
+  EXPECT_NE(version_of(ops, batch), version);
+  ops.begin();
+  ops.add(add_of(1));
+  const std::uint64_t again = ops.version();
+  EXPECT_EQ(version_of(ops, batch), again);  // what it had was the same
+}
+
+TEST(RecordedOpsTest, AttentionIsToldOnceForNeighboursThatAreAlike) {
+  RecordedOps ops;
+  version_of(ops, {attention_of(0, 8), add_of(1), attention_of(1, 8), attention_of(2, 4), attention_of(3, 8)});
+  ASSERT_EQ(ops.attention().size(), 3U);
+  EXPECT_EQ(ops.attention()[0]->view.layer, 0);
+  EXPECT_EQ(ops.attention()[1]->view.layer, 2);
+  EXPECT_EQ(ops.attention()[2]->view.layer, 3);
+  version_of(ops, {attention_of(5, 8)});
+  ASSERT_EQ(ops.attention().size(), 1U);
+  EXPECT_EQ(ops.attention()[0]->view.layer, 5);
+}
+
+}  // namespace
+}  // namespace kvasir::cuda
