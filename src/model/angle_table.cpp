@@ -12,29 +12,29 @@ AngleTable::AngleTable(Backend& backend, std::vector<double> frequencies, Positi
     : backend_(backend),
       frequencies_(std::move(frequencies)),
       remembered_((std::clamp(context, kAtLeast, kAtMost) + kTogether - 1) / kTogether * kTogether),
-      own_places_(2 * static_cast<std::int64_t>(most_rows)),
+      most_rows_(most_rows),
       known_(static_cast<size_t>(remembered_ / kTogether)) {
-  const auto places = static_cast<size_t>(remembered_ + own_places_);
+  const auto places = static_cast<size_t>(remembered_ + 2 * most_rows_);
   cos_ = backend.allocate(places * frequencies_.size() * sizeof(float));
   sin_ = backend.allocate(places * frequencies_.size() * sizeof(float));
 }
 
-void AngleTable::find(std::span<const Position> positions, std::vector<std::int32_t>& places) {
+void AngleTable::find(Use use, std::span<const Position> positions, std::vector<std::int32_t>& places) {
   places.clear();
   far_.clear();
-  const std::int64_t first_own = own_;
+  const Position own = remembered_ + (use == Use::kRows ? 0 : most_rows_);
   for (size_t i = 0; i < positions.size(); ++i) {
     const Position position = positions[i];
     if (position < 0 || position >= remembered_) {
-      places.push_back(static_cast<std::int32_t>(remembered_ + own_++));
+      places.push_back(static_cast<std::int32_t>(own + std::ssize(far_)));
       far_.push_back(position);
       continue;
     }
     if (!known_[static_cast<size_t>(position / kTogether)]) remember(positions.subspan(i));
     places.push_back(static_cast<std::int32_t>(position));
   }
-  CHECK(own_ <= own_places_);
-  if (!far_.empty()) put(far_, remembered_ + first_own);
+  CHECK(std::ssize(far_) <= most_rows_);
+  if (!far_.empty()) put(far_, own);
 }
 
 RopeTable AngleTable::at(const std::int32_t* places) const {

@@ -18,11 +18,10 @@ class AngleTable {
   // context: of the model, whose positions are remembered, and some more. most_rows: of a batch.
   AngleTable(Backend& backend, std::vector<double> frequencies, Position context, int most_rows);
 
-  // Before a batch: what the one before it had for itself may be written again.
-  void begin() { own_ = 0; }
-  // Behind that, twice at most, and before the batch begins: the place of each position, its angles computed and sent
-  // where they were not before.
-  void find(std::span<const Position> positions, std::vector<std::int32_t>& places);
+  // What a batch's rows are turned for.
+  enum class Use : std::uint8_t { kRows, kSinks };
+  // Before the batch begins: the place of each position, its angles computed and sent where they were not before.
+  void find(Use use, std::span<const Position> positions, std::vector<std::int32_t>& places);
 
   // For a batch whose rows have these places, in the backend's memory (Backend::send_places).
   RopeTable at(const std::int32_t* places) const;
@@ -39,9 +38,8 @@ class AngleTable {
 
   Backend& backend_;
   std::vector<double> frequencies_;
-  Position remembered_;      // positions, each at the place of its number; a batch's own places are behind them
-  std::int64_t own_places_;  // that there are
-  std::int64_t own_ = 0;     // of them, taken
+  Position remembered_;  // positions, each at the place of its number; behind them, by use, most_rows for the others
+  Position most_rows_;
   std::vector<bool> known_;  // [remembered / kTogether]
   Buffer cos_;               // [places][frequencies]
   Buffer sin_;

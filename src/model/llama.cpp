@@ -302,8 +302,7 @@ class Llama final : public Model {
 
   // Whether rows look at sinks, too, from where they stand inside the cache.
   bool find_angles(const Batch& batch, const KvStorage& storage) {
-    angles_.begin();
-    angles_.find(batch.positions, places_);
+    angles_.find(AngleTable::Use::kRows, batch.positions, places_);
     bool any = false;
     for (size_t group = 0; group < batch.sequences.size(); ++group) {
       if (batch.sequences[group].empty() || storage.sink_position(group) == 0) continue;
@@ -315,7 +314,7 @@ class Llama final : public Model {
         }
       }
     }
-    if (any) angles_.find(sink_positions_, sink_places_);
+    if (any) angles_.find(AngleTable::Use::kSinks, sink_positions_, sink_places_);
     return any;
   }
 

@@ -56,6 +56,9 @@ TEST(RecordedOpsTest, ABatchThatWasNeverEndedLeavesNoTrace) {
   ops.add(add_of(1));
   const std::uint64_t again = ops.version();
   EXPECT_EQ(version_of(ops, batch), again);  // what it had was the same
+  ops.begin();
+  ops.add(add_of(7));
+  EXPECT_NE(version_of(ops, {add_of(7), add_of(2)}), again);  // nothing differs from what lies there now
 }
 
 TEST(RecordedOpsTest, AttentionIsToldOnceForNeighboursThatAreAlike) {

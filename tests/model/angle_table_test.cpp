@@ -29,9 +29,9 @@ class AngleTableTest : public ::testing::Test {
   static constexpr int kMostRows = 8192;
   static constexpr Position kContext = 40'000;  // 625 times 64: remembered as it is
 
-  std::vector<std::int32_t> find(std::span<const Position> positions) {
+  std::vector<std::int32_t> find(std::span<const Position> positions, AngleTable::Use use = AngleTable::Use::kRows) {
     std::vector<std::int32_t> places;
-    table_.find(positions, places);
+    table_.find(use, positions, places);
     return places;
   }
   void expect_angles(std::span<const Position> positions, const std::vector<std::int32_t>& places) {
@@ -64,10 +64,7 @@ TEST_F(AngleTableTest, PromptsStepsAndFarPositions) {
       {20'001, 20'063, 20'064, 19'999},
       {12'345'678, kContext + 5},
   };
-  for (const std::vector<Position>& batch : batches) {
-    table_.begin();
-    expect_angles(batch, find(batch));
-  }
+  for (const std::vector<Position>& batch : batches) expect_angles(batch, find(batch));
   expect_angles(prompt, find(prompt));  // nothing of it was lost
 }
 
@@ -77,9 +74,8 @@ TEST_F(AngleTableTest, ABatchHasTwoListsThatAreNotRemembered) {
   std::vector<Position> second(kMostRows);
   std::iota(second.begin(), second.end(), 2'000'000);
   for (int batch = 0; batch < 2; ++batch) {
-    table_.begin();
     const std::vector<std::int32_t> places = find(first);
-    const std::vector<std::int32_t> more = find(second);
+    const std::vector<std::int32_t> more = find(second, AngleTable::Use::kSinks);
     expect_angles(first, places);
     expect_angles(second, more);
     std::swap(first, second);
@@ -92,7 +88,6 @@ TEST_F(AngleTableTest, WhatIsKnownIsNotSentAgain) {
   find(step);
   EXPECT_EQ(backend_.uploads, 6);  // cosines and sines, of three neighbourhoods
   EXPECT_EQ(backend_.bytes, 3 * 2 * 64 * frequencies_.size() * sizeof(float));
-  table_.begin();
   expect_angles(next, find(next));
   EXPECT_EQ(backend_.uploads, 6);
   std::vector<Position> prompt(2048);  // two of its neighbourhoods are known, the others come together
