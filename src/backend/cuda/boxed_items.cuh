@@ -74,22 +74,22 @@ struct BoxedCopies {
       walk.advance();
     }
   }
-  // The first tile, before the kernels ahead have ended, where none of them writes what it is made of; and the next
-  // ones as far as the second-level cache, so that the memory is not idle until they have.
+  // The first tile, before the kernels ahead have ended, where none of them writes what it is made of; and values of
+  // the next one as far as the second-level cache, so that the memory is not idle until they have. Anything more would
+  // delay what warps that are still at work have asked for.
   __device__ bool begin_early() {
-    const WalkItem& first = walk.at();
-    const bool old = args.begins_early && first.valid() && first.first_key() + kTileTokens <= first.item.query;
+    if (!walk.at().valid()) return false;
+    begin_item();
+    const bool old = args.begins_early && begun.first_key() + kTileTokens <= begun.item.query;
     if (old) {
       next_keys();
       next_values();
-      const int tiles = min(begun.tiles(), 1 + kTilesFetched);
-      for (int next = 1; next < tiles; ++next) fetch(next);
+      if (begun.tiles() > 1) fetch_values(1);
     }
     return old;
   }
 
  private:
-  static constexpr int kTilesFetched = 1;
   static constexpr int kNowhere = -1;
   static constexpr int kBlockBytes = kBlockOfTile * kDim * 2;
 
@@ -115,12 +115,11 @@ struct BoxedCopies {
     hopper::arrive_and_expect(full, row == kNowhere ? 0 : kBlockBytes);
     if (row != kNowhere) copy(row, hopper::shared_address(to + lane * kBlockBytes), full);
   }
-  __device__ void fetch(int next) const {
+  __device__ void fetch_values(int of_tile) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int row = __shfl_sync(0xffffffff, begun_row, next * kBlocksOfTile + lane % kBlocksOfTile);
-    const bool old = begun.first_key() + (next + 1) * kTileTokens <= begun.item.query;
+    const int row = __shfl_sync(0xffffffff, begun_row, of_tile * kBlocksOfTile + lane % kBlocksOfTile);
+    const bool old = begun.first_key() + (of_tile + 1) * kTileTokens <= begun.item.query;
     if (!old || lane >= kBlocksOfTile || row == kNowhere) return;
-    hopper::fetch_box({&maps.k, 0, row});
     hopper::fetch_box_in_3d(values_behind(row));
   }
 };
@@ -136,21 +135,36 @@ __device__ inline int plain_tiles(const KvView& view, const RowsOfWarp& rows, co
   return out;
 }
 
-// Queries and places of rows, from one item to the next: often those of the same rows.
+// Queries and places of rows, from one item to the next: often those of the same rows. Where they lie is found before
+// they are read: it takes as long, and needs nothing of the kernels ahead.
 template <class Half, int kDim>
 struct RowsOfItem {
   Queries<kDim> q;
   RowsOfWarp places;
+  int plain = 0;  // tiles of the item: see plain_tiles()
   int row = -1;
   int head = -1;  // the first query head
 
-  __device__ void become(const TileRows& rows) {
-    if (rows.item.row == row && rows.head(0) == head && rows.item.query == places.first) return;
-    row = rows.item.row;
-    head = rows.head(0);
-    places = rows.seen();
-    load_queries<Half>(rows, q);
+  __device__ void look_at(const TileRows& rows, const WalkItem& of) {
+    const bool same = rows.item.row == row && rows.head(0) == head && rows.item.query == places.first;
+    if (!same) {
+      row = rows.item.row;
+      head = rows.head(0);
+      places = rows.seen();
+      query_ = query_of_thread<kDim>(rows);
+      read_ = false;
+    }
+    plain = plain_tiles(rows.args.view, places, of);
+    asm volatile("" : "+l"(query_), "+r"(plain));  // found here, not where they are used
   }
+  __device__ void read() {
+    if (!read_) load_queries<Half>(query_, q);
+    read_ = true;
+  }
+
+ private:
+  const float* query_ = nullptr;  // see query_of_thread()
+  bool read_ = true;
 };
 
 // All items that the warp takes. `finished(item, rows, sums)`: sums of an item's split are complete.
@@ -160,7 +174,11 @@ __device__ void attend_to_boxed_items(BoxedCopies<kDim, Source>& copies, Finishe
   const AttentionArgs& args = copies.args;
   BoxedRoom<kDim>& room = copies.room;
   BoxedBarriers& barriers = copies.barriers;
+  RowsOfItem<Half, kDim> rows;
   const bool began = copies.begin_early();
+  typename Source::Item now = copies.begun;
+  int kv_head = copies.begun_head;
+  if (now.valid()) rows.look_at({args, now.item, kv_head}, now);
   Order::of_items(args).wait_for_rows();
   copies.walk.begin();
   if (!began) {
@@ -168,11 +186,8 @@ __device__ void attend_to_boxed_items(BoxedCopies<kDim, Source>& copies, Finishe
     copies.next_values();
   }
   unsigned parity = 0;
-  RowsOfItem<Half, kDim> rows;
-  for (typename Source::Item now = copies.begun; now.valid();) {
-    const TileRows tile_rows{args, now.item, copies.begun_head};
-    rows.become(tile_rows);
-    const int plain = plain_tiles(args.view, rows.places, now);
+  while (now.valid()) {
+    rows.read();
     Sums<kDim> sums;
     sums.clear();
     for (int tile = 0; tile < now.tiles(); ++tile, parity ^= 1U) {
@@ -182,10 +197,10 @@ __device__ void attend_to_boxed_items(BoxedCopies<kDim, Source>& copies, Finishe
       __syncwarp();
       copies.next_keys();
       const Position first = now.first_key() + tile * kTileTokens;
-      if (tile >= plain) mask(args.view, rows.places, first, s);
+      if (tile >= rows.plain) mask(args.view, rows.places, first, s);
       soften(rows.places.factor, s, sums);
       hopper::wait(hopper::shared_address(&barriers.v), parity);
-      if (tile >= plain) {
+      if (tile >= rows.plain) {
         clear_missing<kDim, Places>(now, tile, room.v);
         if (keep_infinities_apart<Half, Places>(args.view, rows.places, first, room.v, sums)) {
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // before the copy engine writes there again
@@ -195,8 +210,10 @@ __device__ void attend_to_boxed_items(BoxedCopies<kDim, Source>& copies, Finishe
       __syncwarp();
       copies.next_values();
     }
-    finished(now, tile_rows, sums);
+    finished(now, TileRows{args, now.item, kv_head}, sums);
     now = copies.begun.index == now.index ? typename Source::Item{} : copies.begun;
+    kv_head = copies.begun_head;
+    if (now.valid()) rows.look_at({args, now.item, kv_head}, now);
   }
 }
 

@@ -27,11 +27,16 @@ inline CodeMaps make_code_maps(const std::byte* arena, int bytes, BoxSwizzle swi
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
+__device__ __forceinline__ hopper::BoxAt code_box(const CodeMaps& maps, std::int64_t byte) {
+  return {byte % kRowBytes == 0 ? &maps.even : &maps.odd, 0, static_cast<int>(byte / kRowBytes)};
+}
+
 // By one lane. REQUIRES: `to` is aligned to 128 bytes, or to kBoxAlignment where chunks are permuted.
 __device__ __forceinline__ void copy_codes(void* to, const CodeMaps& maps, std::int64_t byte, std::uint32_t barrier) {
-  const CUtensorMap* map = byte % kRowBytes == 0 ? &maps.even : &maps.odd;
-  hopper::copy_box(hopper::shared_address(to), {map, 0, static_cast<int>(byte / kRowBytes)}, barrier,
-                   hopper::kEvictFirst);
+  hopper::copy_box(hopper::shared_address(to), code_box(maps, byte), barrier, hopper::kEvictFirst);
+}
+__device__ __forceinline__ void fetch_codes(const CodeMaps& maps, std::int64_t byte) {
+  hopper::fetch_box(code_box(maps, byte));
 }
 
 #endif

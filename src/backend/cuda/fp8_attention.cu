@@ -67,6 +67,7 @@ struct Fp8Format {
   __device__ void copy_values(int block, const std::byte* from, std::uint32_t barrier) {
     copy_codes(room.values[block], maps.values, from - args.view.arena, barrier);
   }
+  __device__ void fetch_values(const std::byte* from) const { fetch_codes(maps.values, from - args.view.arena); }
   __device__ void* scales_of(int block) const { return &scales.blocks[block]; }
 
   // As they came: keys want no more than rounding.

@@ -89,8 +89,8 @@ __device__ __forceinline__ void copy_box(std::uint32_t to, BoxAt from, std::uint
 
 // Only as far as the second-level cache.
 __device__ __forceinline__ void fetch_box(BoxAt from) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(from.map), "r"(from.col),
-               "r"(from.row)
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.L2::cache_hint [%0, {%1, %2}], %3;" ::"l"(from.map),
+               "r"(from.col), "r"(from.row), "l"(kEvictFirst)
                : "memory");
 }
 
@@ -100,6 +100,12 @@ __device__ __forceinline__ void copy_bytes(std::uint32_t to, const void* from, s
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
       ::"r"(to), "l"(from), "r"(bytes), "r"(barrier), "l"(kEvictFirst) : "memory");
+}
+
+__device__ __forceinline__ void fetch_bytes(const void* from, std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global.L2::cache_hint [%0], %1, %2;" ::"l"(from), "r"(bytes),
+               "l"(kEvictFirst)
+               : "memory");
 }
 
 // To the same place in every block of the mask.

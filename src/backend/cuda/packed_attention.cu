@@ -167,6 +167,13 @@ struct PackedFormat {
   __device__ void copy_values(int block, const std::byte* from, std::uint32_t barrier) const {
     copy<sizeof(ValuesOfBlock)>(&room.values[block], from, barrier);
   }
+  __device__ void fetch_values(const std::byte* from) const {
+    if constexpr (kInBoxes<Codec>) {
+      fetch_codes(maps, from - args.view.arena);
+    } else {
+      hopper::fetch_bytes(from, sizeof(ValuesOfBlock));
+    }
+  }
   __device__ void* scales_of(int block) const { return room.values[block].k_scales; }
   __device__ std::uint32_t k_scales(int block) const { return room.values[block].k_scales[lane_group()]; }
   __device__ std::uint32_t v_scales(int block) const { return room.values[block].v_scales[lane_group()]; }

@@ -13,6 +13,7 @@
 //   load_queries(rows)
 //   copy_keys, copy_values(block, from, barrier)   by one lane; `from` is where the block's keys lie, or its values;
 //                                       with the scales, where these lie behind them
+//   fetch_values(from)                  as far as the second-level cache, likewise; scales only where they lie behind
 //   scales_of(block)                    room for those of its keys, and then of its values, kScalesOfBlock bytes
 //   multiply_keys(block, scores)        without scales
 //   k_scales, v_scales(block)           of the tokens 2g and 2g + 1, in one word
@@ -138,6 +139,22 @@ struct ScaledCopies {
       }
     }
     ++tile;
+  }
+  // The first tile, before the kernels ahead have ended, where none of them writes what it is made of; and values of
+  // the next one as far as the second-level cache, so that the memory is not idle until they have.
+  __device__ bool begin_early() {
+    if (items.empty()) return false;
+    const Item& first = items.next();
+    const bool old = args.begins_early && first.first_key() + kTileTokens <= first.item.query;
+    // The item behind it is looked for at once: not where that may be one of a row that is drawn.
+    if (!old || (args.draws_rows && first.closes)) return false;
+    const bool next_is_old = first.first_key() + 2 * kTileTokens <= first.item.query;
+    next_keys();
+    next_values();
+    if (next_is_old && block != nullptr && static_cast<int>(threadIdx.x) % 32 / kBlocksOfTile == tile) {
+      format.fetch_values(block + Format::kKeyBytes);
+    }
+    return true;
   }
   // From a block's keys; found anew each time, since registers are scarce.
   __device__ int to_scales() const {
@@ -273,10 +290,15 @@ __device__ void attend_to_scaled_items(const AttentionArgs& args, Format& format
                                        ScaledRoom<typename Source::Item>& room, Finished&& finished) {
   room.init();
   ScaledCopies<Format, Source> copies{args, format, room, ItemQueue<Source>(args)};
+  // Who takes items by tickets has none until then.
+  bool began = false;
+  if constexpr (std::is_same_v<Source, RowWalk>) began = copies.begin_early();
   wait_for_forerunners();
   copies.items.begin();
-  copies.next_keys();
-  copies.next_values();
+  if (!began) {
+    copies.next_keys();
+    copies.next_values();
+  }
   float factor[2];
   for (int done = 0; done < copies.begun; ++done) {
     const auto& now = room.items[done % 2];

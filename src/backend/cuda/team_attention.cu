@@ -70,7 +70,7 @@ struct Team {
   // Scores of this warp's tile, masked; whether values of it are infinite that not all rows see.
   __device__ bool score(const RowsOfWarp& rows, Scores& s) const {
     Queries<kDim> q;
-    load_queries<Half>(TileRows{args, item.item, kv_head()}, q);
+    load_queries<Half>(query_of_thread<kDim>({args, item.item, kv_head()}), q);
     hopper::wait(hopper::shared_address(&room.full_k[warp]), 0);
     multiply_keys<Half, Places, kDim>(q, shared_address(room.k[warp]), s);
     if (!room.has_room_for_values(warp)) {

@@ -63,16 +63,21 @@ __device__ void load_queries(const TileRows& rows, std::byte* to) {
   }
 }
 
-// The same into registers, from queries as they came: 16-bit keys want no more than rounding.
-template <class Half, int kDim>
-__device__ void load_queries(const TileRows& rows, Queries<kDim>& to) {
+// Where the thread's row of queries lies, as they came; null: the tile has no such row.
+template <int kDim>
+__device__ const float* query_of_thread(const TileRows& rows) {
   const Matrix& from = rows.args.queries;
   const int row = lane_group();
-  const bool there = row < rows.count();
-  const float* numbers = from.data + rows.batch_row(row) * from.stride + rows.head(row) * kDim + lane_pair() * 2;
+  if (row >= rows.count()) return nullptr;
+  return from.data + rows.batch_row(row) * from.stride + rows.head(row) * kDim + lane_pair() * 2;
+}
+// It into registers: 16-bit keys want no more than rounding.
+template <class Half, int kDim>
+__device__ void load_queries(const float* of_thread, Queries<kDim>& to) {
 #pragma unroll
   for (int i = 0; i < kDim / 8; ++i) {
-    const float2 two = there ? *reinterpret_cast<const float2*>(numbers + i * 8) : float2{0.0F, 0.0F};
+    const float2 two =
+        of_thread != nullptr ? *reinterpret_cast<const float2*>(of_thread + i * 8) : float2{0.0F, 0.0F};
     to.b[i / 2][i % 2] = Half::pack(held(two.x), held(two.y));
   }
 }

@@ -51,8 +51,8 @@ __device__ __forceinline__ void copy_box_in_3d(std::uint32_t to, const BoxIn3d& 
 
 // Only as far as the second-level cache.
 __device__ __forceinline__ void fetch_box_in_3d(const BoxIn3d& from) {
-  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(from.map), "r"(from.at[0]),
-               "r"(from.at[1]), "r"(from.at[2])
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.L2::cache_hint [%0, {%1, %2, %3}], %4;" ::"l"(from.map),
+               "r"(from.at[0]), "r"(from.at[1]), "r"(from.at[2]), "l"(kEvictFirst)
                : "memory");
 }
 
