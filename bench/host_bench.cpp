@@ -1,10 +1,10 @@
 // What the host does for a decode step: the engine and the model over a backend that computes nothing, and says after
 // some milliseconds that it did.
 //
-//   build/host_bench [MILLISECONDS [SEQUENCES]]     6 and 64 unless said
+//   build/host_bench [MILLISECONDS [SEQUENCES [MEGABYTES]]]     6, 64 and 0 unless said
 //
 // A backend's own part, launches and plans, is not in it. With 0 milliseconds all that a step reads is in the caches
-// of the step before.
+// of the step before; with as many megabytes as these have, which are read while the host waits, nothing is.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -30,7 +30,8 @@ class NoWeight final : public Weight {
 // Steps take their time one behind the other, as on a device.
 class IdleBackend final : public Backend {
  public:
-  explicit IdleBackend(std::chrono::nanoseconds step) : step_(step) {}
+  // `others`: bytes that take the place of what is in the caches.
+  IdleBackend(std::chrono::nanoseconds step, size_t others) : step_(step), others_(others) {}
 
   std::string description() const override { return "idle"; }
   std::string kernel_version() const override { return "idle"; }
@@ -71,6 +72,7 @@ class IdleBackend final : public Backend {
   void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override {
     const auto found = done_at_.find(ticket);
     CHECK(found != done_at_.end());
+    for (std::byte& byte : others_) byte ^= std::byte{1};
     while (Clock::now() < found->second) continue;  // as CUDA's events are waited for
     done_at_.erase(found);
     std::ranges::fill(tokens, 7);
@@ -78,15 +80,17 @@ class IdleBackend final : public Backend {
 
  private:
   Clock::duration step_;
+  std::vector<std::byte> others_;
   Clock::time_point free_at_ = Clock::now();  // when all that was drawn so far is done
   DrawTicket last_ = kNoDraw;
   std::map<DrawTicket, Clock::time_point> done_at_;
 };
 
-void run(double milliseconds, int sequences) {
+void run(double milliseconds, int sequences, double megabytes) {
   constexpr int kRepeats = 5;
   WaitBackend backend(
-      std::make_unique<IdleBackend>(std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6))));
+      std::make_unique<IdleBackend>(std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6)),
+                                    static_cast<size_t>(megabytes * 1e6)));
   LoadOptions load;
   load.max_rows = 2048;
   // Layers and heads of an 8B model; how wide it is nobody looks at.
@@ -96,7 +100,8 @@ void run(double milliseconds, int sequences) {
   EngineConfig config;
   config.scheduler.max_batch_tokens = load.max_rows;
   LoadBench bench(backend, *model, config);
-  fmt::print("{} sequences, {} ms a step\n{:>8} {:>8} {:>8} us\n", sequences, milliseconds, "p25", "p50", "p75");
+  fmt::print("{} sequences, {} ms a step, {} MB between two\n{:>8} {:>8} {:>8} us\n", sequences, milliseconds, megabytes, "p25", "p50",
+             "p75");
   for (int i = 0; i < kRepeats; ++i) {
     const LoadResult result = bench.run({sequences, 512, 128}, 1);
     fmt::print("{:>8.1f} {:>8.1f} {:>8.1f}\n", 1e6 * percentile(result.host, 0.25),
@@ -116,9 +121,10 @@ int main(int argc, char** argv) {
   };
   const double milliseconds = number(1, 6);
   const int sequences = static_cast<int>(number(2, 64));
-  if (milliseconds < 0 || sequences < 1) {
-    fmt::print(stderr, "usage: host_bench [MILLISECONDS [SEQUENCES]]\n");
+  const double megabytes = number(3, 0);
+  if (milliseconds < 0 || sequences < 1 || megabytes < 0) {
+    fmt::print(stderr, "usage: host_bench [MILLISECONDS [SEQUENCES [MEGABYTES]]]\n");
     return 2;
   }
-  kvasir::run(milliseconds, sequences);
+  kvasir::run(milliseconds, sequences, megabytes);
 }
