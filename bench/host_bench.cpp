@@ -88,9 +88,8 @@ class IdleBackend final : public Backend {
 
 void run(double milliseconds, int sequences, double megabytes) {
   constexpr int kRepeats = 5;
-  WaitBackend backend(
-      std::make_unique<IdleBackend>(std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6)),
-                                    static_cast<size_t>(megabytes * 1e6)));
+  WaitBackend backend(std::make_unique<IdleBackend>(
+      std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6)), static_cast<size_t>(megabytes * 1e6)));
   LoadOptions load;
   load.max_rows = 2048;
   // Layers and heads of an 8B model; how wide it is nobody looks at.
@@ -100,8 +99,8 @@ void run(double milliseconds, int sequences, double megabytes) {
   EngineConfig config;
   config.scheduler.max_batch_tokens = load.max_rows;
   LoadBench bench(backend, *model, config);
-  fmt::print("{} sequences, {} ms a step, {} MB between two\n{:>8} {:>8} {:>8} us\n", sequences, milliseconds, megabytes, "p25", "p50",
-             "p75");
+  fmt::print("{} sequences, {} ms a step, {} MB between two\n{:>8} {:>8} {:>8} us\n", sequences, milliseconds,
+             megabytes, "p25", "p50", "p75");
   for (int i = 0; i < kRepeats; ++i) {
     const LoadResult result = bench.run({sequences, 512, 128}, 1);
     fmt::print("{:>8.1f} {:>8.1f} {:>8.1f}\n", 1e6 * percentile(result.host, 0.25),

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/check.h"
 #include "base/hash.h"
 #include "cli/bench_runs.h"
 
@@ -38,6 +39,22 @@ void WaitBackend::take_drawn(DrawTicket ticket, std::span<TokenId> tokens) {
   const LoadClock::time_point start = LoadClock::now();
   ForwardingBackend::take_drawn(ticket, tokens);
   waited_ += seconds_since(start);
+}
+
+LoadResult median_load(std::vector<LoadResult> runs) {
+  CHECK(!runs.empty());
+  std::ranges::sort(runs, {}, &LoadResult::seconds);
+  LoadResult out = runs[runs.size() / 2];
+  out.runs = static_cast<int>(runs.size());
+  out.ahead = 0;
+  for (const LoadResult& run : runs) out.ahead += run.ahead;
+  for (const auto values : {&LoadResult::first_tokens, &LoadResult::steps, &LoadResult::host}) {
+    std::vector<double> all;
+    for (const LoadResult& run : runs) all.insert(all.end(), (run.*values).begin(), (run.*values).end());
+    std::ranges::sort(all);
+    out.*values = std::move(all);
+  }
+  return out;
 }
 
 double percentile(const std::vector<double>& ascending, double share) {
@@ -97,12 +114,9 @@ LoadResult LoadBench::once(Engine& engine, const LoadTest& test, std::uint64_t s
 LoadResult LoadBench::run(const LoadTest& test, int repeats) {
   Engine engine(backend_, model_, config_for(test.prompt + test.generate + 1, test.requests));
   once(engine, test, 1);
-  LoadResult best;
-  for (int i = 0; i < repeats; ++i) {
-    LoadResult result = once(engine, test, static_cast<std::uint64_t>(i) + 2);
-    if (i == 0 || result.seconds < best.seconds) best = std::move(result);
-  }
-  return best;
+  std::vector<LoadResult> runs;
+  for (int i = 0; i < repeats; ++i) runs.push_back(once(engine, test, static_cast<std::uint64_t>(i) + 2));
+  return median_load(std::move(runs));
 }
 
 HitResult LoadBench::hit(std::int64_t tokens, int repeats) {
@@ -128,8 +142,9 @@ HitResult LoadBench::hit(std::int64_t tokens, int repeats) {
 }
 
 void print_load(const LoadResult& r) {
-  fmt::print("{} requests of {} + {} tokens: {:.0f} output tokens/s ({:.3f} s)\n", r.test.requests, r.test.prompt,
-             r.test.generate, r.tokens_per_second, r.seconds);
+  fmt::print("{} requests of {} + {} tokens: {:.0f} output tokens/s ({:.3f} s{})\n", r.test.requests, r.test.prompt,
+             r.test.generate, r.tokens_per_second, r.seconds,
+             r.runs > 1 ? fmt::format(", the median of {} runs", r.runs) : "");
   fmt::print("  first token: {:.1f} ms at p50, {:.1f} ms at p99\n", 1e3 * percentile(r.first_tokens, 0.5),
              1e3 * percentile(r.first_tokens, 0.99));
   if (r.steps.empty()) return;
@@ -152,6 +167,7 @@ nlohmann::ordered_json load_json(const LoadResult& r) {
   return {{"requests", r.test.requests},
           {"prompt", r.test.prompt},
           {"generate", r.test.generate},
+          {"runs", r.runs},
           {"seconds", r.seconds},
           {"output_tokens_per_second", r.tokens_per_second},
           {"first_token_seconds", of(r.first_tokens)},

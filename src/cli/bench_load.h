@@ -36,9 +36,10 @@ struct LoadTest {
 
 struct LoadResult {
   LoadTest test;
+  int runs = 1;
   double seconds = 0;                // from the first submit to the last token
   double tokens_per_second = 0;      // of answers
-  std::vector<double> first_tokens;  // seconds, one a request, ascending
+  std::vector<double> first_tokens;  // seconds, one a request and run, ascending
   // Of the steps in which every running request got a token, ascending: all of the step, and the host's part of it.
   std::vector<double> steps;
   std::vector<double> host;
@@ -56,8 +57,8 @@ class LoadBench {
   LoadBench(WaitBackend& backend, Model& model, EngineConfig config)
       : backend_(backend), model_(model), config_(std::move(config)) {}
 
-  // Prompts have nothing in common. The load runs once unmeasured, with other prompts, and then `repeats` times: the
-  // fastest counts.
+  // Prompts have nothing in common. The load runs once unmeasured, with other prompts, and then `repeats` times: see
+  // median_load().
   LoadResult run(const LoadTest& test, int repeats);
   HitResult hit(std::int64_t tokens, int repeats);
 
@@ -69,6 +70,10 @@ class LoadBench {
   Model& model_;
   EngineConfig config_;
 };
+
+// The run of median length, of two the longer; what is told of requests and steps is of all runs. REQUIRES: there is
+// one.
+LoadResult median_load(std::vector<LoadResult> runs);
 
 double percentile(const std::vector<double>& ascending, double share);  // 0 of none
 
