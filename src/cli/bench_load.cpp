@@ -115,6 +115,7 @@ LoadResult LoadBench::run(const LoadTest& test, int repeats) {
   Engine engine(backend_, model_, config_for(test.prompt + test.generate + 1, test.requests));
   once(engine, test, 1);
   std::vector<LoadResult> runs;
+  runs.reserve(static_cast<size_t>(repeats));
   for (int i = 0; i < repeats; ++i) runs.push_back(once(engine, test, static_cast<std::uint64_t>(i) + 2));
   return median_load(std::move(runs));
 }
