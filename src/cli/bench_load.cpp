@@ -41,19 +41,24 @@ void WaitBackend::take_drawn(DrawTicket ticket, std::span<TokenId> tokens) {
   waited_ += seconds_since(start);
 }
 
-LoadResult median_load(std::vector<LoadResult> runs) {
+LoadResult median_load(const std::vector<LoadResult>& runs) {
   CHECK(!runs.empty());
-  std::ranges::sort(runs, {}, &LoadResult::seconds);
-  LoadResult out = runs[runs.size() / 2];
+  LoadResult out;
+  out.test = runs.front().test;
   out.runs = static_cast<int>(runs.size());
-  out.ahead = 0;
-  for (const LoadResult& run : runs) out.ahead += run.ahead;
-  for (const auto values : {&LoadResult::first_tokens, &LoadResult::steps, &LoadResult::host}) {
-    std::vector<double> all;
-    for (const LoadResult& run : runs) all.insert(all.end(), (run.*values).begin(), (run.*values).end());
-    std::ranges::sort(all);
-    out.*values = std::move(all);
+  std::vector<double> seconds;
+  const auto add = [](std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  for (const LoadResult& run : runs) {
+    seconds.push_back(run.seconds);
+    add(out.first_tokens, run.first_tokens);
+    add(out.steps, run.steps);
+    add(out.host, run.host);
+    out.ahead += run.ahead;
   }
+  out.seconds = spread_of(seconds).median;
+  for (std::vector<double>* values : {&out.first_tokens, &out.steps, &out.host}) std::ranges::sort(*values);
   return out;
 }
 
@@ -106,8 +111,6 @@ LoadResult LoadBench::once(Engine& engine, const LoadTest& test, std::uint64_t s
   }
   result.seconds = seconds_since(start);
   result.ahead = engine.steps_ahead() - ahead;
-  result.tokens_per_second = static_cast<double>(test.requests * test.generate) / result.seconds;
-  for (std::vector<double>* values : {&result.first_tokens, &result.steps, &result.host}) std::ranges::sort(*values);
   return result;
 }
 
@@ -117,7 +120,7 @@ LoadResult LoadBench::run(const LoadTest& test, int repeats) {
   std::vector<LoadResult> runs;
   runs.reserve(static_cast<size_t>(repeats));
   for (int i = 0; i < repeats; ++i) runs.push_back(once(engine, test, static_cast<std::uint64_t>(i) + 2));
-  return median_load(std::move(runs));
+  return median_load(runs);
 }
 
 HitResult LoadBench::hit(std::int64_t tokens, int repeats) {
@@ -144,7 +147,7 @@ HitResult LoadBench::hit(std::int64_t tokens, int repeats) {
 
 void print_load(const LoadResult& r) {
   fmt::print("{} requests of {} + {} tokens: {:.0f} output tokens/s ({:.3f} s{})\n", r.test.requests, r.test.prompt,
-             r.test.generate, r.tokens_per_second, r.seconds,
+             r.test.generate, r.tokens_per_second(), r.seconds,
              r.runs > 1 ? fmt::format(", the median of {} runs", r.runs) : "");
   fmt::print("  first token: {:.1f} ms at p50, {:.1f} ms at p99\n", 1e3 * percentile(r.first_tokens, 0.5),
              1e3 * percentile(r.first_tokens, 0.99));
@@ -170,7 +173,7 @@ nlohmann::ordered_json load_json(const LoadResult& r) {
           {"generate", r.test.generate},
           {"runs", r.runs},
           {"seconds", r.seconds},
-          {"output_tokens_per_second", r.tokens_per_second},
+          {"output_tokens_per_second", r.tokens_per_second()},
           {"first_token_seconds", of(r.first_tokens)},
           {"decode_steps", r.steps.size()},
           {"step_seconds", of(r.steps)},

@@ -38,12 +38,13 @@ struct LoadResult {
   LoadTest test;
   int runs = 1;
   double seconds = 0;                // from the first submit to the last token
-  double tokens_per_second = 0;      // of answers
   std::vector<double> first_tokens;  // seconds, one a request and run, ascending
   // Of the steps in which every running request got a token, ascending: all of the step, and the host's part of it.
   std::vector<double> steps;
   std::vector<double> host;
   std::int64_t ahead = 0;  // steps that were begun before the tokens of the one before were known
+
+  double tokens_per_second() const { return static_cast<double>(test.requests * test.generate) / seconds; }
 };
 
 struct HitResult {
@@ -71,9 +72,8 @@ class LoadBench {
   EngineConfig config_;
 };
 
-// The run of median length, of two the longer; what is told of requests and steps is of all runs. REQUIRES: there is
-// one.
-LoadResult median_load(std::vector<LoadResult> runs);
+// As long as the median of these, with the requests and steps of all of them. REQUIRES: there is one.
+LoadResult median_load(const std::vector<LoadResult>& runs);
 
 double percentile(const std::vector<double>& ascending, double share);  // 0 of none
 

@@ -142,14 +142,12 @@ struct RowsOfItem {
   Queries<kDim> q;
   RowsOfWarp places;
   int plain = 0;  // tiles of the item: see plain_tiles()
-  int row = -1;
-  int head = -1;  // the first query head
 
   __device__ void look_at(const TileRows& rows, const WalkItem& of) {
-    const bool same = rows.item.row == row && rows.head(0) == head && rows.item.query == places.first;
+    const bool same = rows.item.row == row_ && rows.head(0) == head_ && rows.item.query == places.first;
     if (!same) {
-      row = rows.item.row;
-      head = rows.head(0);
+      row_ = rows.item.row;
+      head_ = rows.head(0);
       places = rows.seen();
       query_ = query_of_thread<kDim>(rows);
       read_ = false;
@@ -163,6 +161,8 @@ struct RowsOfItem {
   }
 
  private:
+  int row_ = -1;
+  int head_ = -1;                 // the first query head
   const float* query_ = nullptr;  // see query_of_thread()
   bool read_ = true;
 };
