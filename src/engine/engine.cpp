@@ -126,6 +126,7 @@ void Engine::cancel_all() {
 }
 
 RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
+  break_up();
   if (flying_.in_the_air()) land();  // what is written there would be the copy's as well
   Sequence* from = scheduler_.find(id);
   CHECK(from != nullptr);
@@ -153,6 +154,7 @@ void Engine::cancel(RequestId id) {
     if (sequence->finish != FinishReason::kNone) return;
     if (sequence->forks.empty()) {
       sequence->finish = FinishReason::kCancelled;
+      formation_.disturbed = true;
       return;
     }
     // Others want answers to this prompt: the next of them takes it over.
@@ -240,9 +242,13 @@ void Engine::show_scored(const Sequence& sequence, std::span<const float> logits
 }
 
 Matrix Engine::enqueue(const std::vector<PlannedRows>& plan) {
-  for (const BlockCopy& copy : cache_.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
   for (const PlannedRows& planned : plan) watch_rows(*planned.sequence);
   build_batch(plan, cache_, batch_);
+  return run_model();
+}
+
+Matrix Engine::run_model() {
+  for (const BlockCopy& copy : cache_.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
   const Matrix logits = model_.forward(batch_, storage_);
   CHECK(logits.cols == model_.config().vocab || logits.rows == 0);
   return logits;
@@ -386,8 +392,9 @@ void Engine::choose(Sequence& sequence, const NextRow& row) {
 
 // The last token travels with the reason why it is the last.
 void Engine::finish_done() {
+  if (formation_.disturbed) break_up();
   for (const std::unique_ptr<Sequence>& sequence : scheduler_.take_finished()) {
-    flying_.forget(*sequence);
+    if (flying_.forget(*sequence)) break_up();
     const bool by_itself = sequence->finish == FinishReason::kStop || sequence->finish == FinishReason::kLength;
     if (on_finished_ && by_itself && sequence->request.origin == Request::Origin::kClient) {
       on_finished_({sequence->tokens, std::ssize(sequence->request.prompt), sequence->policy->policy,

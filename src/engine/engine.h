@@ -15,6 +15,7 @@
 
 #include "backend/kv_storage.h"
 #include "engine/flight.h"
+#include "engine/formation.h"
 #include "engine/host_swap.h"
 #include "engine/pins.h"
 #include "engine/policies.h"
@@ -94,7 +95,10 @@ class Engine {
   // Sees every row of logits before it is sampled from, and those of prompts that are scored: for evaluation, and for
   // the tests of the laws. `position` is that of the token they foretell.
   using OnLogits = std::function<void(RequestId id, Position position, std::span<const float> logits)>;
-  void observe(OnLogits observer) { observer_ = std::move(observer); }
+  void observe(OnLogits observer) {
+    break_up();
+    observer_ = std::move(observer);
+  }
 
   // Hears of every pause, when it is decided.
   using OnPause = std::function<void(const std::string& request, const Pause& pause)>;
@@ -110,7 +114,9 @@ class Engine {
   std::int64_t context() const { return config_.context; }
   const KvCache& cache() const { return cache_; }
   const KvStorage& storage() const { return storage_; }
+  // Sequences that fly in formation are a few tokens behind what was told of them, until catch_up().
   const Scheduler& scheduler() const { return scheduler_; }
+  void catch_up();
   const EngineConfig& config() const { return config_; }
   const PolicyBook& policies() const { return policies_; }
   const PinBoard& pins() const { return pins_; }
@@ -133,9 +139,20 @@ class Engine {
   void read_logits(const std::vector<PlannedRows>& plan);
   bool take_off(std::span<const PlannedRows> plan, Matrix logits, Flight& flight);
   void fly_ahead();
+  void land_each();
   void take_drawn();
   void land();
   void abandon();
+  Matrix run_model();
+  // engine_formation.cpp
+  void form_up();
+  void break_up();
+  void catch_up(FormationMember& member);
+  bool flies_on_in_formation() const;
+  bool take_next_block(FormationMember& member);
+  void fly_formation();
+  bool ends_nobody(std::span<const TokenId> drawn) const;
+  void land_formation();
   void show_scored(const Sequence& sequence, std::span<const float> logits) const;
   void measure(int rows, double seconds);
   void advance(Sequence& sequence, int rows);
@@ -169,12 +186,14 @@ class Engine {
   std::atomic<RequestId> next_id_{1};
   std::atomic<bool> claimed_ = false;
   Batch batch_;
-  std::vector<float> logits_;       // [logit rows][vocab] on the host, …
-  std::vector<TokenId> drawn_;      // … or [logit rows], and no logits
-  std::vector<DrawRule> rules_;     // [logit rows]
-  Flight flying_;                   // the step in the air; between steps that of the next
-  Flight next_;                     // only while a step is carried out
-  std::vector<PlannedRows> ahead_;  // kept, so that a step allocates nothing
+  std::vector<float> logits_;                  // [logit rows][vocab] on the host, …
+  std::vector<TokenId> drawn_;                 // … or [logit rows], and no logits
+  std::vector<DrawRule> rules_;                // [logit rows]
+  Flight flying_;                              // the step in the air; between steps that of the next
+  Flight next_;                                // only while a step is carried out
+  std::vector<PlannedRows> ahead_;             // kept, so that a step allocates nothing
+  Formation formation_;                        // of flying_, next_ or both; or nobody
+  std::vector<std::int32_t> views_of_policy_;  // only while it forms up
   std::int64_t steps_ahead_ = 0;
   double landed_ = 0;  // when the last tokens came
   OnLogits observer_;

@@ -47,14 +47,18 @@ bool Engine::take_off(std::span<const PlannedRows> plan, Matrix logits, Flight& 
   flight.draws = static_cast<int>(rules_.size());
   flight.rows = batch_.rows();
   flight.committed = false;
+  flight.in_formation = false;
   return flight.in_the_air();
 }
 
 // Launches the step behind the one in the air, if that can be foreseen.
 void Engine::fly_ahead() {
   CHECK(flying_.in_the_air() && !next_.in_the_air());
-  if (config_.mode == EngineConfig::Mode::kRecompute || flying_.ticket != backend_.last_draw()) return;
-  if (flying_.committed || flying_.sequences() != scheduler_.running() || !scheduler_.settled()) return;
+  const bool foreseen = flying_.ticket == backend_.last_draw() && flying_.sequences() == scheduler_.running() &&
+                        !flying_.committed && scheduler_.settled();
+  if (foreseen && flies_on_in_formation()) return fly_formation();
+  break_up();
+  if (!foreseen || config_.mode == EngineConfig::Mode::kRecompute) return;
   ahead_.clear();
   for (const Flight::Rows& one : flying_.plan) {
     if (one.sequence == nullptr) continue;
@@ -76,6 +80,7 @@ void Engine::fly_ahead() {
   CHECK(take_off(ahead_, enqueue(ahead_), next_));
   next_.began = began;
   ++steps_ahead_;
+  form_up();
 }
 
 // Waits for the tokens of the step in the air.
@@ -89,12 +94,21 @@ void Engine::land() {
   const double landed = now();
   measure(flying_.rows, landed - std::max(flying_.began, landed_));
   landed_ = landed;
+  if (flying_.in_formation && ends_nobody(drawn_)) {
+    land_formation();
+  } else {
+    if (flying_.in_formation) break_up();
+    land_each();
+  }
+  std::swap(flying_, next_);
+}
+
+void Engine::land_each() {
   for (const Flight::Rows& one : flying_.plan) {
     if (one.sequence == nullptr) continue;
     if (!flying_.committed) advance(*one.sequence, one.rows);
     if (one.draw >= 0) choose_or_fail(*one.sequence, {{}, drawn_[static_cast<size_t>(one.draw)]});
   }
-  std::swap(flying_, next_);
 }
 
 // Nobody wants what it draws.

@@ -62,6 +62,7 @@ void EngineThread::loop() {
       if (stopping_ && commands.empty()) break;
     }
     if (work_came && idle_work_ != nullptr) idle_work_->give_way(engine_);
+    if (!commands.empty()) engine_.catch_up();
     for (Command& command : commands) command(engine_);
     commands.clear();
     if (engine_.idle() && idle_work_waits()) idle_work_->begin(engine_);

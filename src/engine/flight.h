@@ -20,19 +20,21 @@ struct Flight {
 
   DrawTicket ticket = kNoDraw;
   std::vector<Rows> plan;
-  int rows = 0;            // of the batch
-  int draws = 0;           // rows that are drawn from
-  double began = 0;        // seconds, by the engine's clock
-  bool committed = false;  // its rows belong to the cache already
+  int rows = 0;               // of the batch
+  int draws = 0;              // rows that are drawn from
+  double began = 0;           // seconds, by the engine's clock
+  bool committed = false;     // its rows belong to the cache already
+  bool in_formation = false;  // its rows are the formation's, one each
 
   bool in_the_air() const { return ticket != kNoDraw; }
   std::int64_t sequences() const {  // that are wanted
     return std::ranges::count_if(plan, [](const Rows& one) { return one.sequence != nullptr; });
   }
-  void forget(const Sequence& sequence) {
-    for (Rows& one : plan) {
-      if (one.sequence == &sequence) one.sequence = nullptr;
-    }
+  bool forget(const Sequence& sequence) {  // false: it was not in it
+    const auto found = std::ranges::find(plan, &sequence, &Rows::sequence);
+    if (found == plan.end()) return false;
+    found->sequence = nullptr;
+    return true;
   }
 };
 

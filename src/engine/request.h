@@ -81,11 +81,11 @@ struct Chunk {
 
 // What became of a request: its own record, complete once finished.
 struct RequestRecord {
-  std::string kv;                    // the policy it ran under
-  ReuseReport reuse;                 // of the first open
   std::int64_t computed_tokens = 0;  // rows the model ran for it, recomputation after a preemption included
-  int preemptions = 0;               // pauses but those that only waited
   int steps = 0;
+  int preemptions = 0;              // pauses but those that only waited
+  std::string kv;                   // the policy it ran under
+  ReuseReport reuse;                // of the first open
   double queue_seconds = 0;         // from submit to the first step
   std::vector<Chunk> chunks;        // of the prompt, and of what a pause lost; the first kMostChunks
   std::vector<Pause> pauses;        // the first kMostPauses

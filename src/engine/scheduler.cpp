@@ -54,8 +54,8 @@ bool Scheduler::reserve_ahead(KvCache& cache, std::span<const PlannedRows> plan)
   for (const PlannedRows& planned : plan) {
     if (!cache.reserve(planned.sequence->lease, planned.rows)) return false;
   }
-  for (const PlannedRows& planned : plan) waiting_.serve(planned.sequence->request.tenant.id, planned.rows);
-  ++steps_ahead_;
+  for (const PlannedRows& planned : plan) serve_ahead(planned.sequence->request.tenant.id, planned.rows);
+  count_step_ahead();
   return true;
 }
 

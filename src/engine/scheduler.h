@@ -61,6 +61,9 @@ class Scheduler {
   // Room for a step of all that run and go on, as plan() would give it. False: somebody would have to make room, and
   // plan() must decide.
   bool reserve_ahead(KvCache& cache, std::span<const PlannedRows> plan);
+  // The same of a step whose rows have room already.
+  void serve_ahead(std::uint32_t tenant, std::int64_t rows) { waiting_.serve(tenant, rows); }
+  void count_step_ahead() { ++steps_ahead_; }
 
   // Takes out what has finished, wherever it is, and hands it to the caller.
   std::vector<std::unique_ptr<Sequence>> take_finished();

@@ -19,11 +19,11 @@ namespace kvasir {
 
 // A sequence waits without a lease and runs with one. It has no phase: it is caught up when all its tokens but the
 // newest are cached, and has something to catch up with otherwise.
-struct Sequence {
+struct alignas(64) Sequence {
   Sequence(RequestId sequence_id, Request asked, OnUpdate listener)
       : id(sequence_id),
-        request(std::move(asked)),
         on_update(std::move(listener)),
+        request(std::move(asked)),
         tokens(request.prompt),
         sampler(request.sampling, request.prompt) {
     constexpr std::int64_t kRoomAtOnce = 4096;  // for an answer; longer ones grow
@@ -38,9 +38,13 @@ struct Sequence {
     if (policy != nullptr) eviction = eviction_rule(policy->policy, request.evict_after.value_or(prompt));
   }
 
+  // A step of a formation looks at this alone, and at the beginning of the record: one line of memory.
   RequestId id;
-  Request request;
+  FinishReason finish = FinishReason::kNone;
   OnUpdate on_update;
+  RequestRecord record;
+
+  Request request;
   std::vector<TokenId> tokens;  // prompt and answer
   Sampler sampler;
   std::shared_ptr<const ActivePolicy> policy;  // null: the engine's own
@@ -60,8 +64,6 @@ struct Sequence {
   std::vector<Fork> forks;                // more answers to the same prompt, until the first token
   size_t pinned_breakpoints = 0;          // of the request's, in order
   std::optional<TokenLogprobs> logprobs;  // of the newest token, where asked for
-  RequestRecord record;
-  FinishReason finish = FinishReason::kNone;
 
   // It answers another branch of the same request from now on. Requires that it has answered nothing yet.
   void become(Fork fork) {
