@@ -63,6 +63,10 @@ class IdleBackend final : public Backend {
   void swiglu(Matrix /*gate*/, Matrix /*up*/, Matrix /*out*/) override {}
   void add(Matrix /*x*/, Matrix /*y*/) override {}
 
+  void begin_batch(std::span<const std::vector<SequenceView>> /*groups*/, int /*block_tokens*/) override { ++batch_; }
+  BatchId end_batch() override { return batch_; }
+  bool repeat_batch(BatchId batch, const BatchInputs& /*inputs*/) override { return batch == batch_; }
+
   DrawTicket draw(Matrix /*logits*/, std::span<const DrawRule> /*rules*/) override {
     free_at_ = std::max(free_at_, Clock::now()) + step_;
     done_at_[++last_] = free_at_;
@@ -82,6 +86,7 @@ class IdleBackend final : public Backend {
   Clock::duration step_;
   std::vector<std::byte> others_;
   Clock::time_point free_at_ = Clock::now();  // when all that was drawn so far is done
+  BatchId batch_ = kNoBatch;
   DrawTicket last_ = kNoDraw;
   std::map<DrawTicket, Clock::time_point> done_at_;
 };

@@ -104,6 +104,17 @@ struct HostCopy {
   size_t bytes = 0;
 };
 
+// What a batch is given anew when it comes again with the same ops: its sequences, at the same addresses and as many
+// as before in each group, and as many rows.
+struct BatchInputs {
+  std::span<const std::vector<SequenceView>> groups;
+  int block_tokens = 0;
+  std::span<const TokenId> tokens;       // of embed()
+  std::span<const std::int32_t> places;  // of send_places()
+};
+using BatchId = std::uint64_t;  // of one backend
+inline constexpr BatchId kNoBatch = 0;
+
 using DrawTicket = std::uint64_t;  // of one backend, ascending
 inline constexpr DrawTicket kNoDraw = 0;
 
@@ -170,7 +181,12 @@ class Backend {
   // Around the ops of one batch: the sequences that they will be given, by cache group. A backend with a memory of
   // its own sends their tables there once for all layers. Ops outside of a batch take any sequences.
   virtual void begin_batch(std::span<const std::vector<SequenceView>> /*groups*/, int /*block_tokens*/) {}
-  virtual void end_batch() {}
+  // By what repeat_batch() knows the batch; kNoBatch where it cannot be repeated.
+  virtual BatchId end_batch() { return kNoBatch; }
+  // All of that batch again, from begin_batch() to end_batch(), with other inputs. False, and nothing done, if
+  // another one was between, or something else prevents it: then its ops must be given as the first time. REQUIRES:
+  // one embed() of all tokens and one send_places() are all that its ops were given but what is the same.
+  virtual bool repeat_batch(BatchId /*batch*/, const BatchInputs& /*inputs*/) { return false; }
   // The places of the batch's rows in a RopeTable, where ops find them until end_batch(); the caller's stay as they
   // are until then. REQUIRES: the batch has begun.
   virtual const std::int32_t* send_places(std::span<const std::int32_t> places) { return places.data(); }

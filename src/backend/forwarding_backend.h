@@ -29,7 +29,11 @@ class ForwardingBackend : public Backend {
   void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override {
     plain_->begin_batch(groups, block_tokens);
   }
-  void end_batch() override { plain_->end_batch(); }
+  // No repeats, unless who derives from it asks for them: it would not see their ops.
+  BatchId end_batch() override {
+    plain_->end_batch();
+    return kNoBatch;
+  }
   const std::int32_t* send_places(std::span<const std::int32_t> places) override {
     return plain_->send_places(places);
   }
@@ -83,6 +87,9 @@ class ForwardingBackend : public Backend {
   DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override { return plain_->draw(logits, rules); }
   DrawTicket last_draw() const override { return plain_->last_draw(); }
   void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override { plain_->take_drawn(ticket, tokens); }
+
+ protected:
+  Backend& plain() { return *plain_; }
 
  private:
   std::unique_ptr<Backend> plain_;

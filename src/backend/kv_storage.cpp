@@ -25,6 +25,7 @@ void KvStorage::set_group(size_t number, const KvGroup& group) {
     made.places.back() = static_cast<int>(i);
   }
   groups_[number] = std::move(made);
+  arrangement_ = std::make_shared<int>();
 }
 
 size_t KvStorage::bytes() const { return static_cast<size_t>(pages_.count * pages_.bytes); }

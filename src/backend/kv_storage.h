@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,9 @@ class KvStorage {
 
   // Under the number that the cache gave it; a number may be given again. A block fits a page.
   void set_group(size_t number, const KvGroup& group);
+
+  // Another one whenever a view may be another. Whoever keeps it will not meet its address a second time.
+  std::shared_ptr<const void> arrangement() const { return arrangement_; }
 
   int block_tokens() const { return block_tokens_; }
   const KvLayout& layout(size_t group) const { return groups_[group].layout; }
@@ -67,6 +71,7 @@ class KvStorage {
   int block_tokens_;
   Buffer memory_;
   std::vector<Group> groups_;
+  std::shared_ptr<const void> arrangement_ = std::make_shared<int>();
 };
 
 }  // namespace kvasir

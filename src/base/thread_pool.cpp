@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include "base/check.h"
+#include "base/pause_cpu.h"
 
 namespace kvasir {
 namespace {
@@ -10,14 +11,6 @@ constexpr int kSpins = 2000;
 
 constexpr std::uint32_t loop_of(std::uint64_t tickets) { return static_cast<std::uint32_t>(tickets >> 32); }
 constexpr std::uint32_t left_in(std::uint64_t tickets) { return static_cast<std::uint32_t>(tickets); }
-
-void pause_cpu() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::this_thread::yield();
-#endif
-}
 
 }  // namespace
 

@@ -21,6 +21,8 @@ class WaitBackend final : public ForwardingBackend {
 
   void download(std::span<std::byte> to, const std::byte* from) override;
   void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override;
+  BatchId end_batch() override { return plain().end_batch(); }
+  bool repeat_batch(BatchId batch, const BatchInputs& inputs) override { return plain().repeat_batch(batch, inputs); }
 
   double waited() const { return waited_; }  // seconds since it was made
 

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "model/angle_table.h"
 #include "model/kv_projections.h"
+#include "model/last_batch.h"
 #include "model/llama_weights.h"
 #include "model/rope_frequencies.h"
 
@@ -78,6 +79,7 @@ class Llama final : public Model {
     CHECK(basis.kv_heads == config_.kv_heads && basis.dim == config_.head_dim &&
           std::ssize(basis.layers) == config_.layers);
     projections_.emplace(backend_, basis, config_.heads, max_rows_);
+    last_.forget();
     basis_name_ = basis.name;
   }
 
@@ -86,6 +88,11 @@ class Llama final : public Model {
   Matrix forward(const Batch& batch, KvStorage& storage) override {
     CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
     const bool to_sinks = find_angles(batch, storage);
+    if (last_.needs_the_same_ops(batch, storage) &&
+        backend_.repeat_batch(last_.id(), {batch.sequences, storage.block_tokens(), batch.tokens, places_})) {
+      return last_.logits();
+    }
+    last_.forget();
     backend_.begin_batch(batch.sequences, storage.block_tokens());
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
     backend_.embed(*weights_.embedding, batch.tokens, x);
@@ -97,7 +104,8 @@ class Llama final : public Model {
     }
     backend_.add(x, matrix(space_.branch, batch.rows(), config_.hidden));
     const Matrix out = logits(batch, x);
-    backend_.end_batch();
+    const BatchId id = backend_.end_batch();
+    if (!to_sinks) last_.remember(batch, storage, id, out);  // whether rows look at sinks changes on the way
     return out;
   }
 
@@ -365,6 +373,7 @@ class Llama final : public Model {
   Workspace space_;
   std::optional<KvProjections> projections_;
   std::optional<Key256> basis_name_;
+  LastBatch last_;
   // Of a batch, where its rows' angles are, and those of their places inside the cache.
   std::vector<std::int32_t> places_;
   std::vector<std::int32_t> sink_places_;

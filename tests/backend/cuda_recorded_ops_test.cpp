@@ -1,9 +1,11 @@
 // The ops of a batch as values: when two batches behind each other are the same. Needs no device.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "backend/cuda/batch_ops.h"
+#include "backend/cuda/sent_inputs.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -59,6 +61,55 @@ TEST(RecordedOpsTest, ABatchThatWasNeverEndedLeavesNoTrace) {
   ops.begin();
   ops.add(add_of(7));
   EXPECT_NE(version_of(ops, {add_of(7), add_of(2)}), again);  // nothing differs from what lies there now
+}
+
+// A batch that comes again brings another end.
+TEST(RecordedOpsTest, BeginAgainWithWhatTheyWere) {
+  RecordedOps ops;
+  const std::vector<BatchOp> batch{add_of(1), attention_of(0, 8), add_of(3)};
+  const std::uint64_t version = version_of(ops, batch);
+  ops.begin_again(2);
+  ops.add(add_of(3));
+  ops.end();
+  EXPECT_EQ(ops.version(), version);
+  EXPECT_TRUE(same(ops.list(), batch));
+  ops.begin_again(2);
+  EXPECT_EQ(ops.count(), 2U);
+  ops.add(add_of(4));
+  ops.end();
+  EXPECT_NE(ops.version(), version);
+  EXPECT_TRUE(same(ops.list(), std::vector<BatchOp>{add_of(1), attention_of(0, 8), add_of(4)}));
+  EXPECT_EQ(ops.attention().size(), 1U);
+  const std::uint64_t longer = ops.version();
+  ops.begin_again(2);
+  ops.end();
+  EXPECT_NE(ops.version(), longer);
+  EXPECT_EQ(ops.list().size(), 2U);
+}
+
+TEST(SentInputsTest, AreKnownByTheirPlaces) {
+  const std::vector<std::vector<SequenceView>> groups{std::vector<SequenceView>(2), {}, std::vector<SequenceView>(1)};
+  std::vector<std::vector<SequenceView>> others = groups;
+  const std::array<TokenId, 2> tokens{};
+  const std::array<std::int32_t, 2> places{};
+  SentInputs sent;
+  sent.begin(groups);
+  EXPECT_FALSE(sent.complete());
+  sent.note_tokens(tokens.data());
+  EXPECT_FALSE(sent.complete());
+  sent.note_places(places.data());
+  EXPECT_TRUE(sent.complete());
+  EXPECT_TRUE(sent.are_of(groups));
+  EXPECT_FALSE(sent.are_of(others));
+  EXPECT_FALSE(sent.are_of(std::span(groups).first(2)));
+  EXPECT_TRUE(sent.are_at(tokens.data(), places.data()));
+  EXPECT_FALSE(sent.are_at(tokens.data() + 1, places.data()));
+  EXPECT_FALSE(sent.are_at(tokens.data(), places.data() + 1));
+  sent.note_other();
+  EXPECT_FALSE(sent.complete());
+  sent.begin(others);
+  EXPECT_FALSE(sent.complete());
+  EXPECT_TRUE(sent.are_of(others));
 }
 
 TEST(RecordedOpsTest, AttentionIsToldOnceForNeighboursThatAreAlike) {

@@ -128,6 +128,53 @@ TEST_P(FlightLaw, PausedInATightPoolEqualsUndisturbed) {
   EXPECT_TRUE(pauses > 0 || !GetParam().windows.empty());  // windows leave room to all
 }
 
+// A formation is told of its tokens a block at a time, or some twenty where blocks are larger.
+TEST_P(FlightLaw, BlocksOfAnySizeGiveTheSameAnswers) {
+  std::vector<Trace> expected;
+  for (const Request& request : requests()) expected.push_back(run_alone(world_, world_.config(), request));
+  for (const int block_tokens : {1, 5, 64}) {
+    EngineConfig config = world_.config();
+    config.block_tokens = block_tokens;
+    Engine engine = world_.engine(config);
+    Listener listener(engine);
+    std::vector<RequestId> ids;
+    for (const Request& request : requests()) ids.push_back(listener.submit(request));
+    engine.run();
+    for (size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_EQ(listener.of(ids[i]).tokens, expected[i].tokens) << block_tokens << " tokens a block, request " << i;
+      EXPECT_EQ(listener.of(ids[i]).finish, expected[i].finish) << block_tokens << " tokens a block, request " << i;
+    }
+    EXPECT_GT(engine.steps_ahead(), 10);
+    EXPECT_EQ(engine.cache().pool(0).held(), 0);
+  }
+}
+
+// Whoever is told of a token may cancel himself, those who were told before him, and those who will be.
+TEST_P(FlightLaw, WhoeverCancelsWhenToldDisturbsNobodyElse) {
+  for (const size_t canceller : {1U, 4U}) {
+    Engine engine = world_.engine(world_.config());
+    Listener listener(engine);
+    std::vector<RequestId> ids;
+    for (size_t i = 0; i < requests().size(); ++i) {
+      const OnUpdate hear = listener.hear();
+      ids.push_back(engine.submit(requests()[i], [&, hear, i, canceller](const Update& update) {
+        hear(update);
+        if (i != canceller || std::ssize(listener.of(update.id).tokens) != 9) return;
+        for (const size_t other : {0U, 2U, 5U}) engine.cancel(ids[other]);
+        engine.cancel(update.id);
+      }));
+    }
+    engine.run();
+    EXPECT_EQ(listener.of(ids[canceller]).finish, FinishReason::kCancelled);
+    EXPECT_EQ(listener.of(ids[canceller]).tokens.size(), 9U);
+    for (const size_t other : {2U, 5U}) EXPECT_EQ(listener.of(ids[other]).finish, FinishReason::kCancelled);
+    for (const size_t i : {1U, 3U, 4U, 6U}) {
+      if (i != canceller) expect_as_alone(requests()[i], listener.of(ids[i]));
+    }
+    EXPECT_EQ(engine.cache().pool(0).held(), 0);
+  }
+}
+
 TEST_P(FlightLaw, TwoEnginesOfOneBackendInTurnsAreEachAsAlone) {
   Engine one = world_.engine(world_.config());
   Engine other = world_.engine(world_.config());

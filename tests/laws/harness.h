@@ -24,13 +24,15 @@
 #include "support/far_backend.h"
 #include "support/fixtures.h"
 #include "support/quantized_model.h"
+#include "support/repeating_backend.h"
 #include "support/some_basis.h"
 
 namespace kvasir::testing {
 
 // One cell of the matrix: backend x KV formats x model (its retention included).
 struct Cell {
-  std::string device;  // "far": cpu with memory that only its ops may touch
+  // "far": cpu with memory that only its ops may touch; "repeating": ref, whose batches come again without their ops
+  std::string device;
   std::string isa;
   int threads = 1;
   KvPolicy policy;
@@ -185,7 +187,9 @@ inline std::vector<Cell> all_cells() {
   for (const char* policy :
        {"f16", "k=int4, v=bf16, 0:int8, recent=20:bf16, sinks=4", "int8, rank=k:12/v:7, window=64"}) {
     cells.push_back({"far", "auto", 2, parse_kv_policy(policy, "cell"), "gqa", {}});
+    cells.push_back({"repeating", "auto", 1, parse_kv_policy(policy, "cell"), "gqa", {}});
   }
+  cells.push_back({"repeating", "auto", 1, uniform_policy(KvFormat::kBF16), "gqa", {24, 0}});
   add_gpu(cells);
   add_large_heads(cells);
   return cells;
@@ -267,8 +271,14 @@ inline std::ostream& operator<<(std::ostream& out, const Trace& trace) {
 
 inline std::unique_ptr<Backend> backend_of(const Cell& cell) {
   const bool far = cell.device == "far";
-  auto backend = make_backend({far ? "cpu" : cell.device, cell.threads, cell.isa, cell.activations, cell.processors});
-  return far ? std::make_unique<FarBackend>(std::move(backend)) : std::move(backend);
+  const bool repeating = cell.device == "repeating";
+  auto backend = make_backend({far         ? "cpu"
+                               : repeating ? "ref"
+                                           : cell.device,
+                               cell.threads, cell.isa, cell.activations, cell.processors});
+  if (far) return std::make_unique<FarBackend>(std::move(backend));
+  if (repeating) return std::make_unique<RepeatingBackend>(std::move(backend));
+  return backend;
 }
 
 // A backend and a model, and engines of any kind on them.

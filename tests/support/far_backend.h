@@ -90,9 +90,10 @@ class FarBackend final : public ForwardingBackend {
     upload(sent.as<std::byte>(), std::as_bytes(places));
     return sent.as<std::int32_t>();
   }
-  void end_batch() override {
+  BatchId end_batch() override {
     ForwardingBackend::end_batch();
     places_.clear();
+    return kNoBatch;
   }
   void save(std::span<const HostCopy> pieces) override { Backend::save(pieces); }
   void restore(std::span<const HostCopy> pieces) override { Backend::restore(pieces); }

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
+
 namespace kvasir::cuda {
 namespace {
 
@@ -43,6 +45,7 @@ auto key(const SwigluOp& op) { return std::tuple(key(op.gate), key(op.up), key(o
 auto key(const NormMatmulOp& op) { return std::tuple(key(op.rows), op.weight, op.bias, key(op.out)); }
 auto key(const FeedForwardOp& op) { return std::tuple(key(op.rows), key(op.layer), key(op.gate_up), key(op.out)); }
 auto key(const AddOp& op) { return std::tuple(key(op.x), key(op.y)); }
+auto key(const DrawOp& op) { return std::tuple(key(op.rows.logits), op.rows.rules, op.rows.on_host, op.rows.tokens); }
 
 }  // namespace
 
@@ -57,6 +60,11 @@ bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b) {
 
 bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b) {
   return std::ranges::equal(a, b, [](const BatchOp& x, const BatchOp& y) { return same(x, y); });
+}
+
+void RecordedOps::begin_again(size_t count) {
+  CHECK(count <= ops_.size() && !changed_);
+  count_ = count;
 }
 
 void RecordedOps::add(const BatchOp& op) {

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/convert_rows.h"
+#include "backend/cuda/draw_rows.h"
 
 namespace kvasir::cuda {
 
@@ -87,9 +88,12 @@ struct AddOp {
   Matrix x;
   Matrix y;
 };
+struct DrawOp {
+  DrawnRows rows;
+};
 
 using BatchOp = std::variant<EmbedOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedOp, RopeOp, WriteOp, TurnWriteOp,
-                             AttentionOp, SwigluOp, NormMatmulOp, FeedForwardOp, AddOp>;
+                             AttentionOp, SwigluOp, NormMatmulOp, FeedForwardOp, AddOp, DrawOp>;
 
 bool same(const BatchOp& a, const BatchOp& b);
 bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b);
@@ -105,8 +109,12 @@ class RecordedOps {
   RecordedOps& operator=(const RecordedOps&) = delete;
 
   void begin() { count_ = 0; }
+  // Instead: so many of the last list's are this one's, too. REQUIRES: nothing was added since its end().
+  void begin_again(size_t count);
   void add(const BatchOp& op);
   void end();
+
+  size_t count() const { return count_; }  // that were added
 
   // Behind end(): of the batch, and what two batches behind each other have in common if their ops are the same.
   const std::vector<BatchOp>& list() const { return ops_; }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/cuda/attention_kernels.h"
 #include "backend/cuda/batch_graphs.h"
@@ -17,6 +18,7 @@
 #include "backend/cuda/host_copies.h"
 #include "backend/cuda/pinned_memory.h"
 #include "backend/cuda/row_ops.h"
+#include "backend/cuda/sent_inputs.h"
 #include "backend/cuda/staging.h"
 #include "base/check.h"
 #include "base/error.h"
@@ -67,7 +69,10 @@ class CudaBackend final : public Backend {
     leave_batch_alone();
     const Staging::Room room = staging_.take(from.size());
     std::ranges::copy(from, room.host);
-    if (recording_) return perform(CopyOp{to, room.device, from.size()});
+    if (recording_) {
+      inputs_.note_other();
+      return perform(CopyOp{to, room.device, from.size()});
+    }
     check(cudaMemcpyAsync(to, room.host, from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
   }
   void download(std::span<std::byte> to, const std::byte* from) override {
@@ -91,15 +96,11 @@ class CudaBackend final : public Backend {
   }
 
   void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override;
-  void end_batch() override {
-    if (recording_) run_batch();
-    matmul_.forget_rows();  // what a graph leaves there is not what its capture did
-    attention_.forget();
-    tables_.end();
-  }
+  BatchId end_batch() override;
+  bool repeat_batch(BatchId batch, const BatchInputs& inputs) override;
   const std::int32_t* send_places(std::span<const std::int32_t> places) override {
     CHECK(tables_.in_batch());
-    return staging_.send(places);
+    return inputs_.note_places(staging_.send(places));
   }
 
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return matmul_.load(stacked); }
@@ -107,7 +108,7 @@ class CudaBackend final : public Backend {
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     leave_batch_alone();
     CHECK(out.rows == std::ssize(tokens));
-    perform(EmbedOp{&table, {staging_.send(tokens), drawn_.on_device()}, out});
+    perform(EmbedOp{&table, {inputs_.note_tokens(staging_.send(tokens)), drawn_.on_device()}, out});
   }
   void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
     perform(NormOp{x, {weight, eps}, out});
@@ -167,7 +168,10 @@ class CudaBackend final : public Backend {
   }
   DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override;
   DrawTicket last_draw() const override { return drawn_.last(); }
-  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override { drawn_.take(ticket, tokens); }
+  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override {
+    run_ready();
+    drawn_.take(ticket, tokens);
+  }
 
  private:
   static constexpr size_t kSmall = size_t{4} << 20;  // what goes through staging memory: nobody waits for it
@@ -175,13 +179,16 @@ class CudaBackend final : public Backend {
 
   // Between batches nothing that was sent is needed again once it was used.
   void leave_batch_alone() {
+    run_ready();
     if (!tables_.in_batch()) staging_.reset();
   }
 
   // Now, or at the end of the batch.
   template <class Op>
   void perform(const Op& op) {
-    recording_ ? key_.ops.add(op) : run(op);
+    if (recording_) return key_.ops.add(op);
+    run_ready();
+    run(op);
   }
   void run(const EmbedOp& op) {
     matmul_.forget_rows();
@@ -222,6 +229,7 @@ class CudaBackend final : public Backend {
     matmul_.forget_rows();
     cuda::add(op.x, op.y, stream_);
   }
+  void run(const DrawOp& op) { draw_rows(op.rows, stream_); }
   void norm_into(const NormedRows& rows, RowsRoom room);
   NewRows new_rows(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
     const DeviceSequences& on_device = tables_.find(sequences, view.layout.block_tokens);
@@ -231,8 +239,21 @@ class CudaBackend final : public Backend {
   void run_recorded() {
     for (const BatchOp& op : key_.ops.list()) std::visit([this](const auto& one) { run(one); }, op);
   }
+  // A batch that was recorded to its end waits for its draw, which goes with it; or for whatever else comes.
+  void run_ready() {
+    if (std::exchange(ready_, false)) {
+      run_batch();
+      leave_batch();
+    }
+  }
+  void leave_batch() {
+    matmul_.forget_rows();  // what a graph leaves there is not what its capture did
+    attention_.forget();
+    tables_.end();
+  }
   // An op came that is not recorded, or somebody waits: what was recorded runs now, and the rest as it comes.
   void stop_recording() {
+    run_ready();
     if (recording_) {
       recording_ = false;
       key_.ops.end();
@@ -243,6 +264,7 @@ class CudaBackend final : public Backend {
   }
   bool complete_key();
   void run_batch();
+  DrawnRows drawn_rows(Matrix logits, std::span<const DrawRule> rules, TokenId* on_host);
 
   int device_;
   Activations activations_;
@@ -256,7 +278,12 @@ class CudaBackend final : public Backend {
   BatchGraphs graphs_{stream_};
   DrawnTokens drawn_{stream_};
   bool recording_ = false;
-  BatchKey key_;  // of the batch that is recorded
+  bool ready_ = false;          // recorded to its end, and not on the stream
+  BatchKey key_;                // of the batch that is recorded
+  SentInputs inputs_;           // of the last batch that was begun, as
+  BatchId batches_ = kNoBatch;  // this, which counts them,
+  bool repeatable_ = false;     // that it was recorded to its end, and all that it was sent is known,
+  size_t ops_of_batch_ = 0;     // and how many ops it has without a draw
 };
 
 // The norm as floats and, where a product of such rows is known, as that one takes them.
@@ -292,10 +319,11 @@ void CudaBackend::run(const FeedForwardOp& op) {
 
 // Batches of single tokens come again, step after step: they are recorded, to run at their end.
 void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) {
-  attention_.forget();
-  tables_.end();
+  run_ready();
+  leave_batch();
   staging_.reset();
-  matmul_.forget_rows();
+  ++batches_;
+  repeatable_ = false;
   int rows = 0;
   bool single = true;
   for (const std::vector<SequenceView>& group : groups) {
@@ -308,6 +336,36 @@ void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups,
   key_.ops.begin();
   if (recording_) staging_.hold();
   tables_.begin(groups, block_tokens);
+  inputs_.begin(groups);
+}
+
+BatchId CudaBackend::end_batch() {
+  ready_ = std::exchange(recording_, false);
+  if (!ready_) {
+    leave_batch();
+    return kNoBatch;
+  }
+  ops_of_batch_ = key_.ops.count();
+  repeatable_ = inputs_.complete();
+  return repeatable_ ? batches_ : kNoBatch;
+}
+
+// Its ops are recorded still, and name places in staging memory: what they find there is sent anew.
+bool CudaBackend::repeat_batch(BatchId batch, const BatchInputs& inputs) {
+  if (batch != batches_ || !repeatable_ || !inputs_.are_of(inputs.groups)) return false;
+  run_ready();
+  leave_batch();
+  staging_.reset();
+  staging_.hold();
+  tables_.begin(inputs.groups, inputs.block_tokens);
+  const TokenId* tokens = staging_.send(inputs.tokens);
+  if (!inputs_.are_at(tokens, staging_.send(inputs.places))) {  // tables have outgrown their room
+    tables_.end();
+    return false;
+  }
+  key_.ops.begin_again(ops_of_batch_);
+  ready_ = true;
+  return true;
 }
 
 // What the ops do not say of the kernels' parameters. False: one graph will not do.
@@ -349,8 +407,22 @@ void CudaBackend::run_batch() {
 // Only the tokens come back.
 DrawTicket CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
   CHECK(logits.rows == std::ssize(rules));
-  stop_recording();
-  return drawn_.add(logits, rules);
+  const DrawnTokens::Draw draw = drawn_.add(rules.size());
+  if (ready_) {
+    key_.ops.add(DrawOp{drawn_rows(logits, rules, draw.on_host)});
+    run_ready();
+  } else {
+    stop_recording();
+    leave_batch_alone();
+    run(DrawOp{drawn_rows(logits, rules, draw.on_host)});
+  }
+  return draw.ticket;
+}
+
+// Rules, and where tokens go: both change from draw to draw, the places where kernels find them do not.
+DrawnRows CudaBackend::drawn_rows(Matrix logits, std::span<const DrawRule> rules, TokenId* on_host) {
+  const DrawRule* sent = staging_.send(rules);
+  return {logits, sent, staging_.send(std::span<TokenId* const>(&on_host, 1)), drawn_.on_device()};
 }
 
 void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {

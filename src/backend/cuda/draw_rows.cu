@@ -201,7 +201,8 @@ static_assert(kListed == kThreads, "each thread looks at one of the list");
 
 __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawnRows rows) {
   __shared__ Shared shared;
-  const DrawRule rule = rows.rules[blockIdx.x];  // from far away, and there before anything else: not waited for
+  const DrawRule rule = rows.rules[blockIdx.x];
+  TokenId* const on_host = *rows.on_host;
   wait_for_forerunners();
   Race race;
   race.logits = rows.logits.data + blockIdx.x * rows.logits.stride;
@@ -249,7 +250,7 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(const DrawnRows rows) {
   }
   if (threadIdx.x != 0) return;
   rows.tokens[blockIdx.x] = token;
-  rows.on_host[blockIdx.x] = token;
+  on_host[blockIdx.x] = token;
 }
 
 }  // namespace

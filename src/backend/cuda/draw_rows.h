@@ -9,10 +9,11 @@
 namespace kvasir::cuda {
 
 struct DrawnRows {
-  Matrix logits;                    // [rows][vocabulary]
-  const DrawRule* rules = nullptr;  // [rows], in pinned memory of the host, or on the device
-  TokenId* tokens = nullptr;        // [rows], on the device; -1 where the logits are no numbers
-  TokenId* on_host = nullptr;       // [rows], the same, in pinned memory of the host
+  Matrix logits;  // [rows][vocabulary]
+  // On the device, before any kernel of the batch begins:
+  const DrawRule* rules = nullptr;    // [rows]
+  TokenId* const* on_host = nullptr;  // [1]: where tokens go in pinned memory of the host, [rows]
+  TokenId* tokens = nullptr;          // [rows], on the device; -1 where the logits are no numbers
 };
 void draw_rows(const DrawnRows& rows, cudaStream_t stream);
 

@@ -1,31 +1,49 @@
 #include "backend/cuda/drawn_tokens.h"
 
 #include <algorithm>
+#include <atomic>
 
-#include "backend/cuda/draw_rows.h"
+#include "backend/cuda/cuda_check.h"
 #include "backend/cuda/pinned_memory.h"
 #include "base/check.h"
+#include "base/pause_cpu.h"
 
 namespace kvasir::cuda {
 
-DrawTicket DrawnTokens::add(Matrix logits, std::span<const DrawRule> rules) {
-  last_drawn_.grow_to(rules.size() * sizeof(TokenId));
-  Return& way = free_return(rules.size());
-  std::ranges::copy(rules, way.rules.as<DrawRule>());
-  draw_rows(
-      {logits, way.rules.as<DrawRule>(), reinterpret_cast<TokenId*>(last_drawn_.data()), way.tokens.as<TokenId>()},
-      stream_);
-  way.there.mark(stream_);
+DrawnTokens::Draw DrawnTokens::add(size_t rows) {
+  last_drawn_.grow_to(rows * sizeof(TokenId));
+  Return& way = free_return(rows);
+  std::fill_n(way.tokens.as<TokenId>(), rows, kUnknown);
   way.ticket = ++last_;
-  return way.ticket;
+  return {way.ticket, way.tokens.as<TokenId>()};
 }
 
 void DrawnTokens::take(DrawTicket ticket, std::span<TokenId> tokens) {
   const auto found = std::ranges::find(returns_, ticket, [](const auto& way) { return way->ticket; });
   CHECK(ticket != kNoDraw && found != returns_.end() && tokens.size() <= (*found)->rows);
-  (*found)->there.wait();
-  std::copy_n((*found)->tokens.as<TokenId>(), tokens.size(), tokens.begin());
+  TokenId* from = (*found)->tokens.as<TokenId>();
+  for (TokenId& token : tokens) token = wait_for(*from++);
   (*found)->ticket = kNoDraw;
+}
+
+// Each token is written at once, and is all there is to see: no event need be put on the stream and asked for.
+TokenId DrawnTokens::wait_for(TokenId& at) const {
+  constexpr std::uint32_t kLooksAtMemory = 1 << 15;  // a millisecond or more
+  const std::atomic_ref<TokenId> token(at);
+  for (std::uint32_t looks = 1;; ++looks) {
+    const TokenId seen = token.load(std::memory_order_relaxed);
+    if (seen != kUnknown) return seen;
+    if (looks % kLooksAtMemory == 0) look_at_device(at);
+    pause_cpu();
+  }
+}
+
+// A device that failed writes no token: whoever waits must hear of it.
+void DrawnTokens::look_at_device(TokenId& at) const {
+  const cudaError_t state = cudaStreamQuery(stream_);
+  if (state == cudaErrorNotReady) return;
+  check(state, "waiting for tokens");
+  CHECK(std::atomic_ref<TokenId>(at).load(std::memory_order_relaxed) != kUnknown);  // or it was never put there
 }
 
 DrawnTokens::Return& DrawnTokens::free_return(size_t rows) {
@@ -34,7 +52,6 @@ DrawnTokens::Return& DrawnTokens::free_return(size_t rows) {
   if (found != returns_.end()) return **found;
   auto made = std::make_unique<Return>();
   made->rows = std::max(rows, kFirstRows);
-  made->rules = pinned_memory(made->rows * sizeof(DrawRule));
   made->tokens = pinned_memory(made->rows * sizeof(TokenId));
   return *returns_.emplace_back(std::move(made));
 }

@@ -1,0 +1,131 @@
+// Sequences that fly on together: what is told of them is complete at every token, and so are they once they are
+// asked for; between, they may be behind.
+#include <gtest/gtest.h>
+
+#include "backend/make_backend.h"
+#include "engine/drawing_backend.h"
+#include "engine/engine.h"
+#include "engine/heard.h"
+#include "support/fixtures.h"
+
+namespace kvasir::testing {
+namespace {
+
+class FormationTest : public ::testing::Test {
+ protected:
+  static Request request(int prompt, std::int64_t tokens) {
+    Request out;
+    for (int t = 0; t < prompt; ++t) out.prompt.push_back(static_cast<TokenId>((7 * t + prompt) % 60));
+    out.max_tokens = tokens;
+    out.sampling.temperature = 0;
+    return out;
+  }
+  // Behind what is known, at most; the lease has all but the last token.
+  std::int64_t furthest_behind(const std::vector<Heard>& heard) const {
+    std::int64_t most = 0;
+    size_t i = 0;
+    engine_.scheduler().each([&](const Sequence& sequence) {
+      const auto known = std::ssize(sequence.request.prompt) + std::ssize(heard[i++].tokens);
+      EXPECT_LE(std::ssize(sequence.tokens), known);
+      EXPECT_GE(sequence.pending(), 0);
+      most = std::max<std::int64_t>(most, known - std::ssize(sequence.tokens));
+    });
+    return most;
+  }
+
+  DrawingBackend backend_{make_backend({"cpu", 1, "auto"})};
+  std::unique_ptr<Model> model_ = load_golden("gqa", backend_, 64);
+  Engine engine_{backend_, *model_, {}};
+};
+
+TEST_F(FormationTest, IsBehindUntilItIsAskedFor) {
+  std::vector<Heard> heard(3);
+  for (size_t i = 0; i < heard.size(); ++i) engine_.submit(request(5 + 3 * static_cast<int>(i), 80), into(heard[i]));
+  std::int64_t most = 0;
+  for (int step = 0; step < 60; ++step) {
+    engine_.step();
+    most = std::max(most, furthest_behind(heard));
+    if (step % 25 != 24) continue;
+    engine_.catch_up();
+    EXPECT_EQ(furthest_behind(heard), 0);
+    engine_.scheduler().each([](const Sequence& sequence) { EXPECT_EQ(sequence.pending(), 1); });
+    EXPECT_EQ(engine_.cache().problem(), std::nullopt);
+  }
+  EXPECT_GE(most, kDefaultBlockTokens / 2);
+  EXPECT_LE(most, static_cast<std::int64_t>(FormationMember::kMostNoted));
+  EXPECT_GT(engine_.steps_ahead(), 50);
+}
+
+TEST_F(FormationTest, TellsWithEachTokenWhatItTook) {
+  std::vector<std::pair<int, std::int64_t>> told;
+  engine_.submit(request(5, 40), [&told](const Update& update) {
+    if (update.token >= 0) told.emplace_back(update.record->steps, update.record->computed_tokens);
+  });
+  engine_.run();
+  ASSERT_EQ(told.size(), 40U);
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(told[static_cast<size_t>(i)].first, i + 1);
+    EXPECT_EQ(told[static_cast<size_t>(i)].second, i + 5);
+  }
+}
+
+// Each block is found by who comes next with its tokens, although it was told of them all at once.
+TEST_F(FormationTest, PublishesItsBlocks) {
+  Heard first;
+  engine_.submit(request(5, 60), into(first));
+  engine_.run();
+  Request again = request(5, 1);
+  again.prompt.insert(again.prompt.end(), first.tokens.begin(), first.tokens.end());
+  Heard second;
+  engine_.submit(again, into(second));
+  engine_.run();
+  EXPECT_EQ(second.record.reuse.reused_tokens, 64);  // the last token's row was never computed
+}
+
+TEST_F(FormationTest, WhoeverStopsAtManyTokensIsNotInOne) {
+  std::vector<Heard> heard(2);
+  Request many = request(9, 60);
+  for (TokenId token = 0; token < 50; ++token) many.stop_tokens.push_back(2000 + token);  // none is in the vocabulary
+  engine_.submit(many, into(heard[0]));
+  engine_.submit(request(7, 60), into(heard[1]));
+  for (int step = 0; step < 30; ++step) {
+    engine_.step();
+    EXPECT_EQ(furthest_behind(heard), 0);
+  }
+  EXPECT_GT(engine_.steps_ahead(), 20);
+}
+
+TEST_F(FormationTest, EndsAtItsStopTokens) {
+  Heard whole;
+  engine_.submit(request(7, 60), into(whole));
+  engine_.run();
+  ASSERT_EQ(whole.tokens.size(), 60U);
+  for (const size_t at : {15U, 40U}) {
+    Request stopping = request(7, 60);
+    stopping.stop_tokens = {2001, whole.tokens[at]};
+    const auto first = std::ranges::find(whole.tokens, whole.tokens[at]) - whole.tokens.begin();
+    Heard heard;
+    engine_.submit(stopping, into(heard));
+    engine_.run();
+    EXPECT_EQ(heard.finish, FinishReason::kStop);
+    EXPECT_EQ(heard.ends, 1);
+    EXPECT_EQ(std::ssize(heard.tokens), first);
+  }
+  EXPECT_EQ(engine_.cache().problem(), std::nullopt);
+}
+
+// An observer gets logits, so that nothing is drawn for it: what was in the air is none of its business.
+TEST_F(FormationTest, BreaksUpForAnObserver) {
+  Heard heard;
+  engine_.submit(request(7, 60), into(heard));
+  for (int step = 0; step < 20; ++step) engine_.step();
+  std::int64_t rows = 0;
+  engine_.observe([&rows](RequestId, Position, std::span<const float> logits) { rows += logits.empty() ? 0 : 1; });
+  EXPECT_EQ(furthest_behind({heard}), 0);
+  engine_.run();
+  EXPECT_EQ(heard.tokens.size(), 60U);
+  EXPECT_GE(rows, 38);
+}
+
+}  // namespace
+}  // namespace kvasir::testing

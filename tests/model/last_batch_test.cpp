@@ -1,0 +1,94 @@
+// Batches that need the ops of the one before them, and those that do not.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "backend/make_backend.h"
+#include "engine/engine.h"
+#include "model/last_batch.h"
+#include "support/fixtures.h"
+#include "support/repeating_backend.h"
+#include "support/some_basis.h"
+
+namespace kvasir::testing {
+namespace {
+
+class LastBatchTest : public ::testing::Test {
+ protected:
+  LastBatchTest() {
+    config_.others = EngineConfig::OtherPolicies::kAny;
+    model_->use_basis(some_basis(model_->config()));
+  }
+
+  static Request request(int prompt, const char* kv) {
+    Request out;
+    for (int t = 0; t < prompt; ++t) out.prompt.push_back(static_cast<TokenId>((5 * t + prompt) % 60));
+    out.max_tokens = 24;
+    out.sampling.temperature = 0;
+    out.kv = parse_kv_policy(kv, "test");
+    return out;
+  }
+  // Of a run of the requests, in which each has 24 tokens.
+  std::int64_t repeats_of(const std::vector<Request>& requests) {
+    Engine engine(backend_, *model_, config_);
+    const std::int64_t before = backend_.repeats();
+    for (const Request& one : requests) engine.submit(one, {});
+    engine.run();
+    return backend_.repeats() - before;
+  }
+
+  RepeatingBackend backend_{make_backend({"ref", 1, "auto"})};
+  std::unique_ptr<Model> model_ = load_golden("gqa", backend_, 64);
+  EngineConfig config_;
+};
+
+TEST_F(LastBatchTest, DecodeStepsRepeatTheOneBefore) {
+  EXPECT_EQ(repeats_of({request(7, "f16")}),
+            22);  // the first row is a prompt's last, and the second a first of its kind
+  EXPECT_EQ(repeats_of({request(7, "f16"), request(9, "f16"), request(11, "int8")}), 22);
+  EXPECT_EQ(repeats_of({request(7, "bf16, window=16")}), 22);
+}
+
+TEST_F(LastBatchTest, OpsThatChangeOnTheWayAreGivenEachTime) {
+  EXPECT_EQ(repeats_of({request(7, "bf16, window=16, sinks=4")}), 0);  // rows look at sinks from some token on
+  EXPECT_EQ(repeats_of({request(30, "f16, evict=h2o:20")}), 0);        // scores have other places each time
+}
+
+// The same number of rows and sequences as before, in a storage that was laid out anew.
+TEST_F(LastBatchTest, AnotherStorageIsAnotherBatch) {
+  const std::int64_t once = repeats_of({request(7, "f16")});
+  EXPECT_EQ(repeats_of({request(7, "f16")}), once);
+  EXPECT_EQ(repeats_of({request(7, "int4")}), once);
+}
+
+TEST_F(LastBatchTest, WantsTheSameRowsSequencesAndLogits) {
+  Engine engine(backend_, *model_, config_);
+  const KvStorage& storage = engine.storage();
+  Batch batch;
+  batch.tokens = {1, 2};
+  batch.positions = {4, 5};
+  batch.sequences = {{{nullptr, 4, 0, 1}, {nullptr, 5, 1, 1}}};
+  batch.logit_rows = {0, 1};
+  LastBatch last;
+  EXPECT_FALSE(last.needs_the_same_ops(batch, storage));
+  last.remember(batch, storage, 3, {});
+  EXPECT_TRUE(last.needs_the_same_ops(batch, storage));
+  EXPECT_EQ(last.id(), 3U);
+  const auto expect_another = [&](const std::function<void(Batch&)>& change) {
+    Batch other = batch;
+    change(other);
+    EXPECT_FALSE(last.needs_the_same_ops(other, storage));
+  };
+  expect_another([](Batch& other) { other.tokens.push_back(3); });
+  expect_another([](Batch& other) { other.sequences[0].pop_back(); });
+  expect_another([](Batch& other) { other.sequences.insert(other.sequences.begin(), {{}}); });
+  expect_another([](Batch& other) { other.logit_rows = {1}; });
+  expect_another([](Batch& other) { other.watches = {{AttentionWatch{}}}; });
+  Engine second(backend_, *model_, config_);
+  EXPECT_FALSE(last.needs_the_same_ops(batch, second.storage()));
+  last.remember(batch, storage, kNoBatch, {});
+  EXPECT_FALSE(last.needs_the_same_ops(batch, storage));
+}
+
+}  // namespace
+}  // namespace kvasir::testing
