@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "backend/cuda/attention_cut.h"
+#include "backend/cuda/attention_plans.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -91,6 +92,37 @@ TEST(WholeRowsTest, AreNotOfRowsThatBeginElsewhere) {
   EXPECT_EQ(parts_of_rows(std::span(tiles).last(57).first(8), 8, 132), 0);
   EXPECT_EQ(parts_of_rows(std::span(tiles).first(7), 8, 132), 0);  // 112 of 132 processors
   EXPECT_EQ(parts_of_rows(std::span(tiles).last(8), 8, 132), 2);
+}
+
+// A decode step is cut as the one before it, until a sequence has another split.
+TEST(AttentionPlanTest, CutsAlikeWhatHasAsManySplitsAndBeginsAlike) {
+  const std::vector<BlockId> blocks{7, 8, 9};
+  std::vector<SequenceView> sequences{{blocks.data(), 300, 0, 1}, {blocks.data() + 1, 20, 1, 1}};
+  AttentionPlan plan;
+  for (int i = 0; i < 2; ++i) {
+    const SequenceView& sequence = sequences[static_cast<size_t>(i)];
+    plan.tiles.push_back(make_tile(sequence, {}, 0, 1));
+    plan.tiles.back().sequence = i;
+    plan.first_blocks.push_back(sequence.blocks[0]);
+  }
+  EXPECT_TRUE(plan.cuts_alike(sequences));
+  const auto cuts_alike_with = [&](size_t i, const SequenceView& other) {
+    std::vector<SequenceView> changed = sequences;
+    changed[i] = other;
+    return plan.cuts_alike(changed);
+  };
+  EXPECT_TRUE(cuts_alike_with(1, {blocks.data() + 1, 255, 1, 1}));
+  EXPECT_FALSE(cuts_alike_with(1, {blocks.data() + 1, 256, 1, 1}));
+  EXPECT_FALSE(cuts_alike_with(0, {blocks.data(), 255, 0, 1}));
+  EXPECT_FALSE(cuts_alike_with(1, {blocks.data() + 2, 20, 1, 1}));
+  EXPECT_FALSE(cuts_alike_with(1, {blocks.data() + 1, 20, 1, 2}));
+  EXPECT_FALSE(plan.cuts_alike(std::span(sequences).first(1)));
+  plan.retention = {100, 0};
+  EXPECT_FALSE(plan.cuts_alike(sequences));
+  plan.retention = {};
+  plan.prefixes.pieces.emplace_back();
+  EXPECT_FALSE(plan.cuts_alike(sequences));
+  EXPECT_FALSE(AttentionPlan{}.cuts_alike(sequences));
 }
 
 TEST(WholeSpansTest, SuitWhereAllProcessorsAreBusyAndSpansHaveSplits) {

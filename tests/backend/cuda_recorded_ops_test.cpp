@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/cuda/batch_ops.h"
-#include "backend/cuda/sent_inputs.h"
+#include "backend/cuda/repeatable_batch.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -87,29 +87,40 @@ TEST(RecordedOpsTest, BeginAgainWithWhatTheyWere) {
   EXPECT_EQ(ops.list().size(), 2U);
 }
 
-TEST(SentInputsTest, AreKnownByTheirPlaces) {
+TEST(RepeatableBatchTest, IsTheLastOneIfAllThatItWasSentIsKnown) {
   const std::vector<std::vector<SequenceView>> groups{std::vector<SequenceView>(2), {}, std::vector<SequenceView>(1)};
-  std::vector<std::vector<SequenceView>> others = groups;
+  const std::vector<std::vector<SequenceView>> elsewhere = groups;
   const std::array<TokenId, 2> tokens{};
   const std::array<std::int32_t, 2> places{};
-  SentInputs sent;
-  sent.begin(groups);
-  EXPECT_FALSE(sent.complete());
-  sent.note_tokens(tokens.data());
-  EXPECT_FALSE(sent.complete());
-  sent.note_places(places.data());
-  EXPECT_TRUE(sent.complete());
-  EXPECT_TRUE(sent.are_of(groups));
-  EXPECT_FALSE(sent.are_of(others));
-  EXPECT_FALSE(sent.are_of(std::span(groups).first(2)));
-  EXPECT_TRUE(sent.are_at(tokens.data(), places.data()));
-  EXPECT_FALSE(sent.are_at(tokens.data() + 1, places.data()));
-  EXPECT_FALSE(sent.are_at(tokens.data(), places.data() + 1));
-  sent.note_other();
-  EXPECT_FALSE(sent.complete());
-  sent.begin(others);
-  EXPECT_FALSE(sent.complete());
-  EXPECT_TRUE(sent.are_of(others));
+  RepeatableBatch batch;
+  EXPECT_FALSE(batch.is(kNoBatch, {}));
+  batch.begin(groups);
+  batch.note_tokens(tokens.data());
+  batch.note_places(places.data());
+  const BatchId id = batch.end(12);
+  EXPECT_NE(id, kNoBatch);
+  EXPECT_TRUE(batch.is(id, groups));
+  EXPECT_EQ(batch.ops(), 12U);
+  EXPECT_FALSE(batch.is(id, elsewhere));
+  EXPECT_FALSE(batch.is(id, std::span(groups).first(2)));
+  EXPECT_TRUE(batch.looks_at(tokens.data(), places.data()));
+  EXPECT_FALSE(batch.looks_at(tokens.data() + 1, places.data()));
+  EXPECT_FALSE(batch.looks_at(tokens.data(), places.data() + 1));
+
+  batch.begin(groups);
+  EXPECT_FALSE(batch.is(id, groups));  // another one is between
+  batch.note_tokens(tokens.data());
+  EXPECT_EQ(batch.end(12), kNoBatch);
+  batch.begin(groups);
+  batch.note_tokens(tokens.data());
+  batch.note_places(places.data());
+  batch.note_other();
+  EXPECT_EQ(batch.end(12), kNoBatch);
+  EXPECT_FALSE(batch.is(kNoBatch, groups));
+  batch.begin(elsewhere);
+  batch.note_places(places.data());
+  batch.note_tokens(tokens.data());
+  EXPECT_TRUE(batch.is(batch.end(3), elsewhere));
 }
 
 TEST(RecordedOpsTest, AttentionIsToldOnceForNeighboursThatAreAlike) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "backend/cuda/attention_cut.h"
 
@@ -30,21 +31,51 @@ std::vector<size_t> longest_first(std::span<const SequenceView> sequences) {
 }  // namespace
 
 const AttentionPlan& AttentionPlans::plan(const AttentionBatch& batch) {
-  const Retention& retention = batch.view.retention;
-  const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  const Prompts prompts = prompts_of(batch.view);
-  const bool shares = shares_prefixes(batch.view, heads_per_kv);
-  if (!tables_.in_batch()) plans_.clear();
+  const AttentionPlan asked = outline(batch);
+  if (!tables_.in_batch()) forget();
   for (const AttentionPlan& plan : plans_) {
-    if (plan.sequences == batch.sequences.data() && plan.count == batch.sequences.size() &&
-        plan.heads_per_kv == heads_per_kv && plan.kv_heads == batch.view.layout.shape.heads &&
-        plan.retention == retention && plan.prompts == prompts && plan.shares == shares) {
-      return plan;
-    }
+    if (plan.is_of(asked)) return plan;
   }
-  AttentionPlan made = make(batch);
+  const auto before = std::ranges::find_if(
+      last_, [&](const AttentionPlan& plan) { return plan.is_of(asked) && plan.cuts_alike(batch.sequences); });
+  AttentionPlan made = before != last_.end() ? std::move(*before) : make(batch);
   send(made, batch);
   return plans_.emplace_back(std::move(made));
+}
+
+void AttentionPlans::forget() {
+  if (plans_.empty()) return;
+  std::swap(last_, plans_);
+  plans_.clear();
+}
+
+bool AttentionPlan::is_of(const AttentionPlan& asked) const {
+  return sequences == asked.sequences && count == asked.count && heads_per_kv == asked.heads_per_kv &&
+         kv_heads == asked.kv_heads && retention == asked.retention && prompts == asked.prompts &&
+         shares == asked.shares;
+}
+
+bool AttentionPlan::cuts_alike(std::span<const SequenceView> now) const {
+  if (!of_single_tokens || !retention.full() || !prefixes.pieces.empty()) return false;
+  const auto begins_alike = [](const SequenceView& sequence, BlockId block) { return sequence.blocks[0] == block; };
+  return std::ranges::equal(now, first_blocks, begins_alike) &&
+         std::ranges::all_of(tiles, [now](const AttentionTile& tile) {
+           const SequenceView& sequence = now[static_cast<size_t>(tile.sequence)];
+           return sequence.rows == 1 && sequence.start / kSplitTokens + 1 == tile.end_split;
+         });
+}
+
+// What a plan is known by.
+AttentionPlan AttentionPlans::outline(const AttentionBatch& batch) const {
+  AttentionPlan plan;
+  plan.sequences = batch.sequences.data();
+  plan.count = batch.sequences.size();
+  plan.kv_heads = batch.view.layout.shape.heads;
+  plan.heads_per_kv = batch.heads / plan.kv_heads;
+  plan.retention = batch.view.retention;
+  plan.prompts = prompts_of(batch.view);
+  plan.shares = shares_prefixes(batch.view, plan.heads_per_kv);
+  return plan;
 }
 
 Prompts AttentionPlans::prompts_of(const KvView& view) const {
@@ -99,14 +130,8 @@ void AttentionPlans::widen_prefixes(AttentionPlan& plan) {
 }
 
 AttentionPlan AttentionPlans::make(const AttentionBatch& batch) {
-  AttentionPlan plan;
-  plan.sequences = batch.sequences.data();
-  plan.count = batch.sequences.size();
-  plan.kv_heads = batch.view.layout.shape.heads;
-  plan.heads_per_kv = batch.heads / plan.kv_heads;
-  plan.retention = batch.view.retention;
-  plan.prompts = prompts_of(batch.view);
-  plan.shares = shares_prefixes(batch.view, plan.heads_per_kv);
+  AttentionPlan plan = outline(batch);
+  for (const SequenceView& sequence : batch.sequences) plan.first_blocks.push_back(sequence.blocks[0]);
   if (plan.shares && batch.sequences.size() > 1) add_prefixes(plan, batch);
   const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const int heads = heads_of_tile(plan.heads_per_kv);
@@ -167,7 +192,9 @@ void AttentionPlans::send(AttentionPlan& plan, const AttentionBatch& batch) {
   const size_t bytes = (count + static_cast<size_t>(plan.spare)) * sizeof(AttentionItem);
   const Staging::Room room = staging_.take(bytes);
   auto* to = reinterpret_cast<AttentionItem*>(room.host);
-  std::vector<AttentionItem> rows;
+  const size_t row_bytes = plan.needs_rows() ? plan.tiles.size() * sizeof(AttentionItem) : 0;
+  const Staging::Room room_of_rows = row_bytes > 0 ? staging_.take(row_bytes) : Staging::Room{};
+  auto* row = reinterpret_cast<AttentionItem*>(room_of_rows.host);
   for (const AttentionTile& tile : plan.tiles) {
     const SequenceView& sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
     AttentionItem item;
@@ -182,7 +209,7 @@ void AttentionPlans::send(AttentionPlan& plan, const AttentionBatch& batch) {
       *to++ = item;
     }
     item.first_key = tile.splits();
-    if (plan.needs_rows()) rows.push_back(item);
+    if (row != nullptr) *row++ = item;
   }
   for (int i = 0; i < plan.spare; ++i) {  // the first key of the first item, once more
     AttentionItem item = *reinterpret_cast<const AttentionItem*>(room.host);
@@ -193,7 +220,8 @@ void AttentionPlans::send(AttentionPlan& plan, const AttentionBatch& batch) {
   }
   staging_.send(room, bytes);
   plan.device_items = reinterpret_cast<const AttentionItem*>(room.device);
-  if (plan.needs_rows()) plan.device_rows = staging_.send(std::span<const AttentionItem>(rows));
+  if (row_bytes > 0) staging_.send(room_of_rows, row_bytes);
+  plan.device_rows = reinterpret_cast<const AttentionItem*>(room_of_rows.device);
 }
 
 }  // namespace kvasir::cuda

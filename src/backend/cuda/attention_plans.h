@@ -2,6 +2,7 @@
 // cached alike.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "backend/backend.h"
@@ -39,7 +40,8 @@ struct AttentionPlan {
   int kv_heads = 0;
   Retention retention;
   Prompts prompts = Prompts::kInTiles;
-  bool shares = false;  // sequences that begin alike are in groups
+  bool shares = false;                // sequences that begin alike are in groups
+  std::vector<BlockId> first_blocks;  // of the sequences
   std::vector<AttentionTile> tiles;
   std::vector<SpanItems> spans;
   bool in_many_spans = false;  // some row's splits are, shared ones included
@@ -60,6 +62,11 @@ struct AttentionPlan {
   const WideBlock* device_wide_prefixes = nullptr;
   PrefixArgs device_prefixes;
 
+  // Whether the other one's are the same sequences, at the same places, and are cached alike.
+  bool is_of(const AttentionPlan& asked) const;
+  // Whether single tokens of these would be cut as its own were, into the same tiles and spans. Which of them share a
+  // prefix is not looked for again as long as they begin with the blocks with which they did: that changes no bits.
+  bool cuts_alike(std::span<const SequenceView> now) const;
   // Kernels that finish rows take those instead of items.
   bool needs_rows() const { return whole_rows.balanced || parts_of_rows > 0; }
 };
@@ -71,10 +78,11 @@ class AttentionPlans {
 
   // Made where there is none of the batch yet, and sent then. It lasts until the next one is made.
   const AttentionPlan& plan(const AttentionBatch& batch);
-  // Plans of an earlier batch lead nowhere.
-  void forget() { plans_.clear(); }
+  // Plans of an earlier batch lead nowhere. Those of the last one are kept for how they are cut.
+  void forget();
 
  private:
+  AttentionPlan outline(const AttentionBatch& batch) const;
   AttentionPlan make(const AttentionBatch& batch);
   Prompts prompts_of(const KvView& view) const;
   // On the device, of the sequence's prompt.
@@ -88,6 +96,7 @@ class AttentionPlans {
   Staging& staging_;
   SequenceTables& tables_;
   std::vector<AttentionPlan> plans_;
+  std::vector<AttentionPlan> last_;  // of the batch before
 };
 
 }  // namespace kvasir::cuda

@@ -3,12 +3,16 @@
 
 #include <cuda_runtime.h>
 
+#include <span>
+
 #include "backend/backend.h"
 #include "backend/tensor.h"
 #include "layout/kv_view.h"
 #include "layout/token_eviction.h"
 
 namespace kvasir::cuda {
+
+class Staging;
 
 struct NewRows {
   Matrix k, v;
@@ -30,6 +34,8 @@ struct MovedRows {
   const RowMove* moves = nullptr;   // each head's one after the other, in its order
   const int* heads_end = nullptr;   // [heads]: moves before this one are of the head or of those before it
 };
+// Of a sequence with these blocks; all on the host. REQUIRES: there is a move.
+MovedRows send_moves(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves, Staging& staging);
 // As copy_row(): one move of a head after the other.
 void move_rows(const MovedRows& rows, cudaStream_t stream);
 

@@ -17,8 +17,8 @@
 #include "backend/cuda/drawn_tokens.h"
 #include "backend/cuda/host_copies.h"
 #include "backend/cuda/pinned_memory.h"
+#include "backend/cuda/repeatable_batch.h"
 #include "backend/cuda/row_ops.h"
-#include "backend/cuda/sent_inputs.h"
 #include "backend/cuda/staging.h"
 #include "base/check.h"
 #include "base/error.h"
@@ -70,7 +70,7 @@ class CudaBackend final : public Backend {
     const Staging::Room room = staging_.take(from.size());
     std::ranges::copy(from, room.host);
     if (recording_) {
-      inputs_.note_other();
+      repeatable_.note_other();
       return perform(CopyOp{to, room.device, from.size()});
     }
     check(cudaMemcpyAsync(to, room.host, from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
@@ -100,7 +100,7 @@ class CudaBackend final : public Backend {
   bool repeat_batch(BatchId batch, const BatchInputs& inputs) override;
   const std::int32_t* send_places(std::span<const std::int32_t> places) override {
     CHECK(tables_.in_batch());
-    return inputs_.note_places(staging_.send(places));
+    return repeatable_.note_places(staging_.send(places));
   }
 
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return matmul_.load(stacked); }
@@ -108,7 +108,7 @@ class CudaBackend final : public Backend {
   void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
     leave_batch_alone();
     CHECK(out.rows == std::ssize(tokens));
-    perform(EmbedOp{&table, {inputs_.note_tokens(staging_.send(tokens)), drawn_.on_device()}, out});
+    perform(EmbedOp{&table, {repeatable_.note_tokens(staging_.send(tokens)), drawn_.on_device()}, out});
   }
   void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
     perform(NormOp{x, {weight, eps}, out});
@@ -278,12 +278,9 @@ class CudaBackend final : public Backend {
   BatchGraphs graphs_{stream_};
   DrawnTokens drawn_{stream_};
   bool recording_ = false;
-  bool ready_ = false;          // recorded to its end, and not on the stream
-  BatchKey key_;                // of the batch that is recorded
-  SentInputs inputs_;           // of the last batch that was begun, as
-  BatchId batches_ = kNoBatch;  // this, which counts them,
-  bool repeatable_ = false;     // that it was recorded to its end, and all that it was sent is known,
-  size_t ops_of_batch_ = 0;     // and how many ops it has without a draw
+  bool ready_ = false;  // recorded to its end, and not on the stream
+  BatchKey key_;        // of the batch that is recorded
+  RepeatableBatch repeatable_;
 };
 
 // The norm as floats and, where a product of such rows is known, as that one takes them.
@@ -322,48 +319,35 @@ void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups,
   run_ready();
   leave_batch();
   staging_.reset();
-  ++batches_;
-  repeatable_ = false;
-  int rows = 0;
-  bool single = true;
-  for (const std::vector<SequenceView>& group : groups) {
-    for (const SequenceView& sequence : group) {
-      single = single && sequence.rows == 1;
-      rows = std::max(rows, sequence.first_row + sequence.rows);
-    }
-  }
-  recording_ = single && rows > 0 && rows <= kMostRecorded;
+  const int rows = rows_of_single_tokens(groups);
+  recording_ = rows > 0 && rows <= kMostRecorded;
   key_.ops.begin();
   if (recording_) staging_.hold();
   tables_.begin(groups, block_tokens);
-  inputs_.begin(groups);
+  repeatable_.begin(groups);
 }
 
 BatchId CudaBackend::end_batch() {
   ready_ = std::exchange(recording_, false);
-  if (!ready_) {
-    leave_batch();
-    return kNoBatch;
-  }
-  ops_of_batch_ = key_.ops.count();
-  repeatable_ = inputs_.complete();
-  return repeatable_ ? batches_ : kNoBatch;
+  if (ready_) return repeatable_.end(key_.ops.count());
+  leave_batch();
+  return kNoBatch;
 }
 
 // Its ops are recorded still, and name places in staging memory: what they find there is sent anew.
 bool CudaBackend::repeat_batch(BatchId batch, const BatchInputs& inputs) {
-  if (batch != batches_ || !repeatable_ || !inputs_.are_of(inputs.groups)) return false;
+  if (!repeatable_.is(batch, inputs.groups)) return false;
   run_ready();
   leave_batch();
   staging_.reset();
   staging_.hold();
   tables_.begin(inputs.groups, inputs.block_tokens);
   const TokenId* tokens = staging_.send(inputs.tokens);
-  if (!inputs_.are_at(tokens, staging_.send(inputs.places))) {  // tables have outgrown their room
+  if (!repeatable_.looks_at(tokens, staging_.send(inputs.places))) {  // tables have outgrown their room
     tables_.end();
     return false;
   }
-  key_.ops.begin_again(ops_of_batch_);
+  key_.ops.begin_again(repeatable_.ops());
   ready_ = true;
   return true;
 }
@@ -429,19 +413,7 @@ void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<c
   if (moves.empty()) return;
   stop_recording();
   leave_batch_alone();
-  std::int32_t last = 0;
-  for (const RowMove& move : moves) last = std::max({last, move.from, move.to});
-  std::vector<RowMove> sorted(moves.begin(), moves.end());
-  std::ranges::stable_sort(sorted, {}, &RowMove::head);
-  std::vector<int> ends(static_cast<size_t>(view.layout.shape.heads));
-  for (int head = 0; head < view.layout.shape.heads; ++head) {
-    ends[static_cast<size_t>(head)] =
-        static_cast<int>(std::ranges::upper_bound(sorted, head, {}, &RowMove::head) - sorted.begin());
-  }
-  const std::span table(blocks, static_cast<size_t>(last / view.layout.block_tokens) + 1);
-  MovedRows rows{view, staging_.send(table), staging_.send(std::span<const RowMove>(sorted)),
-                 staging_.send(std::span<const int>(ends))};
-  move_rows(rows, stream_);
+  move_rows(send_moves(view, blocks, moves, staging_), stream_);
 }
 
 }  // namespace

@@ -4,6 +4,17 @@
 
 namespace kvasir::cuda {
 
+int rows_of_single_tokens(std::span<const std::vector<SequenceView>> groups) {
+  int rows = 0;
+  for (const std::vector<SequenceView>& group : groups) {
+    for (const SequenceView& sequence : group) {
+      if (sequence.rows != 1) return 0;
+      rows = std::max(rows, sequence.first_row + 1);
+    }
+  }
+  return rows;
+}
+
 void SequenceTables::begin(std::span<const std::vector<SequenceView>> groups, int block_tokens) {
   known_.clear();
   for (const std::vector<SequenceView>& group : groups) {
@@ -30,6 +41,7 @@ DeviceSequences SequenceTables::send(std::span<const SequenceView> sequences, in
   auto* views = reinterpret_cast<SequenceView*>(room.host);
   size_t offset = sequences.size_bytes();
   DeviceSequences out{reinterpret_cast<const SequenceView*>(room.device)};
+  out.tables.reserve(sequences.size());
   for (const SequenceView& sequence : sequences) {
     const size_t count = blocks_of(sequence);
     std::copy_n(sequence.blocks, count, reinterpret_cast<BlockId*>(room.host + offset));

@@ -15,6 +15,9 @@ struct DeviceSequences {
   std::vector<const BlockId*> tables{};  // on the device, by sequence
 };
 
+// Rows of a batch whose sequences have one each; 0 where one has more.
+int rows_of_single_tokens(std::span<const std::vector<SequenceView>> groups);
+
 class SequenceTables {
  public:
   explicit SequenceTables(Staging& staging) : staging_(staging) {}
