@@ -170,7 +170,7 @@ class CudaBackend final : public Backend {
   DrawTicket last_draw() const override { return drawn_.last(); }
   void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override {
     run_ready();
-    drawn_.take(ticket, tokens);
+    staging_.was_seen(drawn_.take(ticket, tokens));
   }
 
  private:
@@ -400,6 +400,7 @@ DrawTicket CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
     leave_batch_alone();
     run(DrawOp{drawn_rows(logits, rules, draw.on_host)});
   }
+  if (!rules.empty()) drawn_.note(draw.ticket, staging_.will_be_seen());
   return draw.ticket;
 }
 

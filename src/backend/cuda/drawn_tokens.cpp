@@ -15,15 +15,23 @@ DrawnTokens::Draw DrawnTokens::add(size_t rows) {
   Return& way = free_return(rows);
   std::fill_n(way.tokens.as<TokenId>(), rows, kUnknown);
   way.ticket = ++last_;
+  way.noted = 0;
   return {way.ticket, way.tokens.as<TokenId>()};
 }
 
-void DrawnTokens::take(DrawTicket ticket, std::span<TokenId> tokens) {
+DrawnTokens::Return& DrawnTokens::find(DrawTicket ticket) {
   const auto found = std::ranges::find(returns_, ticket, [](const auto& way) { return way->ticket; });
-  CHECK(ticket != kNoDraw && found != returns_.end() && tokens.size() <= (*found)->rows);
-  TokenId* from = (*found)->tokens.as<TokenId>();
+  CHECK(ticket != kNoDraw && found != returns_.end());
+  return **found;
+}
+
+std::uint64_t DrawnTokens::take(DrawTicket ticket, std::span<TokenId> tokens) {
+  Return& way = find(ticket);
+  CHECK(tokens.size() <= way.rows);
+  TokenId* from = way.tokens.as<TokenId>();
   for (TokenId& token : tokens) token = wait_for(*from++);
-  (*found)->ticket = kNoDraw;
+  way.ticket = kNoDraw;
+  return tokens.empty() ? 0 : way.noted;
 }
 
 // Each token is written at once, and is all there is to see: no event need be put on the stream and asked for.

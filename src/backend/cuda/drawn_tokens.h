@@ -28,8 +28,10 @@ class DrawnTokens {
   };
   Draw add(size_t rows);
   DrawTicket last() const { return last_; }
-  // Waits for them, and not for what is behind them.
-  void take(DrawTicket ticket, std::span<TokenId> tokens);
+  // Behind the draw: a number to be told with its tokens.
+  void note(DrawTicket ticket, std::uint64_t number) { find(ticket).noted = number; }
+  // Waits for them, and not for what is behind them. Returns the number that was noted, or 0.
+  std::uint64_t take(DrawTicket ticket, std::span<TokenId> tokens);
 
  private:
   static constexpr size_t kFirstRows = 1024;
@@ -38,9 +40,11 @@ class DrawnTokens {
   struct Return {
     DrawTicket ticket = kNoDraw;  // kNoDraw: it may be used again
     size_t rows = 0;              // that have room
-    Buffer tokens;                // [rows] of TokenId, pinned; kUnknown until they are drawn
+    std::uint64_t noted = 0;
+    Buffer tokens;  // [rows] of TokenId, pinned; kUnknown until they are drawn
   };
   Return& free_return(size_t rows);
+  Return& find(DrawTicket ticket);
   TokenId wait_for(TokenId& at) const;
   void look_at_device(TokenId& at) const;
 

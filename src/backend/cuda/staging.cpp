@@ -18,14 +18,28 @@ constexpr size_t kFirstChunk = size_t{1} << 20;
 void Staging::reset() {
   held_ = false;
   if (current_ == 0 && (chunks_.empty() || chunks_[0].used == 0)) return;
-  sent_[turn_].mark(stream_);
+  const std::uint64_t number = turns_[turn_].number;
+  if (!turns_[turn_].will_be_seen) turns_[turn_].sent.mark(stream_);
   turn_ = (turn_ + 1) % kTurns;
-  sent_[turn_].wait();
+  wait_for(turns_[turn_]);
+  turns_[turn_].number = number + 1;
+  turns_[turn_].will_be_seen = false;
   current_ = 0;
   for (Chunk& chunk : chunks_) chunk.used = 0;
 }
 
+void Staging::wait_for(const Turn& turn) const {
+  if (!turn.will_be_seen) return turn.sent.wait();
+  if (turn.number > seen_) check(cudaStreamSynchronize(stream_), "waiting for what was sent");
+}
+
+std::uint64_t Staging::will_be_seen() {
+  turns_[turn_].will_be_seen = true;
+  return turns_[turn_].number;
+}
+
 Staging::Room Staging::take(size_t bytes) {
+  turns_[turn_].will_be_seen = false;  // not this, too
   bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   if (held_) bytes = std::bit_ceil(bytes);
   while (current_ < chunks_.size() && chunks_[current_].used + bytes > chunks_[current_].device.size()) ++current_;

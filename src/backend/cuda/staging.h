@@ -3,13 +3,16 @@
 //
 // On the device the same room is used again and again, in the order of the stream. On the host there are some, in
 // turn: what a batch needs, and what is sent on its own before it, is made ready while the batch before it is still
-// on its way.
+// on its way. A turn is over when its event says so, or, without any, when the tokens have come of a draw that was
+// behind all that it sent: a decode step puts no event on the stream, and asks for none.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -52,8 +55,19 @@ class Staging {
   Room take(size_t bytes);
   void send(const Room& room, size_t bytes);
 
+  // All that was sent in this turn is used on the stream before something that the host will see: the number to tell
+  // then, or any later one's. REQUIRES: that is on the stream.
+  std::uint64_t will_be_seen();
+  void was_seen(std::uint64_t number) { seen_ = std::max(seen_, number); }
+
  private:
   static constexpr size_t kTurns = 4;
+  struct Turn {
+    Event sent;
+    std::uint64_t number = 1;   // ascending
+    bool will_be_seen = false;  // and sent was not marked
+  };
+  void wait_for(const Turn& turn) const;
   struct Chunk {
     std::array<Buffer, kTurns> host;  // pinned
     DeviceMemory device;
@@ -62,9 +76,10 @@ class Staging {
 
   cudaStream_t stream_;
   std::vector<Chunk> chunks_;
-  std::array<Event, kTurns> sent_;
-  size_t turn_ = 0;     // of those on the host
-  size_t current_ = 0;  // chunk
+  std::array<Turn, kTurns> turns_;
+  size_t turn_ = 0;         // of those on the host
+  std::uint64_t seen_ = 0;  // the last turn of which all is known to be over
+  size_t current_ = 0;      // chunk
   bool held_ = false;
 };
 
