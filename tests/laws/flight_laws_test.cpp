@@ -149,25 +149,30 @@ TEST_P(FlightLaw, BlocksOfAnySizeGiveTheSameAnswers) {
   }
 }
 
-// Whoever is told of a token may cancel himself, those who were told before him, and those who will be.
+// Whoever is told of a token may cancel himself, those who were told before him, and those who will be: no token
+// comes behind that.
 TEST_P(FlightLaw, WhoeverCancelsWhenToldDisturbsNobodyElse) {
   for (const size_t canceller : {1U, 4U}) {
     Engine engine = world_.engine(world_.config());
     Listener listener(engine);
     std::vector<RequestId> ids;
+    std::map<size_t, std::vector<TokenId>> when_cancelled;
     for (size_t i = 0; i < requests().size(); ++i) {
       const OnUpdate hear = listener.hear();
       ids.push_back(engine.submit(requests()[i], [&, hear, i, canceller](const Update& update) {
         hear(update);
         if (i != canceller || std::ssize(listener.of(update.id).tokens) != 9) return;
-        for (const size_t other : {0U, 2U, 5U}) engine.cancel(ids[other]);
-        engine.cancel(update.id);
+        for (const size_t other : {size_t{0}, size_t{2}, size_t{5}, i}) {
+          engine.cancel(ids[other]);
+          when_cancelled[other] = listener.of(ids[other]).tokens;
+        }
       }));
     }
     engine.run();
     EXPECT_EQ(listener.of(ids[canceller]).finish, FinishReason::kCancelled);
     EXPECT_EQ(listener.of(ids[canceller]).tokens.size(), 9U);
     for (const size_t other : {2U, 5U}) EXPECT_EQ(listener.of(ids[other]).finish, FinishReason::kCancelled);
+    for (const auto& [i, tokens] : when_cancelled) EXPECT_EQ(listener.of(ids[i]).tokens, tokens);
     for (const size_t i : {1U, 3U, 4U, 6U}) {
       if (i != canceller) expect_as_alone(requests()[i], listener.of(ids[i]));
     }
