@@ -154,7 +154,6 @@ void Engine::cancel(RequestId id) {
     if (sequence->finish != FinishReason::kNone) return;
     if (sequence->forks.empty()) {
       sequence->finish = FinishReason::kCancelled;
-      formation_.disturbed = true;
       return;
     }
     // Others want answers to this prompt: the next of them takes it over.
@@ -392,7 +391,6 @@ void Engine::choose(Sequence& sequence, const NextRow& row) {
 
 // The last token travels with the reason why it is the last.
 void Engine::finish_done() {
-  if (formation_.disturbed) break_up();
   for (const std::unique_ptr<Sequence>& sequence : scheduler_.take_finished()) {
     if (flying_.forget(*sequence)) break_up();
     const bool by_itself = sequence->finish == FinishReason::kStop || sequence->finish == FinishReason::kLength;

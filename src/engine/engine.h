@@ -192,7 +192,7 @@ class Engine {
   Flight flying_;                              // the step in the air; between steps that of the next
   Flight next_;                                // only while a step is carried out
   std::vector<PlannedRows> ahead_;             // kept, so that a step allocates nothing
-  Formation formation_;                        // of flying_, next_ or both; or nobody
+  std::vector<FormationMember> formation_;     // of flying_, next_ or both, in the order of their rows; or nobody
   std::vector<std::int32_t> views_of_policy_;  // only while it forms up
   std::int64_t steps_ahead_ = 0;
   double landed_ = 0;  // when the last tokens came

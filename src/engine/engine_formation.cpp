@@ -28,10 +28,10 @@ void Engine::form_up() {
   views_of_policy_.assign(views_of_policy_.size(), 0);
   for (const PlannedRows& planned : ahead_) {
     Sequence& sequence = *planned.sequence;
-    if (!has_few_stops(sequence) || has_pins_to_come(sequence)) return formation_.members.clear();
+    if (!has_few_stops(sequence) || has_pins_to_come(sequence)) return formation_.clear();
     const PolicyId policy = sequence.lease.policy();
     if (views_of_policy_.size() <= policy) views_of_policy_.resize(policy + 1);
-    FormationMember& member = formation_.members.emplace_back();
+    FormationMember& member = formation_.emplace_back();
     member.sequence = &sequence;
     // The token of the step in the air comes first: it is the sequence's own affair (land()).
     member.left = tokens_left(sequence, config_.context) - 1;
@@ -42,7 +42,6 @@ void Engine::form_up() {
     std::ranges::copy(sequence.request.stop_tokens, member.stops.begin());
   }
   next_.in_formation = true;
-  formation_.disturbed = false;
 }
 
 // What is noted becomes the sequence's, and what is cached the cache's.
@@ -59,20 +58,19 @@ void Engine::catch_up(FormationMember& member) {
 }
 
 void Engine::catch_up() {
-  for (FormationMember& member : formation_.members) catch_up(member);
+  for (FormationMember& member : formation_) catch_up(member);
 }
 
 void Engine::break_up() {
   catch_up();
-  formation_.members.clear();
-  formation_.disturbed = false;
+  formation_.clear();
   flying_.in_formation = false;
   next_.in_formation = false;
 }
 
 bool Engine::flies_on_in_formation() const {
-  return flying_.in_formation && !formation_.disturbed &&
-         std::ranges::all_of(formation_.members, [](const FormationMember& member) { return member.left > 1; });
+  return flying_.in_formation &&
+         std::ranges::all_of(formation_, [](const FormationMember& member) { return member.left > 1; });
 }
 
 // Its last block is full: the next row goes into another one. False: there is none to be had.
@@ -90,20 +88,20 @@ bool Engine::take_next_block(FormationMember& member) {
 
 // fly_ahead() for a formation. REQUIRES: flies_on_in_formation().
 void Engine::fly_formation() {
-  for (FormationMember& member : formation_.members) {
+  for (FormationMember& member : formation_) {
     RequestRecord& record = member.sequence->record;
     ++member.cached;
     ++record.computed_tokens;
     ++record.steps;
   }
   flying_.committed = true;
-  for (FormationMember& member : formation_.members) {
+  for (FormationMember& member : formation_) {
     if (member.room == 0 && !take_next_block(member)) return break_up();
     --member.room;
     scheduler_.serve_ahead(member.tenant, 1);
   }
   scheduler_.count_step_ahead();
-  for (size_t row = 0; row < formation_.members.size(); ++row) {
+  for (size_t row = 0; row < formation_.size(); ++row) {
     batch_.tokens[row] = drawn_token(static_cast<int>(row));
     ++batch_.positions[row];
     ++rules_[row].position;
@@ -122,15 +120,15 @@ void Engine::fly_formation() {
 
 bool Engine::ends_nobody(std::span<const TokenId> drawn) const {
   for (size_t row = 0; row < drawn.size(); ++row) {
-    if (drawn[row] < 0 || formation_.members[row].stops_at(drawn[row])) return false;
+    if (drawn[row] < 0 || formation_[row].stops_at(drawn[row])) return false;
   }
   return true;
 }
 
 // land() for a formation. REQUIRES: ends_nobody(drawn_)
 void Engine::land_formation() {
-  for (size_t row = 0; row < formation_.members.size(); ++row) {
-    FormationMember& member = formation_.members[row];
+  for (size_t row = 0; row < formation_.size(); ++row) {
+    FormationMember& member = formation_[row];
     const Sequence& sequence = *member.sequence;
     if (sequence.finish != FinishReason::kNone) continue;  // cancelled by who was just told
     member.note(drawn_[row]);

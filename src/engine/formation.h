@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "base/ids.h"
 #include "engine/sequence.h"
@@ -37,13 +36,6 @@ struct alignas(64) FormationMember {
     noted[known++] = token;
     --left;
   }
-};
-
-struct Formation {
-  std::vector<FormationMember> members;  // in the order of the batch's rows
-  bool disturbed = false;                // somebody was cancelled: it must break up before anybody is let go
-
-  bool empty() const { return members.empty(); }
 };
 
 }  // namespace kvasir

@@ -92,7 +92,6 @@ class Llama final : public Model {
         backend_.repeat_batch(last_.id(), {batch.sequences, storage.block_tokens(), batch.tokens, places_})) {
       return last_.logits();
     }
-    last_.forget();
     backend_.begin_batch(batch.sequences, storage.block_tokens());
     const Matrix x = matrix(space_.x, batch.rows(), config_.hidden);
     backend_.embed(*weights_.embedding, batch.tokens, x);

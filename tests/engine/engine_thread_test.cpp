@@ -7,6 +7,7 @@
 
 #include "backend/make_backend.h"
 #include "base/error.h"
+#include "engine/drawing_backend.h"
 #include "support/fixtures.h"
 
 namespace kvasir::testing {
@@ -38,6 +39,26 @@ class EngineThreadTest : public ::testing::Test {
   std::unique_ptr<Model> model_ = load_golden("gqa", *backend_, 64);
   Engine engine_{*backend_, *model_, {}};
 };
+
+// Sequences that fly in formation are behind what was told of them, but for who asks.
+TEST_F(EngineThreadTest, WhoeverAsksFindsSequencesAsTheyWereTold) {
+  DrawingBackend backend(make_backend({"cpu", 1, "auto"}));
+  const auto model = load_golden("gqa", backend, 64);
+  Engine engine(backend, *model, {});
+  std::atomic<std::int64_t> told{0};
+  EngineThread thread(engine);
+  thread.submit(request(3, 200), [&told](const Update& update) { told += update.token >= 0; });
+  while (told == 0) std::this_thread::yield();
+  for (int i = 0; i < 30; ++i) {
+    const std::int64_t behind = thread.ask([&told](Engine& asked) {
+      std::int64_t out = 0;
+      asked.scheduler().each([&](const Sequence& sequence) { out = told - sequence.answered(); });
+      return out;
+    });
+    EXPECT_EQ(behind, 0);
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
 
 TEST_F(EngineThreadTest, ManyClientsEachGetTheirOwnAnswer) {
   constexpr int kClients = 12;

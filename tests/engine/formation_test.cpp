@@ -13,6 +13,8 @@ namespace {
 
 class FormationTest : public ::testing::Test {
  protected:
+  explicit FormationTest(const EngineConfig& config = {}) : engine_(backend_, *model_, config) {}
+
   static Request request(int prompt, std::int64_t tokens) {
     Request out;
     for (int t = 0; t < prompt; ++t) out.prompt.push_back(static_cast<TokenId>((7 * t + prompt) % 60));
@@ -35,10 +37,23 @@ class FormationTest : public ::testing::Test {
 
   DrawingBackend backend_{make_backend({"cpu", 1, "auto"})};
   std::unique_ptr<Model> model_ = load_golden("gqa", backend_, 64);
-  Engine engine_{backend_, *model_, {}};
+  Engine engine_;
 };
 
-TEST_F(FormationTest, IsBehindUntilItIsAskedFor) {
+EngineConfig blocks_of(int tokens) {
+  EngineConfig config;
+  config.block_tokens = tokens;
+  return config;
+}
+
+class FormationOfBlocksTest : public FormationTest, public ::testing::WithParamInterface<int> {
+ protected:
+  FormationOfBlocksTest() : FormationTest(blocks_of(GetParam())) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(Tokens, FormationOfBlocksTest, ::testing::Values(16, 64));
+
+TEST_P(FormationOfBlocksTest, IsBehindUntilItIsAskedFor) {
   std::vector<Heard> heard(3);
   for (size_t i = 0; i < heard.size(); ++i) engine_.submit(request(5 + 3 * static_cast<int>(i), 80), into(heard[i]));
   std::int64_t most = 0;
@@ -80,6 +95,93 @@ TEST_F(FormationTest, PublishesItsBlocks) {
   engine_.submit(again, into(second));
   engine_.run();
   EXPECT_EQ(second.record.reuse.reused_tokens, 64);  // the last token's row was never computed
+}
+
+// All but the one who stops go on, with all that they were told.
+TEST_F(FormationTest, WhoeverStopsLeavesTheOthersComplete) {
+  std::vector<Heard> alone(2);
+  for (size_t i = 0; i < 2; ++i) {
+    Engine other(backend_, *model_, {});
+    other.submit(request(7 + 4 * static_cast<int>(i), 60), into(alone[i]));
+    other.run();
+  }
+  for (const size_t at : {1U, 2U, 3U, 13U, 31U}) {
+    Engine engine(backend_, *model_, {});
+    std::vector<Heard> heard(2);
+    Request stopping = request(7, 60);
+    stopping.stop_tokens = {alone[0].tokens[at]};
+    const auto first = std::ranges::find(alone[0].tokens, alone[0].tokens[at]);
+    engine.submit(stopping, into(heard[0]));
+    engine.submit(request(11, 60), into(heard[1]));
+    engine.run();
+    EXPECT_EQ(heard[0].finish, FinishReason::kStop);
+    EXPECT_EQ(heard[0].tokens, std::vector<TokenId>(alone[0].tokens.begin(), first)) << at;
+    EXPECT_EQ(heard[1].finish, FinishReason::kLength);
+    EXPECT_EQ(heard[1].tokens, alone[1].tokens) << at;
+    EXPECT_EQ(engine.cache().problem(), std::nullopt);
+    // What it left in the cache are its tokens, in their order.
+    Request again = request(11, 1);
+    again.prompt.insert(again.prompt.end(), alone[1].tokens.begin(), alone[1].tokens.end());
+    Heard found;
+    engine.submit(again, into(found));
+    engine.run();
+    EXPECT_EQ(found.record.reuse.reused_tokens, 64) << at;
+  }
+}
+
+TEST_F(FormationTest, LogitsThatAreNoNumbersEndTheRequest) {
+  std::vector<Heard> heard(2);
+  for (size_t i = 0; i < heard.size(); ++i) engine_.submit(request(5 + 3 * static_cast<int>(i), 80), into(heard[i]));
+  for (int step = 0; step < 20; ++step) engine_.step();
+  ASSERT_GT(furthest_behind(heard), 0);
+  backend_.broken_ = true;
+  engine_.run();
+  for (const Heard& one : heard) {
+    EXPECT_EQ(one.finish, FinishReason::kFailed);
+    EXPECT_EQ(one.ends, 1);
+    EXPECT_NE(one.record.failure.find("not numbers"), std::string::npos);
+  }
+}
+
+// Tokens count for a tenant's turn as they are computed, and not when they are told of.
+TEST_F(FormationTest, CountsForTurnsWhatWasComputed) {
+  EngineConfig config;
+  config.scheduler.max_sequences = 4;
+  Engine engine(backend_, *model_, config);
+  std::vector<std::uint32_t> answered;
+  const auto submit = [&](std::uint32_t tenant, int prompt, std::int64_t tokens, OnUpdate hear = {}) {
+    Request one = request(prompt, tokens);
+    one.tenant.id = tenant;
+    engine.submit(one, std::move(hear));
+  };
+  submit(1, 40, 50);                                 // 40 tokens at first, …
+  for (int i = 0; i < 3; ++i) submit(2, 2 + i, 60);  // … and 9: but three with every step
+  for (int step = 0; step < 35; ++step) engine.step();
+  for (const std::uint32_t tenant : {2U, 1U}) {
+    submit(tenant, 5, 1, [&answered, tenant](const Update&) { answered.push_back(tenant); });
+  }
+  engine.run();
+  EXPECT_EQ(answered, (std::vector<std::uint32_t>{1, 2}));
+  EXPECT_GT(engine.steps_ahead(), 30);
+}
+
+// Who has no room is looked at from time to time, though nobody ends.
+TEST_F(FormationTest, LetsThePlannerLookAtThoseWhoWait) {
+  EngineConfig config;
+  config.kv_bytes = static_cast<std::uint64_t>(engine_.storage().layout(0).block_bytes()) * 8;
+  Engine engine(backend_, *model_, config);
+  Heard runs;
+  Heard waits;
+  engine.submit(request(20, 80), into(runs));
+  for (int step = 0; step < 3; ++step) engine.step();
+  engine.submit(request(100, 1), into(waits));
+  const std::int64_t before = engine.steps_ahead();
+  for (int step = 0; step < 52; ++step) engine.step();
+  EXPECT_TRUE(waits.tokens.empty());
+  EXPECT_LE(engine.steps_ahead() - before, 52 - 3);  // one of 17 is planned
+  EXPECT_GE(engine.steps_ahead() - before, 40);
+  engine.run();
+  EXPECT_EQ(waits.tokens.size(), 1U);
 }
 
 TEST_F(FormationTest, WhoeverStopsAtManyTokensIsNotInOne) {

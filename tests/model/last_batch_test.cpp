@@ -61,6 +61,34 @@ TEST_F(LastBatchTest, AnotherStorageIsAnotherBatch) {
   EXPECT_EQ(repeats_of({request(7, "int4")}), once);
 }
 
+// Rows that are kept shorter are multiplied by what the basis says now.
+TEST_F(LastBatchTest, AnotherBasisIsAnotherBatch) {
+  Engine engine(backend_, *model_, config_);
+  engine.submit(request(7, "f16, rank=k:9/v:12"), {});
+  for (int step = 0; step < 8; ++step) engine.step();
+  const std::int64_t before = backend_.repeats();
+  EXPECT_GT(before, 0);
+  model_->use_basis(some_basis(model_->config(), 2));
+  engine.step();
+  EXPECT_EQ(backend_.repeats(), before);
+  engine.step();
+  EXPECT_EQ(backend_.repeats(), before + 1);
+}
+
+TEST_F(LastBatchTest, AGroupThatIsLaidOutAnewIsAnotherBatch) {
+  const std::vector<KvGroup> groups = kv_groups(model_->config(), uniform_policy(KvFormat::kF16));
+  KvStorage storage(backend_, {4, make_layout(groups[0], 16).block_bytes()}, 16);
+  storage.set_group(0, groups[0]);
+  Batch batch;
+  batch.tokens = {1};
+  batch.sequences = {{{nullptr, 4, 0, 1}}};
+  LastBatch last;
+  last.remember(batch, storage, 3, {});
+  EXPECT_TRUE(last.needs_the_same_ops(batch, storage));
+  storage.set_group(0, groups[0]);
+  EXPECT_FALSE(last.needs_the_same_ops(batch, storage));
+}
+
 TEST_F(LastBatchTest, WantsTheSameRowsSequencesAndLogits) {
   Engine engine(backend_, *model_, config_);
   const KvStorage& storage = engine.storage();
