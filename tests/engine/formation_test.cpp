@@ -135,7 +135,8 @@ TEST_F(FormationTest, LogitsThatAreNoNumbersEndTheRequest) {
   for (int step = 0; step < 20; ++step) engine_.step();
   ASSERT_GT(furthest_behind(heard), 0);
   backend_.broken_ = true;
-  engine_.run();
+  for (int step = 0; step < 3; ++step) engine_.step();  // the next one is in the air already
+  EXPECT_TRUE(engine_.idle());
   for (const Heard& one : heard) {
     EXPECT_EQ(one.finish, FinishReason::kFailed);
     EXPECT_EQ(one.ends, 1);
@@ -163,6 +164,20 @@ TEST_F(FormationTest, CountsForTurnsWhatWasComputed) {
   engine.run();
   EXPECT_EQ(answered, (std::vector<std::uint32_t>{1, 2}));
   EXPECT_GT(engine.steps_ahead(), 30);
+}
+
+// A breakpoint inside of a block is kept as soon as that is full, though the sequence runs on.
+TEST_F(FormationTest, KeepsWhatBreakpointsMark) {
+  Heard heard;
+  Request marked = request(20, 80);
+  marked.breakpoints = {{20, std::chrono::seconds(300)}};
+  engine_.submit(marked, into(heard));
+  for (int step = 0; step < 11; ++step) engine_.step();
+  EXPECT_EQ(heard.record.pinned_tokens, 0);
+  for (int step = 0; step < 4; ++step) engine_.step();
+  EXPECT_EQ(heard.record.pinned_tokens, 20);
+  for (int step = 0; step < 10; ++step) engine_.step();
+  EXPECT_GT(furthest_behind({heard}), 0);  // nothing keeps it from flying in formation now
 }
 
 // Who has no room is looked at from time to time, though nobody ends.

@@ -34,7 +34,7 @@ class Listener {
 
 class FlightLaw : public ::testing::TestWithParam<Cell> {
  protected:
-  // Of many lengths and rules; every third may end at any token.
+  // Of many lengths and rules; every third may end at any token, and all may fly in formation.
   static std::vector<Request> requests() {
     std::vector<Request> out;
     for (std::uint32_t i = 0; i < 7; ++i) {
@@ -42,7 +42,7 @@ class FlightLaw : public ::testing::TestWithParam<Cell> {
       request.sampling.temperature = i == 1 ? 0.0F : 0.7F + 0.2F * static_cast<float>(i);
       if (i == 2) request.sampling.top_k = 9;
       if (i == 4) request.sampling.top_p = 0.8F;
-      if (i % 3 == 0) request.stop_tokens = some_tokens(6, 900 + i);
+      if (i % 3 == 0) request.stop_tokens = some_tokens(FormationMember::kMostStops, 900 + i);
       if (i == 3) request.min_tokens = 4;
       out.push_back(request);
     }

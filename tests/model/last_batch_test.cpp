@@ -116,6 +116,10 @@ TEST_F(LastBatchTest, WantsTheSameRowsSequencesAndLogits) {
   EXPECT_FALSE(last.needs_the_same_ops(batch, second.storage()));
   last.remember(batch, storage, kNoBatch, {});
   EXPECT_FALSE(last.needs_the_same_ops(batch, storage));
+  Batch watched = batch;
+  watched.watches = {{AttentionWatch{}}};
+  last.remember(watched, storage, 4, {});
+  EXPECT_FALSE(last.needs_the_same_ops(batch, storage));
 }
 
 }  // namespace
