@@ -37,5 +37,6 @@ struct alignas(64) FormationMember {
     --left;
   }
 };
+static_assert(sizeof(FormationMember) == 128);
 
 }  // namespace kvasir
