@@ -31,13 +31,13 @@ std::vector<size_t> longest_first(std::span<const SequenceView> sequences) {
 }  // namespace
 
 const AttentionPlan& AttentionPlans::plan(const AttentionBatch& batch) {
-  const AttentionPlan asked = outline(batch);
+  const PlannedFor asked = planned_for(batch);
   if (!tables_.in_batch()) forget();
   for (const AttentionPlan& plan : plans_) {
-    if (plan.is_of(asked)) return plan;
+    if (plan.is_for(asked)) return plan;
   }
   const auto before = std::ranges::find_if(
-      last_, [&](const AttentionPlan& plan) { return plan.is_of(asked) && plan.cuts_alike(batch.sequences); });
+      last_, [&](const AttentionPlan& plan) { return plan.is_for(asked) && plan.cuts_alike(batch.sequences); });
   AttentionPlan made = before != last_.end() ? std::move(*before) : make(batch);
   send(made, batch);
   return plans_.emplace_back(std::move(made));
@@ -47,12 +47,6 @@ void AttentionPlans::forget() {
   if (plans_.empty()) return;
   std::swap(last_, plans_);
   plans_.clear();
-}
-
-bool AttentionPlan::is_of(const AttentionPlan& asked) const {
-  return sequences == asked.sequences && count == asked.count && heads_per_kv == asked.heads_per_kv &&
-         kv_heads == asked.kv_heads && retention == asked.retention && prompts == asked.prompts &&
-         shares == asked.shares;
 }
 
 bool AttentionPlan::cuts_alike(std::span<const SequenceView> now) const {
@@ -65,17 +59,16 @@ bool AttentionPlan::cuts_alike(std::span<const SequenceView> now) const {
          });
 }
 
-// What a plan is known by.
-AttentionPlan AttentionPlans::outline(const AttentionBatch& batch) const {
-  AttentionPlan plan;
-  plan.sequences = batch.sequences.data();
-  plan.count = batch.sequences.size();
-  plan.kv_heads = batch.view.layout.shape.heads;
-  plan.heads_per_kv = batch.heads / plan.kv_heads;
-  plan.retention = batch.view.retention;
-  plan.prompts = prompts_of(batch.view);
-  plan.shares = shares_prefixes(batch.view, plan.heads_per_kv);
-  return plan;
+PlannedFor AttentionPlans::planned_for(const AttentionBatch& batch) const {
+  const int kv_heads = batch.view.layout.shape.heads;
+  const int heads_per_kv = batch.heads / kv_heads;
+  return {batch.sequences.data(),
+          batch.sequences.size(),
+          heads_per_kv,
+          kv_heads,
+          batch.view.retention,
+          prompts_of(batch.view),
+          shares_prefixes(batch.view, heads_per_kv)};
 }
 
 Prompts AttentionPlans::prompts_of(const KvView& view) const {
@@ -130,7 +123,7 @@ void AttentionPlans::widen_prefixes(AttentionPlan& plan) {
 }
 
 AttentionPlan AttentionPlans::make(const AttentionBatch& batch) {
-  AttentionPlan plan = outline(batch);
+  AttentionPlan plan(planned_for(batch));
   for (const SequenceView& sequence : batch.sequences) plan.first_blocks.push_back(sequence.blocks[0]);
   if (plan.shares && batch.sequences.size() > 1) add_prefixes(plan, batch);
   const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);

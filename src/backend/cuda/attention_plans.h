@@ -32,15 +32,24 @@ enum class Prompts : std::uint8_t {
   kWidened,   // in groups too, over blocks that are widened before
 };
 
-// How a batch is cut, for all layers that are cached alike.
-struct AttentionPlan {
-  const SequenceView* sequences = nullptr;  // whose it is: the host's
+// What a plan is made for: all layers of which this is the same have one.
+struct PlannedFor {
+  const SequenceView* sequences = nullptr;  // the host's
   size_t count = 0;
   int heads_per_kv = 0;
   int kv_heads = 0;
   Retention retention;
   Prompts prompts = Prompts::kInTiles;
-  bool shares = false;                // sequences that begin alike are in groups
+  bool shares = false;  // sequences that begin alike are in groups
+
+  friend bool operator==(const PlannedFor&, const PlannedFor&) = default;
+};
+
+// How a batch is cut.
+struct AttentionPlan : PlannedFor {
+  AttentionPlan() = default;
+  explicit AttentionPlan(const PlannedFor& made_for) : PlannedFor(made_for) {}
+
   std::vector<BlockId> first_blocks;  // of the sequences
   std::vector<AttentionTile> tiles;
   std::vector<SpanItems> spans;
@@ -62,8 +71,7 @@ struct AttentionPlan {
   const WideBlock* device_wide_prefixes = nullptr;
   PrefixArgs device_prefixes;
 
-  // Whether the other one's are the same sequences, at the same places, and are cached alike.
-  bool is_of(const AttentionPlan& asked) const;
+  bool is_for(const PlannedFor& asked) const { return static_cast<const PlannedFor&>(*this) == asked; }
   // Whether single tokens of these would be cut as its own were, into the same tiles and spans. Which of them share a
   // prefix is not looked for again as long as they begin with the blocks with which they did: that changes no bits.
   bool cuts_alike(std::span<const SequenceView> now) const;
@@ -82,7 +90,7 @@ class AttentionPlans {
   void forget();
 
  private:
-  AttentionPlan outline(const AttentionBatch& batch) const;
+  PlannedFor planned_for(const AttentionBatch& batch) const;
   AttentionPlan make(const AttentionBatch& batch);
   Prompts prompts_of(const KvView& view) const;
   // On the device, of the sequence's prompt.
