@@ -77,7 +77,7 @@ class IdleBackend final : public Backend {
     const auto found = done_at_.find(ticket);
     CHECK(found != done_at_.end());
     for (std::byte& byte : others_) byte ^= std::byte{1};
-    while (Clock::now() < found->second) continue;  // as CUDA's events are waited for
+    while (Clock::now() < found->second) continue;  // as a GPU's tokens are waited for
     done_at_.erase(found);
     std::ranges::fill(tokens, 7);
   }

@@ -181,7 +181,8 @@ class Backend {
   // Around the ops of one batch: the sequences that they will be given, by cache group. A backend with a memory of
   // its own sends their tables there once for all layers. Ops outside of a batch take any sequences.
   virtual void begin_batch(std::span<const std::vector<SequenceView>> /*groups*/, int /*block_tokens*/) {}
-  // By what repeat_batch() knows the batch; kNoBatch where it cannot be repeated.
+  // By what repeat_batch() knows the batch; kNoBatch where it cannot be repeated. Ops that wait until here may wait
+  // for one more call, as draw(), to go with it: the sequences stay as they are until then.
   virtual BatchId end_batch() { return kNoBatch; }
   // All of that batch again, from begin_batch() to end_batch(), with other inputs. False, and nothing done, if
   // another one was between, or something else prevents it: then its ops must be given as the first time. REQUIRES:

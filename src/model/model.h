@@ -35,7 +35,8 @@ class Model {
   virtual const std::optional<Key256>& basis_name() const = 0;
 
   // Writes the rows' K and V into the cache and returns the logits of batch.logit_rows: [logit_rows][vocab], valid
-  // until the next call, in the backend's memory. REQUIRES: a basis, where the storage has groups of shorter rows.
+  // until the next call, in the backend's memory. The batch stays as it is until the backend was asked for something:
+  // logits, a draw. REQUIRES: a basis, where the storage has groups of shorter rows.
   virtual Matrix forward(const Batch& batch, KvStorage& storage) = 0;
 };
 
