@@ -15,7 +15,6 @@ class RepeatableBatch {
   // Another batch: from now on the one before cannot come again.
   void begin(std::span<const std::vector<SequenceView>> groups) {
     ++id_;
-    known_ = false;
     groups_.assign(groups.begin(), groups.end());
     tokens_ = nullptr;
     places_ = nullptr;
@@ -31,18 +30,18 @@ class RepeatableBatch {
     return places_ = at;
   }
   void note_other() { ++sent_; }
-  // It was recorded to its end, so many ops. It can come again if one array of each kind was all that it was sent.
+  // It was recorded to its end, so many ops. It can come again, under its id, if one array of each kind was all that
+  // it was sent.
   BatchId end(size_t ops) {
     ops_ = ops;
-    known_ = sent_ == 2 && tokens_ != nullptr && places_ != nullptr;
-    return known_ ? id_ : kNoBatch;
+    return sent_ == 2 && tokens_ != nullptr && places_ != nullptr ? id_ : kNoBatch;
   }
 
   bool is(BatchId id, std::span<const std::vector<SequenceView>> groups) const {
     const auto at_its_place = [](std::span<const SequenceView> a, std::span<const SequenceView> b) {
       return a.data() == b.data() && a.size() == b.size();
     };
-    return known_ && id == id_ && std::ranges::equal(groups, groups_, at_its_place);
+    return id != kNoBatch && id == id_ && std::ranges::equal(groups, groups_, at_its_place);
   }
   bool looks_at(const TokenId* tokens, const std::int32_t* places) const {
     return tokens == tokens_ && places == places_;
@@ -50,8 +49,7 @@ class RepeatableBatch {
   size_t ops() const { return ops_; }
 
  private:
-  BatchId id_ = kNoBatch;  // batches that were begun
-  bool known_ = false;
+  BatchId id_ = kNoBatch;  // batches that were begun; told of those alone that can come again
   std::vector<std::span<const SequenceView>> groups_;  // the caller's, by which ops know them
   const TokenId* tokens_ = nullptr;
   const std::int32_t* places_ = nullptr;
