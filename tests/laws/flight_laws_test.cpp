@@ -149,6 +149,31 @@ TEST_P(FlightLaw, BlocksOfAnySizeGiveTheSameAnswers) {
   }
 }
 
+// Sequences of several policies fly in one formation, each over its own groups.
+TEST_P(FlightLaw, OfSeveralPoliciesInOneBatchAreEachAsAlone) {
+  EngineConfig config = world_.config();
+  config.others = EngineConfig::OtherPolicies::kAny;
+  const std::vector<KvPolicy> policies{config.kv, parse_kv_policy("f32", "test"),
+                                       parse_kv_policy("k=int8, v=f16, window=24", "test")};
+  Engine engine = world_.engine(config);
+  Listener listener(engine);
+  std::vector<Request> all = requests();
+  std::vector<RequestId> ids;
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].kv = policies[i % policies.size()];
+    ids.push_back(listener.submit(all[i]));
+  }
+  engine.run();
+  for (size_t i = 0; i < all.size(); ++i) {
+    EngineConfig alone = world_.config();
+    alone.kv = *all[i].kv;
+    const Trace expected = run_alone(world_, alone, all[i]);
+    EXPECT_EQ(listener.of(ids[i]).tokens, expected.tokens) << i;
+    EXPECT_EQ(listener.of(ids[i]).finish, expected.finish) << i;
+  }
+  EXPECT_GT(engine.steps_ahead(), 10);
+}
+
 // Whoever is told of a token may cancel himself, those who were told before him, and those who will be: no token
 // comes behind that.
 TEST_P(FlightLaw, WhoeverCancelsWhenToldDisturbsNobodyElse) {
