@@ -16,7 +16,7 @@ namespace kvasir {
 
 struct JsonMember;
 
-class Json {
+class JsonValue {
  public:
   enum class Kind : std::uint8_t { kNull, kFlag, kInteger, kNumber, kText, kArray, kObject };
 
@@ -34,9 +34,9 @@ class Json {
   // What an array or an object holds; in anything else, nothing.
   template <class Value>
   class Range;
-  Range<Json> items() const;
+  Range<JsonValue> items() const;
   Range<JsonMember> members() const;
-  std::optional<Json> find(std::string_view key) const;
+  std::optional<JsonValue> find(std::string_view key) const;
 
  private:
   friend class JsonTree;
@@ -57,7 +57,7 @@ class Json {
     std::string text;  // of all strings, one behind the other
   };
 
-  Json(const Storage* storage, std::uint32_t at) : storage_(storage), at_(at) {}
+  JsonValue(const Storage* storage, std::uint32_t at) : storage_(storage), at_(at) {}
   const Node& node() const { return storage_->nodes[at_]; }
 
   const Storage* storage_;
@@ -66,30 +66,30 @@ class Json {
 
 struct JsonMember {
   std::string_view key;
-  Json value;
+  JsonValue value;
 };
 
 template <class Value>
-class Json::Range {
+class JsonValue::Range {
  public:
   class Iterator {
    public:
-    explicit Iterator(Json at) : at_(at) {}
+    explicit Iterator(JsonValue at) : at_(at) {}
     Value operator*() const;
     Iterator& operator++();
     bool operator!=(const Iterator& other) const { return at_.at_ != other.at_.at_; }
 
    private:
-    Json at_;
+    JsonValue at_;
   };
 
-  explicit Range(Json of) : of_(of) {}
+  explicit Range(JsonValue of) : of_(of) {}
   size_t size() const { return of_.node().size; }
   Iterator begin() const { return Iterator({of_.storage_, of_.at_ + 1}); }
   Iterator end() const { return Iterator({of_.storage_, of_.node().end}); }
 
  private:
-  Json of_;
+  JsonValue of_;
 };
 
 class JsonTree {
@@ -97,32 +97,35 @@ class JsonTree {
   // Nothing, and `problem` says what is wrong and where, when `text` is not such a document.
   static std::optional<JsonTree> parse(std::string_view text, std::string& problem);
 
-  Json root() const { return {storage_.get(), 0}; }
+  JsonValue root() const { return {storage_.get(), 0}; }
+
+  // From the root to one of this tree's values, as in a.b[2]; the root's is empty.
+  std::string path_to(JsonValue value) const;
 
  private:
-  explicit JsonTree(std::unique_ptr<const Json::Storage> storage) : storage_(std::move(storage)) {}
+  explicit JsonTree(std::unique_ptr<const JsonValue::Storage> storage) : storage_(std::move(storage)) {}
 
-  std::unique_ptr<const Json::Storage> storage_;
+  std::unique_ptr<const JsonValue::Storage> storage_;
 };
 
 template <>
-inline Json Json::Range<Json>::Iterator::operator*() const {
+inline JsonValue JsonValue::Range<JsonValue>::Iterator::operator*() const {
   return at_;
 }
 
 template <>
-inline Json::Range<Json>::Iterator& Json::Range<Json>::Iterator::operator++() {
+inline JsonValue::Range<JsonValue>::Iterator& JsonValue::Range<JsonValue>::Iterator::operator++() {
   at_.at_ = at_.node().end;
   return *this;
 }
 
 template <>
-inline JsonMember Json::Range<JsonMember>::Iterator::operator*() const {
+inline JsonMember JsonValue::Range<JsonMember>::Iterator::operator*() const {
   return {*at_.text(), {at_.storage_, at_.at_ + 1}};
 }
 
 template <>
-inline Json::Range<JsonMember>::Iterator& Json::Range<JsonMember>::Iterator::operator++() {
+inline JsonValue::Range<JsonMember>::Iterator& JsonValue::Range<JsonMember>::Iterator::operator++() {
   at_.at_ = at_.storage_->nodes[at_.at_ + 1].end;
   return *this;
 }

@@ -7,15 +7,14 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "base/mmap_file.h"
 #include "model/gguf_config.h"
-#include "model/json_reader.h"
 
 namespace kvasir {
 namespace {
 
-// What a family's configs may leave out. 0: must be given (kv_heads: as many as heads, head_dim: hidden /
-// heads).
+// What a family's configs may leave out. 0: must be given (kv_heads: as many as heads, head_dim: hidden / heads).
 struct Family {
   std::string_view model_type;
   Architecture architecture;
@@ -54,6 +53,22 @@ const Family& family_of(Architecture architecture) {
   return *std::ranges::find(kFamilies, architecture, &Family::architecture);
 }
 
+constexpr JsonFileKind kConfigFile{size_t{16} << 20, "check the file, or download it again"};
+
+// `fallback` 0: the key must be there.
+std::int64_t integer_of(const JsonReader& in, std::string_view key, IntegerRange range, std::int64_t fallback = 0) {
+  return fallback != 0 && !in.find(key) ? fallback : in.get(key).integer(range);
+}
+
+int size_of(const JsonReader& in, std::string_view key, std::int64_t most, std::int64_t fallback = 0) {
+  return static_cast<int>(integer_of(in, key, {1, most}, fallback));
+}
+
+double positive_or(const JsonReader& in, std::string_view key, double fallback) {
+  const std::optional<JsonReader> value = in.find(key);
+  return value ? value->positive() : fallback;
+}
+
 // A multimodal config keeps the language model in text_config, and some of what concerns it outside.
 struct Source {
   const JsonReader& text;
@@ -64,47 +79,47 @@ struct Source {
 };
 
 void add_end_tokens(const JsonReader& reader, ModelConfig& config) {
-  const std::optional<Json> value = reader.find("eos_token_id");
+  const std::optional<JsonReader> value = reader.find("eos_token_id");
   if (!value) return;
-  const auto add = [&](Json id) {
-    const auto token = static_cast<TokenId>(reader.as_integer(id, "eos_token_id", {0, config.vocab - 1}));
+  const auto add = [&](const JsonReader& id) {
+    const auto token = static_cast<TokenId>(id.integer({0, config.vocab - 1}));
     if (std::ranges::find(config.eos, token) == config.eos.end()) config.eos.push_back(token);
   };
   if (!value->is_array()) return add(*value);
-  if (value->items().size() > 256) reader.fail("eos_token_id lists more than 256 tokens");
-  for (const Json id : value->items()) add(id);
+  if (value->items().size() > 256) value->fail("lists more than 256 tokens");
+  for (const JsonReader id : value->items()) add(id);
 }
 
 int read_head_dim(const JsonReader& in, const Family& family, const ModelConfig& config) {
   if (family.architecture != Architecture::kGpt2 && in.find("head_dim")) {
-    return in.size("head_dim", ShapeLimits::kHeadDim);
+    return size_of(in, "head_dim", ShapeLimits::kHeadDim);
   }
   if (family.head_dim != 0) return static_cast<int>(family.head_dim);
   if (config.hidden % config.heads != 0) {
-    in.fail(fmt::format("{} heads do not divide the hidden size {}, and there is no head_dim", config.heads,
-                        config.hidden));
+    in.fail_inside(fmt::format("{} heads do not divide the hidden size {}, and there is no head_dim", config.heads,
+                               config.hidden));
   }
   return config.hidden / config.heads;
 }
 
 void read_sizes(const JsonReader& in, const Family& family, ModelConfig& config) {
   const bool gpt2 = family.architecture == Architecture::kGpt2;
-  config.layers = in.size(gpt2 ? "n_layer" : "num_hidden_layers", ShapeLimits::kLayers);
-  config.hidden = in.size(gpt2 ? "n_embd" : "hidden_size", ShapeLimits::kHidden);
-  config.heads = in.size(gpt2 ? "n_head" : "num_attention_heads", ShapeLimits::kHeads, family.heads);
-  config.vocab = in.size("vocab_size", ShapeLimits::kVocab, family.vocab);
+  config.layers = size_of(in, gpt2 ? "n_layer" : "num_hidden_layers", ShapeLimits::kLayers);
+  config.hidden = size_of(in, gpt2 ? "n_embd" : "hidden_size", ShapeLimits::kHidden);
+  config.heads = size_of(in, gpt2 ? "n_head" : "num_attention_heads", ShapeLimits::kHeads, family.heads);
+  config.vocab = size_of(in, "vocab_size", ShapeLimits::kVocab, family.vocab);
   config.context =
-      in.integer(gpt2 ? "n_positions" : "max_position_embeddings", {1, ShapeLimits::kContext}, family.context);
-  config.norm_eps = in.positive(gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", family.norm_eps);
+      integer_of(in, gpt2 ? "n_positions" : "max_position_embeddings", {1, ShapeLimits::kContext}, family.context);
+  config.norm_eps = positive_or(in, gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", family.norm_eps);
   config.head_dim = read_head_dim(in, family, config);
   if (gpt2) {
-    config.ffn = in.size("n_inner", ShapeLimits::kFfn, std::int64_t{4} * config.hidden);
+    config.ffn = size_of(in, "n_inner", ShapeLimits::kFfn, std::int64_t{4} * config.hidden);
     config.kv_heads = config.heads;
     return;
   }
-  config.ffn = in.size("intermediate_size", ShapeLimits::kFfn);
+  config.ffn = size_of(in, "intermediate_size", ShapeLimits::kFfn);
   const std::int64_t kv_heads = family.kv_heads != 0 ? family.kv_heads : config.heads;
-  config.kv_heads = in.size("num_key_value_heads", ShapeLimits::kHeads, kv_heads);
+  config.kv_heads = size_of(in, "num_key_value_heads", ShapeLimits::kHeads, kv_heads);
 }
 
 // Which layers have the window, where the config has no layer_types: those from `first` on, but each
@@ -120,11 +135,11 @@ WindowRule read_window_rule(const JsonReader& in, Architecture architecture) {
   switch (architecture) {
     case Architecture::kQwen2:
     case Architecture::kQwen3:
-      return {.first = in.integer("max_window_layers", {0, ShapeLimits::kLayers}, 28)};
+      return {.first = integer_of(in, "max_window_layers", {0, ShapeLimits::kLayers}, 28)};
     case Architecture::kGemma2:
       return {.every = 2};
     case Architecture::kGemma3:
-      return {.every = in.integer("sliding_window_pattern", {1, ShapeLimits::kLayers}, 6)};
+      return {.every = integer_of(in, "sliding_window_pattern", {1, ShapeLimits::kLayers}, 6)};
     default:
       return {};
   }
@@ -134,17 +149,17 @@ WindowRule read_window_rule(const JsonReader& in, Architecture architecture) {
 std::int64_t read_window(const JsonReader& in, const Family& family) {
   if (family.architecture == Architecture::kLlama || family.architecture == Architecture::kGpt2) return 0;
   const bool qwen = family.architecture == Architecture::kQwen2 || family.architecture == Architecture::kQwen3;
-  if (qwen && !in.flag("use_sliding_window").value_or(false)) return 0;
+  if (qwen && !in.flag_or("use_sliding_window", false)) return 0;
   if (!in.find("sliding_window")) return in.has_null("sliding_window") ? 0 : family.window;
-  return in.integer("sliding_window", {1, ShapeLimits::kContext});
+  return integer_of(in, "sliding_window", {1, ShapeLimits::kContext});
 }
 
 void read_windows(const JsonReader& in, const Family& family, ModelConfig& config) {
   const std::int64_t window = read_window(in, family);
   if (window == 0) return;
-  const std::optional<Json::Range<Json>> types = in.array("layer_types");
-  if (types && types->size() != static_cast<size_t>(config.layers)) {
-    in.fail(fmt::format("layer_types has {} entries for {} layers", types->size(), config.layers));
+  const std::optional<JsonReader> types = in.find("layer_types");
+  if (types && types->items().size() != static_cast<size_t>(config.layers)) {
+    types->fail(fmt::format("has {} entries for {} layers", types->items().size(), config.layers));
   }
   if (!types) {
     const WindowRule rule = read_window_rule(in, family.architecture);
@@ -153,10 +168,10 @@ void read_windows(const JsonReader& in, const Family& family, ModelConfig& confi
     }
     return;
   }
-  for (const Json type : *types) {
-    const std::string_view name = type.text().value_or("something that is not a string");
+  for (const JsonReader type : types->items()) {
+    const std::string_view name = type.text();
     if (name != "full_attention" && name != "sliding_attention") {
-      in.fail(fmt::format("layer_types has '{}'", name), "known are full_attention and sliding_attention");
+      type.fail(fmt::format("is '{}'", name), "known are full_attention and sliding_attention");
     }
     config.windows.push_back(name == "sliding_attention" ? window : 0);
   }
@@ -164,19 +179,19 @@ void read_windows(const JsonReader& in, const Family& family, ModelConfig& confi
 
 // `in` holds the scaling's own numbers: rope_scaling of old configs, rope_parameters of new ones.
 void read_rope_scaling(const JsonReader& in, RopeConfig& rope) {
-  const std::string_view type = in.text("rope_type").value_or(in.text("type").value_or("default"));
+  const std::string_view type = in.text_or("rope_type", in.text_or("type", "default"));
   if (type == "default") return;
   if (type == "linear") {
     rope.scaling = RopeConfig::Scaling::kLinear;
-    rope.factor = in.positive("factor");
+    rope.factor = in.get("factor").positive();
   } else if (type == "llama3") {
     rope.scaling = RopeConfig::Scaling::kLlama3;
-    rope.factor = in.positive("factor");
-    rope.low_freq_factor = in.positive("low_freq_factor");
-    rope.high_freq_factor = in.positive("high_freq_factor");
-    rope.original_context = in.integer("original_max_position_embeddings", {1, ShapeLimits::kContext});
+    rope.factor = in.get("factor").positive();
+    rope.low_freq_factor = in.get("low_freq_factor").positive();
+    rope.high_freq_factor = in.get("high_freq_factor").positive();
+    rope.original_context = integer_of(in, "original_max_position_embeddings", {1, ShapeLimits::kContext});
     if (rope.high_freq_factor <= rope.low_freq_factor) {
-      in.fail("high_freq_factor is not above low_freq_factor");
+      in.fail_inside("high_freq_factor is not above low_freq_factor");
     }
   } else {
     rope.scaling = RopeConfig::Scaling::kOther;
@@ -185,28 +200,28 @@ void read_rope_scaling(const JsonReader& in, RopeConfig& rope) {
 }
 
 void read_rope(const JsonReader& in, const Family& family, RopeConfig& rope) {
-  rope.theta = in.positive("rope_theta", family.rope_theta);
-  rope.rotated = in.positive("partial_rotary_factor", 1.0);
-  if (std::optional<JsonReader> parameters = in.object("rope_parameters")) {
+  rope.theta = positive_or(in, "rope_theta", family.rope_theta);
+  rope.rotated = positive_or(in, "partial_rotary_factor", 1.0);
+  if (std::optional<JsonReader> parameters = in.find("rope_parameters")) {
     // A hybrid model has one set for each kind of layer; the one of its global layers is the model's.
-    if (const std::optional<JsonReader> global = parameters->object("full_attention")) parameters.emplace(*global);
-    rope.theta = parameters->positive("rope_theta", rope.theta);
-    rope.rotated = parameters->positive("partial_rotary_factor", rope.rotated);
+    if (const std::optional<JsonReader> global = parameters->find("full_attention")) parameters.emplace(*global);
+    rope.theta = positive_or(*parameters, "rope_theta", rope.theta);
+    rope.rotated = positive_or(*parameters, "partial_rotary_factor", rope.rotated);
     read_rope_scaling(*parameters, rope);
-  } else if (const std::optional<JsonReader> scaling = in.object("rope_scaling")) {
+  } else if (const std::optional<JsonReader> scaling = in.find("rope_scaling")) {
     read_rope_scaling(*scaling, rope);
   }
-  if (rope.rotated > 1) in.fail(fmt::format("partial_rotary_factor is {}, above 1", rope.rotated));
+  if (rope.rotated > 1) in.fail_inside(fmt::format("partial_rotary_factor is {}, above 1", rope.rotated));
 }
 
 DType read_dtype(const Source& source) {
   const std::string_view key = source.holder_of("dtype").find("dtype") ? "dtype" : "torch_dtype";
   const JsonReader& in = source.holder_of(key);
-  const std::string_view name = in.text(key).value_or("float32");  // what absence means to those who write configs
+  const std::string_view name = in.text_or(key, "float32");  // what absence means to those who write configs
   if (name == "bfloat16") return DType::kBF16;
   if (name == "float16") return DType::kF16;
   if (name != "float32") {
-    in.fail(fmt::format("{} '{}' is not supported", key, name), "supported: bfloat16, float16, float32");
+    in.fail_inside(fmt::format("{} '{}' is not supported", key, name), "supported: bfloat16, float16, float32");
   }
   return DType::kF32;
 }
@@ -217,44 +232,43 @@ void read_biases(const JsonReader& in, ModelConfig& config) {
   config.attention_bias = gpt2 || config.architecture == Architecture::kQwen2;
   config.mlp_bias = gpt2;
   if (config.attention_bias || !by_flag) return;
-  config.attention_bias = in.flag("attention_bias").value_or(false);
-  if (config.architecture == Architecture::kLlama) config.mlp_bias = in.flag("mlp_bias").value_or(false);
+  config.attention_bias = in.flag_or("attention_bias", false);
+  if (config.architecture == Architecture::kLlama) config.mlp_bias = in.flag_or("mlp_bias", false);
 }
 
 void check_activation(const JsonReader& in, Architecture architecture) {
   const bool gated_silu = architecture != Architecture::kGpt2 && architecture != Architecture::kGemma2 &&
                           architecture != Architecture::kGemma3;
-  const std::string_view name = in.text("hidden_act").value_or("silu");
+  const std::string_view name = in.text_or("hidden_act", "silu");
   if (gated_silu && name != "silu") {
-    in.fail(fmt::format("hidden_act '{}' is not supported", name),
-            fmt::format("{} models are supported with silu", name_of(architecture)));
+    in.fail_inside(fmt::format("hidden_act '{}' is not supported", name),
+                   fmt::format("{} models are supported with silu", name_of(architecture)));
   }
 }
 
 ModelConfig read_config(const JsonReader& root) {
-  const std::optional<JsonReader> nested = root.object("text_config");
+  const std::optional<JsonReader> nested = root.find("text_config");
   const Source source{nested ? *nested : root, root};
   const JsonReader& in = source.text;
   const JsonReader& typed = source.holder_of("model_type");
-  const std::optional<std::string_view> model_type = typed.text("model_type");
-  if (!model_type) typed.fail("model_type is missing");
+  const std::string_view model_type = typed.get("model_type").text();
 
   ModelConfig config;
-  config.architecture = parse_architecture(*model_type, typed.where());
+  config.architecture = parse_architecture(model_type, typed.where());
   const Family& family = family_of(config.architecture);
   check_activation(in, config.architecture);
   read_sizes(in, family, config);
   read_windows(in, family, config);
   if (config.architecture != Architecture::kGpt2) read_rope(in, family, config.rope);
   read_biases(in, config);
-  config.tied_embeddings = source.holder_of("tie_word_embeddings").flag("tie_word_embeddings").value_or(family.tied);
+  config.tied_embeddings = source.holder_of("tie_word_embeddings").flag_or("tie_word_embeddings", family.tied);
   config.dtype = read_dtype(source);
-  if (const auto quantization = source.holder_of("quantization_config").object("quantization_config")) {
-    config.quantization = std::string(quantization->text("quant_method").value_or("unknown").substr(0, 40));
+  if (const auto quantization = source.holder_of("quantization_config").find("quantization_config")) {
+    config.quantization = std::string(quantization->text_or("quant_method", "unknown").substr(0, 40));
   }
-  const JsonReader& begin = source.holder_of("bos_token_id");
-  if (const auto bos = begin.find("bos_token_id")) {
-    config.bos = static_cast<TokenId>(begin.as_integer(*bos, "bos_token_id", {0, config.vocab - 1}));
+  if (const auto bos = source.holder_of("bos_token_id").find("bos_token_id")) {
+    const std::int64_t id = bos->integer();
+    if (id >= 0 && id < config.vocab) config.bos = static_cast<TokenId>(id);
   }
   add_end_tokens(source.holder_of("eos_token_id"), config);
   return config;
@@ -275,7 +289,7 @@ Architecture parse_architecture(std::string_view model_type, const std::string& 
 }
 
 ModelConfig parse_config(std::string_view json, const std::string& where) {
-  const JsonDocument document(json, where);
+  const JsonDocument document(json, where, kConfigFile);
   ModelConfig config = read_config(document.root());
   check_shape(config, where);
   return config;
@@ -294,7 +308,7 @@ ModelConfig load_config(const std::filesystem::path& path) {
   const std::filesystem::path generation = file.parent_path() / "generation_config.json";
   if (std::filesystem::exists(generation, ignored)) {
     const MmapFile more(generation);
-    const JsonDocument document(more.text(), generation.string());
+    const JsonDocument document(more.text(), generation.string(), kConfigFile);
     add_end_tokens(document.root(), config);
   }
   return config;

@@ -53,7 +53,7 @@ struct ModelConfig {
   RopeConfig rope;
   std::vector<std::int64_t> windows;  // per layer, 0 = all earlier tokens; empty: no layer has a window
   std::vector<TokenId> eos;           // any of them ends a text
-  TokenId bos = -1;                   // -1: none
+  TokenId bos = -1;  // -1: none, or none of the vocabulary's: what texts begin with the tokenizer says
 };
 
 // The largest sizes that are believed. With them no product of a config (parameters, bytes per token) leaves

@@ -118,7 +118,9 @@ DType main_type(const GgufModel& model) {
 
 void read_tokens(const GgufModel& model, ModelConfig& config) {
   const auto token = [&](std::string_view key) { return model.integer_if(key, 0, config.vocab - 1); };
-  config.bos = static_cast<TokenId>(token("tokenizer.ggml.bos_token_id").value_or(-1));
+  // Whether a text begins with it is the tokenizer's matter: a model without it runs as well.
+  const std::int64_t bos = model.integer_if("tokenizer.ggml.bos_token_id", INT64_MIN, INT64_MAX).value_or(-1);
+  config.bos = bos >= 0 && bos < config.vocab ? static_cast<TokenId>(bos) : -1;
   for (const std::string_view key :
        {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"}) {
     const auto id = static_cast<TokenId>(token(key).value_or(-1));

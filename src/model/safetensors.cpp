@@ -29,9 +29,9 @@ class HeaderReader {
  public:
   HeaderReader(std::span<const std::byte> data, const std::string& where) : data_(data), where_(where) {}
 
-  StoredTensor tensor(std::string_view name, Json entry) const {
+  StoredTensor tensor(std::string_view name, JsonValue entry) const {
     StoredTensor out;
-    const std::optional<Json> dtype = entry.find("dtype");
+    const std::optional<JsonValue> dtype = entry.find("dtype");
     if (!dtype || !dtype->is_text()) fail(name, "has no dtype");
     out.dtype = *dtype->text();
     out.shape = integers(name, entry, "shape");
@@ -52,11 +52,11 @@ class HeaderReader {
   }
 
  private:
-  std::vector<std::int64_t> integers(std::string_view name, Json entry, const char* key) const {
-    const std::optional<Json> list = entry.find(key);
+  std::vector<std::int64_t> integers(std::string_view name, JsonValue entry, const char* key) const {
+    const std::optional<JsonValue> list = entry.find(key);
     if (!list || !list->is_array()) fail(name, fmt::format("has no list {}", key));
     std::vector<std::int64_t> out;
-    for (const Json item : list->items()) {
+    for (const JsonValue item : list->items()) {
       const std::int64_t value = item.integer().value_or(-1);
       if (value < 0) fail(name, fmt::format("has a {} that is no size", key));
       out.push_back(value);

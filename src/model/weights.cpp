@@ -8,14 +8,15 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "model/gguf_config.h"
 #include "model/gguf_names.h"
-#include "model/json_reader.h"
 #include "model/safetensors.h"
 
 namespace kvasir {
 namespace {
 
+constexpr JsonFileKind kIndexFile{size_t{16} << 20, "check the file, or download it again"};
 constexpr const char* kMismatch = "check that the config and the weights belong together";
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
@@ -69,20 +70,18 @@ void Weights::open_gguf(const std::filesystem::path& path) {
 
 void Weights::open_shards(const std::filesystem::path& folder, const std::filesystem::path& index) {
   const MmapFile file(index);
-  const JsonDocument document(file.text(), index.string());
-  const auto map = document.root().object("weight_map");
-  if (!map) document.root().fail("weight_map is missing");
+  const JsonDocument document(file.text(), index.string(), kIndexFile);
+  const JsonReader map = document.root().get("weight_map");
   std::set<std::string> names;
-  for (const auto [tensor, shard] : map->entries()) {
-    if (!shard.is_text()) map->fail(fmt::format("{} is not a file name", tensor));
-    const std::string_view name = *shard.text();
+  for (const auto [tensor, shard] : map.members()) {
+    const std::string_view name = shard.text();
     // A shard lies beside its index: a name that leads elsewhere is not one of ours.
     if (name.empty() || name.find('/') != std::string_view::npos || name == "..") {
-      map->fail(fmt::format("'{}' is not the name of a file beside the index", name));
+      shard.fail(fmt::format("is '{}', which is not the name of a file beside the index", name));
     }
     names.emplace(name);
   }
-  if (names.empty()) map->fail("weight_map names no file");
+  if (names.empty()) map.fail("names no file");
   for (const std::string& name : names) open_safetensors(folder / name);
 }
 

@@ -50,6 +50,7 @@ class Exporter {
   void read_pieces() {
     out_.model = "llama";
     out_.add_space_prefix = puts_space_first();
+    if (!spec_.byte_fallback) fail("GGUF has no place for pieces without byte_fallback");
     if (spec_.ignore_merges) fail("GGUF has no place for ignore_merges with byte_fallback");
     std::unordered_map<std::string, float> scores;
     std::string last;

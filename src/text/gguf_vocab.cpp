@@ -47,9 +47,11 @@ class Reader {
       fail(fmt::format("the tokenizer model '{}' is not supported", vocab_.model.substr(0, 100)),
            "supported are 'gpt2' and 'llama'");
     }
-    bos_ = id_of(vocab_.bos_token_id, "bos", pieces ? 1 : kNone);
     eos_ = id_of(vocab_.eos_token_id, "eos", pieces ? 2 : kNone);
-    unknown_ = id_of(vocab_.unknown_token_id, "unknown", pieces ? 0 : kNone);
+    // What nobody uses may name a token that is not there.
+    if (in_vocabulary(vocab_.bos_token_id)) bos_ = id_of(vocab_.bos_token_id, "bos", pieces ? 1 : kNone);
+    if (pieces || in_vocabulary(vocab_.unknown_token_id))
+      unknown_ = id_of(vocab_.unknown_token_id, "unknown", pieces ? 0 : kNone);
     spec_.spelling = pieces ? Spelling::kPieces : Spelling::kByteLevel;
     read_tokens();
     if (pieces) {
@@ -82,10 +84,14 @@ class Reader {
     check(vocab_.token_type.size(), "token types");
   }
 
+  bool in_vocabulary(std::optional<std::int64_t> id) const {
+    return !id || (*id >= 0 && *id < static_cast<std::int64_t>(vocab_.tokens.size()));
+  }
+
   TokenId id_of(std::optional<std::int64_t> given, std::string_view name, TokenId custom) const {
     const auto count = static_cast<std::int64_t>(vocab_.tokens.size());
     if (!given) return custom < count ? custom : kNone;
-    if (*given < 0 || *given >= count) {
+    if (!in_vocabulary(given)) {
       fail(fmt::format("the {} token has the id {}, and there are {} tokens", name, *given, count));
     }
     return static_cast<TokenId>(*given);
@@ -204,11 +210,11 @@ class Reader {
   }
 
   void surround(bool bos_by_custom) {
-    const bool bos = vocab_.add_bos_token.value_or(bos_by_custom && bos_ != kNone);
+    const bool named = bos_ != kNone || vocab_.bos_token_id;
+    const bool bos = vocab_.add_bos_token.value_or(bos_by_custom && named);
     const bool eos = vocab_.add_eos_token.value_or(false);
-    if ((bos && bos_ == kNone) || (eos && eos_ == kNone))
-      fail("add_bos_token or add_eos_token is set without its id");
-    if (bos) spec_.before.push_back(bos_);
+    if ((bos && !named) || (eos && eos_ == kNone)) fail("add_bos_token or add_eos_token is set without its id");
+    if (bos) spec_.before.push_back(id_of(vocab_.bos_token_id, "bos", bos_));
     if (eos) spec_.after.push_back(eos_);
   }
 

@@ -1,10 +1,11 @@
-// Text <-> tokens, as a Hugging Face tokenizer.json of the BPE family describes it: byte-level, or of SentencePiece
-// with byte fallback. (gguf_vocab.h makes one of a GGUF file's vocabulary.)
+// Text <-> tokens, as a Hugging Face tokenizer.json of the BPE family describes it: byte-level, or of SentencePiece.
+// (gguf_vocab.h makes one of a GGUF file's vocabulary.)
 //
 // A Tokenizer is a value: copies share one immutable vocabulary, every method is const, and all of them may
 // be called from several threads at once. Text is bytes: valid UTF-8 is split and merged exactly as the
 // Hugging Face library does it, and bytes that are not UTF-8 become tokens of their own, so that no input is
-// refused or lost.
+// refused or lost. (A vocabulary without tokens for bytes loses what it has no token for, as there: to its unknown
+// token.)
 #pragma once
 
 #include <filesystem>

@@ -84,7 +84,7 @@ class Builder {
     if (!data_->by_spelling.emplace(kept, id).second) fail(fmt::format("the vocabulary has '{}' twice", spelled));
     token.exists = true;
     if (spec_.spelling == Spelling::kPieces) {
-      const std::optional<unsigned char> byte = byte_of_piece(spelled);
+      const std::optional<unsigned char> byte = spec_.byte_pieces ? byte_of_piece(spelled) : std::nullopt;
       token.bytes = keep(byte ? std::string(1, static_cast<char>(*byte)) : unmark_spaces(spelled));
       if (spec_.ignore_merges && !byte) data_->by_word.emplace(kept, id);
       return;
@@ -141,9 +141,11 @@ class Builder {
 
   Bpe::Alphabet alphabet() const {
     Bpe::Alphabet alphabet;
-    for (unsigned byte = 0; byte < 256; ++byte) {
+    alphabet.bytes.fill(-1);
+    const bool has_bytes = spec_.spelling == Spelling::kByteLevel || spec_.byte_fallback;
+    for (unsigned byte = 0; has_bytes && byte < 256; ++byte) {
       const auto found = data_->by_spelling.find(spelled_byte(static_cast<unsigned char>(byte)));
-      alphabet.bytes[byte] = found == data_->by_spelling.end() ? -1 : found->second;
+      if (found != data_->by_spelling.end()) alphabet.bytes[byte] = found->second;
     }
     if (spec_.spelling == Spelling::kPieces) alphabet.characters = characters();
     if (spec_.unknown_token) {

@@ -10,10 +10,10 @@
 namespace kvasir {
 
 // Throws Error for JSON that is damaged, beyond the limits below, or describes a tokenizer that is neither byte-level
-// BPE nor BPE with byte fallback.
+// BPE nor BPE of SentencePiece's spelling.
 TokenizerSpec parse_tokenizer_json(std::string_view json, const std::string& where);
 
-inline constexpr std::string_view kSupported = "supported are byte-level BPE, and BPE with byte_fallback";
+inline constexpr std::string_view kSupported = "supported are byte-level BPE, and BPE of SentencePiece's pieces";
 inline constexpr TokenId kMaxVocab = 1 << 22;  // ids are below it
 inline constexpr size_t kMaxJsonBytes = size_t{256} << 20;
 inline constexpr size_t kMaxAddedTokenBytes = 1024;

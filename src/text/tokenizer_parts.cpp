@@ -17,7 +17,7 @@ constexpr size_t kMaxSurroundings = 256;
 constexpr size_t kMaxGrowth = 16;  // of a text by all Replace together
 constexpr int kMaxStrip = 16;
 
-[[noreturn]] void refuse_type(const JsonRef& part, std::string_view supported) {
+[[noreturn]] void refuse_type(const JsonReader& part, std::string_view supported) {
   part.fail(fmt::format("has the type '{}', which is not supported", part.get("type").text()),
             fmt::format("supported are {}", supported));
 }
@@ -25,21 +25,18 @@ constexpr int kMaxStrip = 16;
 // Calls `visit` with each part of nested Sequences that is none itself. `key` is what Sequence calls its
 // list.
 template <class Visit>
-void for_each_part(const JsonRef& part, std::string_view key, Visit visit, int nesting = 0) {
+void for_each_part(const JsonReader& part, std::string_view key, Visit visit, int nesting = 0) {
   if (part.get("type").text() != "Sequence") {
     visit(part);
     return;
   }
   if (nesting >= kMaxNesting) part.fail("nests too deeply");
-  const JsonRef list = part.get(key);
-  size_t index = 0;
-  for (const auto value : list.array()) {
-    for_each_part(list.element(value, index++), key, visit, nesting + 1);
-    if (index > kMaxSteps) list.fail("has too many entries");
-  }
+  const JsonReader list = part.get(key);
+  if (list.items().size() > kMaxSteps) list.fail("has too many entries");
+  for (const JsonReader entry : list.items()) for_each_part(entry, key, visit, nesting + 1);
 }
 
-SplitBehavior behavior_from(const JsonRef& value) {
+SplitBehavior behavior_from(const JsonReader& value) {
   struct Named {
     std::string_view name;
     SplitBehavior behavior;
@@ -65,21 +62,21 @@ std::string quoted(std::string_view literal) {
   return out;
 }
 
-SplitStep read_split(const JsonRef& part) {
-  const JsonRef pattern = part.get("pattern");
-  const std::optional<JsonRef> regex = pattern.find("Regex");
+SplitStep read_split(const JsonReader& part) {
+  const JsonReader pattern = part.get("pattern");
+  const std::optional<JsonReader> regex = pattern.find("Regex");
   const std::string source = regex ? std::string(regex->text()) : quoted(pattern.get("String").text());
   const auto matches = part.flag_or("invert", false) ? SplitStep::Matches::kRest : SplitStep::Matches::kPattern;
   return {Regex(source, part.where()), behavior_from(part.get("behavior")), matches};
 }
 
-SplitStep read_digits(const JsonRef& part) {
+SplitStep read_digits(const JsonReader& part) {
   const auto behavior =
       part.flag_or("individual_digits", false) ? SplitBehavior::kIsolated : SplitBehavior::kContiguous;
   return {Regex(R"(\p{N})", part.where()), behavior, SplitStep::Matches::kPattern};
 }
 
-MetaspaceStep read_metaspace(const JsonRef& part) {
+MetaspaceStep read_metaspace(const JsonReader& part) {
   if (part.get("replacement").text() != kSpaceMark) part.get("replacement").fail("must be '▁'");
   MetaspaceStep step;
   if (const auto scheme = part.find("prepend_scheme")) {
@@ -102,22 +99,22 @@ MetaspaceStep read_metaspace(const JsonRef& part) {
   return step;
 }
 
-std::string_view literal_pattern(const JsonRef& part) {
-  const JsonRef pattern = part.get("pattern");
+std::string_view literal_pattern(const JsonReader& part) {
+  const JsonReader pattern = part.get("pattern");
   if (pattern.find("Regex")) pattern.fail("is a Regex", "only a String can be replaced");
-  const JsonRef text = pattern.get("String");
+  const JsonReader text = pattern.get("String");
   if (text.text().empty()) text.fail("is empty");
   return text.text();
 }
 
-NormalizerStep normalizer_step(const JsonRef& part) {
+NormalizerStep normalizer_step(const JsonReader& part) {
   const std::string_view type = part.get("type").text();
   if (type == "NFC") return NormalForm::kNfc;
   if (type == "NFD") return NormalForm::kNfd;
   if (type == "NFKC") return NormalForm::kNfkc;
   if (type == "NFKD") return NormalForm::kNfkd;
   if (type == "Prepend") {
-    const JsonRef text = part.get("prepend");
+    const JsonReader text = part.get("prepend");
     if (text.text().size() > kMaxAddedTokenBytes) text.fail("is too long");
     return PrependStep{std::string(text.text())};
   }
@@ -127,32 +124,35 @@ NormalizerStep normalizer_step(const JsonRef& part) {
 }
 
 // Tokens spelled in pieces come back as text through Replace (marks to spaces), ByteFallback, Fuse and Strip, in this
-// order. Another order, or one of them doing something else, would be another text.
+// order; a model without byte_fallback may do without ByteFallback. Another order, or one of them doing something
+// else, would be another text.
 class PieceDecoder {
  public:
-  explicit PieceDecoder(const JsonRef& decoder) : decoder_(decoder) {}
+  PieceDecoder(const JsonReader& decoder, TokenizerSpec& spec) : decoder_(decoder), spec_(spec) {}
 
-  int read() {
-    for_each_part(decoder_, "decoders", [&](const JsonRef& part) { read_part(part); });
+  void read() {
+    spec_.byte_pieces = false;
+    for_each_part(decoder_, "decoders", [&](const JsonReader& part) { read_part(part); });
     if (last_ < kFuse) {
-      decoder_.fail("lacks a part",
-                    "a decoder of byte_fallback is Replace, ByteFallback, Fuse and, where a space goes "
-                    "before a text, Strip");
+      decoder_.fail(
+          "lacks a part",
+          "a decoder of pieces is Replace, ByteFallback, Fuse and, where a space goes before a text, Strip");
     }
-    return strip_;
   }
 
  private:
   enum Part { kNone, kReplace, kByteFallback, kFuse, kStrip };
 
-  void read_part(const JsonRef& part) {
+  void read_part(const JsonReader& part) {
     const std::string_view type = part.get("type").text();
     if (type == "Replace") {
       follow(part, kReplace);
       if (literal_pattern(part) != kSpaceMark || part.get("content").text() != " ") part.fail("must make ' ' of '▁'");
     } else if (type == "ByteFallback") {
       follow(part, kByteFallback);
+      spec_.byte_pieces = true;
     } else if (type == "Fuse") {
+      if (last_ == kReplace && !spec_.byte_fallback) last_ = kByteFallback;
       follow(part, kFuse);
     } else if (type == "Strip") {
       follow(part, kStrip);
@@ -160,45 +160,36 @@ class PieceDecoder {
       if (part.get("content").text() != " " || start < 0 || start > kMaxStrip || part.get("stop").integer() != 0) {
         part.fail(fmt::format("must take at most {} spaces, and only from the beginning", kMaxStrip));
       }
-      strip_ = static_cast<int>(start);
+      spec_.leading_spaces = static_cast<int>(start);
     } else {
-      refuse_type(part, "Replace, ByteFallback, Fuse, Strip and Sequence with byte_fallback");
+      refuse_type(part, "Replace, ByteFallback, Fuse, Strip and Sequence without ByteLevel");
     }
   }
 
-  void follow(const JsonRef& part, Part next) {
+  void follow(const JsonReader& part, Part next) {
     if (next != last_ + 1) part.fail("is out of order", "supported is Replace, ByteFallback, Fuse, Strip");
     last_ = next;
   }
 
-  const JsonRef& decoder_;
+  const JsonReader& decoder_;
+  TokenizerSpec& spec_;
   int last_ = kNone;
-  int strip_ = 0;
 };
 
-std::vector<TokenId> template_ids(const JsonRef& processor, std::string_view name) {
-  const JsonRef tokens = processor.get("special_tokens");
-  const std::optional<JsonRef> entry = tokens.find(name);
-  if (!entry) tokens.fail(fmt::format("has no '{}'", name));
-  const JsonRef list = entry->get("ids");
+std::vector<TokenId> template_ids(const JsonReader& processor, std::string_view name) {
+  const JsonReader tokens = processor.get("special_tokens");
+  const JsonReader list = tokens.get(name).get("ids");
+  if (list.items().size() > kMaxSurroundings) list.fail("has too many entries");
   std::vector<TokenId> ids;
-  for (const auto value : list.array()) {
-    const JsonRef element = list.element(value, ids.size());
-    const std::int64_t id = element.integer();
-    if (id < 0 || id >= kMaxVocab) element.fail("is not a token id");
-    ids.push_back(static_cast<TokenId>(id));
-    if (ids.size() > kMaxSurroundings) list.fail("has too many entries");
-  }
+  for (const JsonReader id : list.items()) ids.push_back(static_cast<TokenId>(id.integer({0, kMaxVocab - 1})));
   return ids;
 }
 
-Surroundings read_template(const JsonRef& processor) {
+Surroundings read_template(const JsonReader& processor) {
   Surroundings around;
-  const JsonRef single = processor.get("single");
+  const JsonReader single = processor.get("single");
   bool text_seen = false;
-  size_t index = 0;
-  for (const auto value : single.array()) {
-    const JsonRef piece = single.element(value, index++);
+  for (const JsonReader piece : single.items()) {
     if (const auto sequence = piece.find("Sequence")) {
       if (text_seen || sequence->get("id").text() != "A") piece.fail("must name the sequence A, once");
       text_seen = true;
@@ -214,10 +205,10 @@ Surroundings read_template(const JsonRef& processor) {
 
 }  // namespace
 
-std::vector<NormalizerStep> read_normalizer(const JsonRef& normalizer) {
+std::vector<NormalizerStep> read_normalizer(const JsonReader& normalizer) {
   std::vector<NormalizerStep> steps;
   size_t growth = 1;
-  for_each_part(normalizer, "normalizers", [&](const JsonRef& part) {
+  for_each_part(normalizer, "normalizers", [&](const JsonReader& part) {
     steps.push_back(normalizer_step(part));
     if (steps.size() > kMaxSteps) part.fail("is one normalizer too many");
     if (const auto* replace = std::get_if<ReplaceStep>(&steps.back())) {
@@ -229,10 +220,10 @@ std::vector<NormalizerStep> read_normalizer(const JsonRef& normalizer) {
   return steps;
 }
 
-std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer, Spelling spelling) {
+std::vector<Pretokenizer::Step> read_pretokenizer(const JsonReader& pretokenizer, Spelling spelling) {
   std::vector<Pretokenizer::Step> steps;
   bool byte_level = false;
-  for_each_part(pretokenizer, "pretokenizers", [&](const JsonRef& part) {
+  for_each_part(pretokenizer, "pretokenizers", [&](const JsonReader& part) {
     // ByteLevel replaces the text by stand-in characters; what comes after it would see those.
     if (byte_level) part.fail("comes after ByteLevel", "ByteLevel must be the last pre-tokenizer");
     const std::string_view type = part.get("type").text();
@@ -247,9 +238,8 @@ std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer, S
       if (part.flag_or("add_prefix_space", true)) steps.emplace_back(PrefixSpaceStep{});
       if (part.flag_or("use_regex", true)) steps.emplace_back(SplitStep{Regex(gpt2_pattern(), part.where())});
     } else {
-      refuse_type(part, spelling == Spelling::kPieces
-                            ? "Metaspace, Split, Digits and Sequence with byte_fallback"
-                            : "ByteLevel, Split, Digits and Sequence without byte_fallback");
+      refuse_type(part, spelling == Spelling::kPieces ? "Metaspace, Split, Digits and Sequence without ByteLevel"
+                                                      : "ByteLevel, Split, Digits and Sequence with ByteLevel");
     }
     if (steps.size() > kMaxSteps) part.fail("is one pre-tokenizer too many");
   });
@@ -257,9 +247,9 @@ std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer, S
   return steps;
 }
 
-Surroundings read_post_processor(const JsonRef& processor) {
+Surroundings read_post_processor(const JsonReader& processor) {
   Surroundings all;
-  for_each_part(processor, "processors", [&](const JsonRef& part) {
+  for_each_part(processor, "processors", [&](const JsonReader& part) {
     const std::string_view type = part.get("type").text();
     if (type == "ByteLevel") return;  // moves offsets, which are not kept here
     if (type != "TemplateProcessing") refuse_type(part, "TemplateProcessing, ByteLevel and Sequence");
@@ -272,12 +262,21 @@ Surroundings read_post_processor(const JsonRef& processor) {
   return all;
 }
 
-int read_decoder(const JsonRef& decoder, Spelling spelling) {
-  if (spelling == Spelling::kPieces) return PieceDecoder(decoder).read();
-  for_each_part(decoder, "decoders", [](const JsonRef& part) {
-    if (part.get("type").text() != "ByteLevel") refuse_type(part, "ByteLevel and Sequence without byte_fallback");
+bool has_part(const JsonReader& part, std::string_view type) {
+  const std::string_view own = part.get("type").text();
+  if (own != "Sequence") return own == type;
+  bool found = false;
+  for (const std::string_view key : {"pretokenizers", "decoders"}) {
+    if (part.find(key)) for_each_part(part, key, [&](const JsonReader& one) { found |= has_part(one, type); });
+  }
+  return found;
+}
+
+void read_decoder(const JsonReader& decoder, TokenizerSpec& spec) {
+  if (spec.spelling == Spelling::kPieces) return PieceDecoder(decoder, spec).read();
+  for_each_part(decoder, "decoders", [](const JsonReader& part) {
+    if (part.get("type").text() != "ByteLevel") refuse_type(part, "ByteLevel and Sequence with ByteLevel");
   });
-  return 0;
 }
 
 }  // namespace kvasir

@@ -2,10 +2,11 @@
 // decoder. A type that is not known here is an Error: skipping it would give other tokens.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
-#include "text/json_reader.h"
+#include "base/json_reader.h"
 #include "text/tokenizer_spec.h"
 
 namespace kvasir {
@@ -15,11 +16,14 @@ struct Surroundings {
   std::vector<TokenId> after;
 };
 
-std::vector<NormalizerStep> read_normalizer(const JsonRef& normalizer);
-std::vector<Pretokenizer::Step> read_pretokenizer(const JsonRef& pretokenizer, Spelling spelling);
-Surroundings read_post_processor(const JsonRef& processor);
+std::vector<NormalizerStep> read_normalizer(const JsonReader& normalizer);
+std::vector<Pretokenizer::Step> read_pretokenizer(const JsonReader& pretokenizer, Spelling spelling);
+Surroundings read_post_processor(const JsonReader& processor);
 
-// Checks that the decoder undoes the spelling, and gives how many spaces it takes from the beginning of a text.
-int read_decoder(const JsonRef& decoder, Spelling spelling);
+// Whether it, or one of its parts, is of this type.
+bool has_part(const JsonReader& part, std::string_view type);
+
+// Checks that the decoder undoes the spelling, and notes how.
+void read_decoder(const JsonReader& decoder, TokenizerSpec& spec);
 
 }  // namespace kvasir

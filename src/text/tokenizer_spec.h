@@ -19,7 +19,7 @@ namespace kvasir {
 // How the vocabulary writes its tokens, and so what a word is made of before it merges.
 enum class Spelling : std::uint8_t {
   kByteLevel,  // bytes, in the alphabet of byte_level.h
-  kPieces,     // characters, spelled as in pieces.h; one without a token is its bytes
+  kPieces,     // characters, spelled as in pieces.h
 };
 
 struct TokenizerSpec {
@@ -43,6 +43,8 @@ struct TokenizerSpec {
   std::vector<Merge> merges;
   std::optional<std::string> unknown_token;
   bool fuse_unknown = false;
+  bool byte_fallback = true;   // kPieces: a character without a token becomes its bytes, where these are tokens
+  bool byte_pieces = true;     // kPieces: "<0x0A>" is a byte when it is decoded
   bool ignore_merges = false;  // a word that is a token is that token, whatever the merges say
 
   std::vector<AddedToken> added;

@@ -63,7 +63,7 @@ class Scene {
   void add_rotated(const Span& span, size_t first) {
     spans_.push_back(span);
     std::vector<BlockId> table = tables_[0];
-    std::ranges::rotate(table, table.begin() + static_cast<std::ptrdiff_t>(first % table.size()));
+    std::rotate(table.begin(), table.begin() + static_cast<std::ptrdiff_t>(first % table.size()), table.end());
     tables_.push_back(std::move(table));
   }
 

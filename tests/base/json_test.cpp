@@ -24,7 +24,7 @@ std::string problem_of(std::string_view text) {
 
 TEST(Json, EveryKindOfValueIsItselfAndNothingElse) {
   const JsonTree tree = parsed(R"({"n":null,"t":true,"f":false,"i":-7,"d":2.5,"s":"a\u00e9\n","a":[],"o":{}})");
-  const Json root = tree.root();
+  const JsonValue root = tree.root();
   EXPECT_TRUE(root.find("n")->is_null());
   EXPECT_EQ(root.find("t")->flag(), true);
   EXPECT_EQ(root.find("f")->flag(), false);
@@ -49,7 +49,7 @@ TEST(Json, EveryKindOfValueIsItselfAndNothingElse) {
 TEST(Json, IntegersKeepAllTheirBitsAndLargerOnesAreNumbers) {
   const JsonTree tree = parsed("[9223372036854775807, -9223372036854775808, 9223372036854775808, 1e3, 1.0]");
   std::vector<std::optional<std::int64_t>> integers;
-  for (const Json item : tree.root().items()) integers.push_back(item.integer());
+  for (const JsonValue item : tree.root().items()) integers.push_back(item.integer());
   EXPECT_EQ(integers, (std::vector<std::optional<std::int64_t>>{INT64_MAX, INT64_MIN, {}, {}, {}}));
 }
 
@@ -61,10 +61,10 @@ TEST(Json, WhatIsInsideComesInTheOrderOfTheTextAndIsSkippedWhole) {
   EXPECT_EQ(tree.root().members().size(), 3U);
   EXPECT_TRUE(tree.root().find("z")->is_array()) << "the first of two equal keys";
 
-  const Json list = *tree.root().find("z");
+  const JsonValue list = *tree.root().find("z");
   EXPECT_EQ(list.items().size(), 3U);
   std::vector<std::optional<std::int64_t>> items;
-  for (const Json item : list.items()) items.push_back(item.integer());
+  for (const JsonValue item : list.items()) items.push_back(item.integer());
   EXPECT_EQ(items, (std::vector<std::optional<std::int64_t>>{1, std::nullopt, 4}));
   EXPECT_EQ(tree.root().find("a")->find("b")->find("c")->text(), "d");
   EXPECT_EQ(tree.root().find("a")->find("e")->integer(), 5);

@@ -257,6 +257,7 @@ TEST_F(GgufOthers, WhatIsMissingOrWrongIsNamed) {
   expect_error([](Copy& c) { c.set("llama.expert_count", std::uint32_t{8}); }, "mixtures of experts");
   expect_error([](Copy& c) { c.set("general.architecture", std::string("mamba")); }, "known are llama");
   expect_error([](Copy& c) { c.set("tokenizer.ggml.eos_token_id", std::uint32_t{101}); }, "outside 0..100");
+  EXPECT_EQ(error_with([](Copy& c) { c.set("tokenizer.ggml.bos_token_id", std::uint32_t{101}); }), "no error");
   expect_error([](Copy& c) { c.drop_tensor("blk.1.ffn_down.weight"); }, "'model.layers.1.mlp.down_proj.weight'");
   expect_error([](Copy& c) { c.drop_tensor("token_embd.weight"); }, "no table token_embd.weight");
   expect_error([](Copy& c) { c.set("split.count", std::uint32_t{2}); }, "one part of several");

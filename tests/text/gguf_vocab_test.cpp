@@ -122,6 +122,19 @@ TEST(GgufVocab, SpecialTokensOfPhi3TakeTheSpaceAfterThemAlong) {
   EXPECT_EQ(spelled(vocab, "<s> a", Specials::kParse), (Texts{"<s>", "▁▁", "a"}));
 }
 
+TEST(GgufVocab, ABosThatIsNoTokenIsRefusedWhereItIsUsed) {
+  GgufVocab vocab = small_spm_vocab();
+  vocab.bos_token_id = 100'000;
+  EXPECT_THROW(make_tokenizer(vocab), Error);  // by custom "llama" puts it first
+  vocab.add_bos_token = true;
+  EXPECT_THROW(make_tokenizer(vocab), Error);
+  vocab.add_bos_token = false;
+  EXPECT_EQ(make_tokenizer(vocab).as_document({7}), Ids{7});
+  EXPECT_EQ(make_tokenizer(vocab).bos_token(), std::nullopt);
+  vocab.eos_token_id = 100'000;
+  EXPECT_THROW(make_tokenizer(vocab), Error);
+}
+
 TEST(GgufVocab, DocumentsBeginAndEndAsTheFileSays) {
   GgufVocab vocab = small_spm_vocab();
   const TokenId mark = id_in(vocab, "▁");

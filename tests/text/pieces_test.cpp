@@ -217,7 +217,8 @@ TEST(Pieces, OriginSurvivesMarksOfSpaces) {
                                                   {"|>", Specials::kPlain},   {" c", Specials::kParse}};
     const Ids ids = tokenizer.encode(parts);
     Ids specials;
-    std::ranges::copy_if(ids, std::back_inserter(specials), [&](TokenId id) { return tokenizer.is_special(id); });
+    std::ranges::copy_if(ids, std::back_inserter(specials),
+                         [&, &by = tokenizer](TokenId id) { return by.is_special(id); });
     // The first Llamas look for their tokens behind the mark that goes before a text, so only the first is found.
     EXPECT_EQ(specials, (name == "first Llamas" ? Ids{1} : Ids{1, 2})) << name;
   }

@@ -184,6 +184,27 @@ TEST(TokenizerJson, ReadsByteFallback) {
   EXPECT_EQ(make(json).encode("ééaé", kParse), (Ids{256, 258, 257, 258}));
 }
 
+// As the Hugging Face library has it: a character without a token is unknown, whatever bytes are tokens.
+TEST(TokenizerJson, WithoutByteFallbackACharacterWithoutATokenIsUnknown) {
+  Json json = fallback_json();
+  json["model"]["byte_fallback"] = false;
+  EXPECT_EQ(make(json).encode("aaa b", kParse), (Ids{259, 258, 256}));
+  json["model"]["unk_token"] = "aa";
+  EXPECT_EQ(make(json).encode("bbabb", kParse), (Ids{256, 258, 258, 257, 258, 258}));
+  EXPECT_EQ(make(json).encode("a\xFFz", kParse), (Ids{259, 258, 258}));
+  json["model"]["fuse_unk"] = true;
+  EXPECT_EQ(make(json).encode("bbabb", kParse), (Ids{256, 258, 257, 258}));
+  EXPECT_EQ(make(json).decode(Ids{259, 'b', 258}, Tokenizer::SkipSpecials::kKeep), "abaa");
+  json["model"].erase("byte_fallback");  // false where a file does not say
+  EXPECT_EQ(make(json).encode("bbabb", kParse), (Ids{256, 258, 257, 258}));
+
+  // A decoder without ByteFallback leaves the names of bytes as they are.
+  json["decoder"]["decoders"].erase(1);
+  EXPECT_EQ(make(json).decode(Ids{259, 'b', 258}, Tokenizer::SkipSpecials::kKeep), "a<0x62>aa");
+  json["model"]["byte_fallback"] = true;
+  EXPECT_NE(refusal(json).find("order"), std::string::npos);
+}
+
 TEST(TokenizerJson, RefusesByteFallbackThatWouldBeReadDifferently) {
   const auto with_changed = [](const std::string& pointer, const Json& value) {
     Json json = fallback_json();
@@ -194,7 +215,7 @@ TEST(TokenizerJson, RefusesByteFallbackThatWouldBeReadDifferently) {
     return text.find(part) != std::string::npos;
   };
   EXPECT_EQ(refusal(fallback_json()), "");
-  EXPECT_TRUE(has(with_changed("/decoder", nullptr), "no decoder"));
+  EXPECT_TRUE(has(with_changed("/decoder", nullptr), "neither a decoder"));
   EXPECT_TRUE(has(with_changed("/decoder", {{"type", "Metaspace"}}), "Metaspace"));
   EXPECT_TRUE(has(with_changed("/decoder", {{"type", "Fuse"}}), "order"));
   EXPECT_TRUE(has(with_changed("/decoder/decoders", Json::array()), "lacks"));

@@ -9,8 +9,6 @@
 
 namespace kvasir::jinja {
 
-using TokenKind = Token::Kind;
-
 ExpressionParser::Level::Level(ExpressionParser& parser) : parser_(parser) {
   if (++parser_.level_ > kMaxTreeDepth) {
     --parser_.level_;
@@ -49,7 +47,7 @@ void ExpressionParser::expect_name(std::string_view name) {
 }
 
 std::string ExpressionParser::expect_identifier() {
-  if (current().kind != TokenKind::kName) fail(fmt::format("a name is expected before '{}'", current().text));
+  if (current().kind != Token::Kind::kName) fail(fmt::format("a name is expected before '{}'", current().text));
   return take().text;
 }
 
@@ -112,8 +110,8 @@ ExprPtr ExpressionParser::condition() {
 }
 
 bool ExpressionParser::at_tuple_end() const {
-  return current().kind == TokenKind::kVariableEnd || current().kind == TokenKind::kBlockEnd ||
-         current().is_operator(")") || current().kind == TokenKind::kEnd;
+  return current().kind == Token::Kind::kVariableEnd || current().kind == Token::Kind::kBlockEnd ||
+         current().is_operator(")") || current().kind == Token::Kind::kEnd;
 }
 
 ExprPtr ExpressionParser::tuple() {
@@ -162,7 +160,8 @@ ExprPtr ExpressionParser::comparison() {
   std::unique_ptr<Expr> expr;
   while (true) {
     std::string op;
-    if (current().kind == TokenKind::kOperator && std::ranges::find(kOperators, current().text) != kOperators.end()) {
+    if (current().kind == Token::Kind::kOperator &&
+        std::ranges::find(kOperators, current().text) != kOperators.end()) {
       op = take().text;
     } else if (accept_name("in")) {
       op = "in";

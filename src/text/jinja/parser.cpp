@@ -11,15 +11,13 @@
 namespace kvasir::jinja {
 namespace {
 
-using TokenKind = Token::Kind;
-
 class Parser {
  public:
   Parser(std::string_view source, const std::string& where) : in_(tokenize(source, where), where) {}
 
   Body run() {
     Body body = statements({});
-    if (in_.current().kind != TokenKind::kEnd) in_.fail(fmt::format("'{}' ends nothing", in_.current().text));
+    if (in_.current().kind != Token::Kind::kEnd) in_.fail(fmt::format("'{}' ends nothing", in_.current().text));
     return body;
   }
 
@@ -31,16 +29,16 @@ class Parser {
   Body statements(Names ends) {
     const ExpressionParser::Level level(in_);
     Body body;
-    while (in_.current().kind != TokenKind::kEnd) {
+    while (in_.current().kind != Token::Kind::kEnd) {
       const Token token = in_.take();
-      if (token.kind == TokenKind::kText) {
+      if (token.kind == Token::Kind::kText) {
         Stmt text = statement(Stmt::Kind::kText);
         text.literal = Value::literal(token.text);
         body.push_back(std::move(text));
-      } else if (token.kind == TokenKind::kVariableBegin) {
+      } else if (token.kind == Token::Kind::kVariableBegin) {
         Stmt output = statement(Stmt::Kind::kOutput);
         output.exprs.push_back(in_.tuple());
-        if (in_.current().kind != TokenKind::kVariableEnd)
+        if (in_.current().kind != Token::Kind::kVariableEnd)
           in_.fail(fmt::format("'{}' is not expected here", in_.current().text));
         in_.take();
         body.push_back(std::move(output));
@@ -63,7 +61,7 @@ class Parser {
   }
 
   void block_end() {
-    if (in_.current().kind != TokenKind::kBlockEnd)
+    if (in_.current().kind != Token::Kind::kBlockEnd)
       in_.fail(fmt::format("'{}' is not expected here", in_.current().text));
     in_.take();
   }
@@ -232,7 +230,7 @@ class Parser {
 
   Stmt with_block() {
     Stmt made = statement(Stmt::Kind::kWith);
-    while (in_.current().kind != TokenKind::kBlockEnd) {
+    while (in_.current().kind != Token::Kind::kBlockEnd) {
       made.targets.push_back({in_.expect_identifier(), {}});
       in_.expect_operator("=");
       made.exprs.push_back(in_.expression());

@@ -5,23 +5,21 @@
 
 namespace kvasir::jinja {
 
-using TokenKind = Token::Kind;
-
 ExprPtr ExpressionParser::primary_chain() { return postfix(primary()); }
 
 ExprPtr ExpressionParser::primary() {
   const Token& token = current();
   switch (token.kind) {
-    case TokenKind::kInteger:
+    case Token::Kind::kInteger:
       return constant(Value::integer(take().integer));
-    case TokenKind::kReal:
+    case Token::Kind::kReal:
       return constant(Value::real(take().real));
-    case TokenKind::kString: {
+    case Token::Kind::kString: {
       std::string text = take().text;
-      while (current().kind == TokenKind::kString) text += take().text;
+      while (current().kind == Token::Kind::kString) text += take().text;
       return constant(Value::literal(text));
     }
-    case TokenKind::kName: {
+    case Token::Kind::kName: {
       auto expr = node(Expr::Kind::kName);
       expr->name = take().text;
       if (expr->name == "true" || expr->name == "True") return constant(Value::boolean(true));
@@ -29,7 +27,7 @@ ExprPtr ExpressionParser::primary() {
       if (expr->name == "none" || expr->name == "None") return constant(Value::none());
       return expr;
     }
-    case TokenKind::kOperator:
+    case Token::Kind::kOperator:
       if (token.text == "(") return parenthesized();
       if (token.text == "[") return list_literal();
       if (token.text == "{") return dict_literal();
@@ -88,7 +86,7 @@ ExprPtr ExpressionParser::postfix(ExprPtr object) {
 
 ExprPtr ExpressionParser::attribute(ExprPtr object) {
   expect_operator(".");
-  if (current().kind == TokenKind::kInteger) {
+  if (current().kind == Token::Kind::kInteger) {
     ExprPtr key = constant(Value::integer(take().integer));
     return pair(Expr::Kind::kItem, std::move(object), std::move(key));
   }
@@ -120,7 +118,7 @@ void ExpressionParser::arguments(Expr& call) {
   expect_operator("(");
   while (!current().is_operator(")")) {
     if (current().is_operator("*") || current().is_operator("**")) fail("*args and **kwargs are not supported");
-    if (current().kind == TokenKind::kName && after_current().is_operator("=")) {
+    if (current().kind == Token::Kind::kName && after_current().is_operator("=")) {
       std::string name = take().text;
       take();
       call.named.emplace_back(std::move(name), expression());
@@ -176,10 +174,10 @@ ExprPtr ExpressionParser::test(ExprPtr input) {
   expr->name = expect_identifier();
   expr->kids.push_back(std::move(input));
   const Token& next = current();
-  const bool literal = next.kind == TokenKind::kString || next.kind == TokenKind::kInteger ||
-                       next.kind == TokenKind::kReal || next.is_operator("[") || next.is_operator("{");
+  const bool literal = next.kind == Token::Kind::kString || next.kind == Token::Kind::kInteger ||
+                       next.kind == Token::Kind::kReal || next.is_operator("[") || next.is_operator("{");
   const bool word =
-      next.kind == TokenKind::kName && !next.is_name("else") && !next.is_name("or") && !next.is_name("and");
+      next.kind == Token::Kind::kName && !next.is_name("else") && !next.is_name("or") && !next.is_name("and");
   if (next.is_operator("(")) {
     arguments(*expr);
   } else if (word && next.is_name("is")) {
