@@ -44,6 +44,8 @@ bool BlockPool::at_its_most(OwnerId owner) const {
 
 void BlockPool::count_held(BlockId block, std::int64_t by) {
   held_ += by;
+  if (owner(block) >= held_of_.size()) held_of_.resize(owner(block) + 1, 0);
+  held_of_[owner(block)] += by;
   owners_->count(owner(block), 0, by * weight_);
 }
 
@@ -60,9 +62,9 @@ std::optional<OwnerId> BlockPool::whose_goes_next(OwnerId asking) const {
     return asking;
   }
   std::optional<OwnerId> best;
-  const auto rank = [this](OwnerId owner) {
+  const auto rank = [&](OwnerId owner) {
     const BlockId block = evictable_.top(owner);
-    return std::tuple(!owners_->over_guarantee(owner), evictable_.priority(block), block);
+    return std::tuple(owner != asking && !owners_->over_guarantee(owner), evictable_.priority(block), block);
   };
   for (OwnerId owner = 0; owner < evictable_.heaps(); ++owner) {
     if (evictable_.empty(owner)) continue;
@@ -160,6 +162,7 @@ bool BlockPool::well_formed() const {
   std::int64_t evictable = 0;
   std::int64_t held = 0;
   std::vector<std::int64_t> counted(owned_.size(), 0);
+  std::vector<std::int64_t> counted_held(held_of_.size(), 0);
   for (BlockId block = 0; block < id_limit(); ++block) {
     const State now = state(block);
     if ((now == State::kHeld) != (refs(block) > 0)) return false;
@@ -171,10 +174,12 @@ bool BlockPool::well_formed() const {
     if (now == State::kFree || now == State::kAbsent) continue;
     if (owner(block) >= counted.size()) return false;
     ++counted[owner(block)];
+    if (now == State::kHeld && owner(block) >= counted_held.size()) return false;
+    if (now == State::kHeld) ++counted_held[owner(block)];
   }
   const bool free_is_free =
       std::ranges::all_of(free_, [this](BlockId block) { return state(block) == State::kFree; });
-  return free_is_free && counted == owned_ && present == size_ && held == held_ && free == free_blocks() &&
+  return free_is_free && counted == owned_ && counted_held == held_of_ && present == size_ && held == held_ && free == free_blocks() &&
          evictable == evictable_.size() && evictable_.well_formed();
 }
 

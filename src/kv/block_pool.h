@@ -10,8 +10,9 @@
 //     evictable   refs = 0, keeps content, nothing depends on it
 //
 // A block that is held, covered or evictable has an owner: the one it was taken for. take() gives free blocks first,
-// then evictable ones by the policy's priority: first of owners who have more than they are guaranteed, and of others
-// only when there is no such owner. An owner who has the most it may have gets back its own.
+// then evictable ones by the policy's priority: first the asking owner's own and those of owners who have more than
+// they are guaranteed; others' guaranteed ones only when there is nothing else, which the cache's count prevents but
+// for what page boundaries cost. An owner who has the most it may have gets back its own.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,7 @@ class BlockPool {
   std::int64_t available() const { return size() - held_; }  // to an owner without a limit, one after the other
   std::int64_t free_blocks() const { return static_cast<std::int64_t>(free_.size()); }
   std::int64_t owned(OwnerId owner) const { return owner < owned_.size() ? owned_[owner] : 0; }
+  std::int64_t cached(OwnerId owner) const { return owned(owner) - (owner < held_of_.size() ? held_of_[owner] : 0); }
   std::int64_t weight() const { return weight_; }
   // All ids below it may be asked about.
   std::int64_t id_limit() const { return static_cast<std::int64_t>(refs_.size()); }
@@ -90,7 +92,8 @@ class BlockPool {
   std::vector<OwnerId> owner_;       // by block
   std::vector<BlockId> free_;        // a stack: the back goes first
   IndexedHeaps evictable_;           // a heap an owner
-  std::vector<std::int64_t> owned_;  // by owner: blocks of this pool
+  std::vector<std::int64_t> owned_;    // by owner: blocks of this pool …
+  std::vector<std::int64_t> held_of_;  // … and those of them that are held
   std::int64_t size_ = 0;
   std::int64_t held_ = 0;
 };

@@ -70,7 +70,7 @@ std::vector<KvCache::Need> KvCache::needs_of(const LeaseState& state, Position t
 }
 
 KvCache::Shortage KvCache::shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const {
-  if (!pages_suffice(policy, needs)) return Shortage::kPool;
+  if (!pages_suffice(policy, owner_of(tenant), needs)) return Shortage::kPool;
   const Owners::Book book = owners_->of(owner_of(tenant));
   std::int64_t bytes = 0;
   for (size_t i = 0; i < needs.size(); ++i) {
@@ -89,6 +89,16 @@ KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, std::
   Need need;
   need.blocks = blocks;
   return shortage_of(policy, tenant, std::vector<Need>(policies_[policy].groups.size(), need));
+}
+
+KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, const Growth& growth) const {
+  std::vector<Need> needs;
+  for (const size_t group : policies_[policy].groups) {
+    const std::int64_t kept = most_blocks(groups_[group].config.retention, growth.tokens);
+    const std::int64_t own = blocks_holding(growth.tokens, config_.block_tokens) - growth.shared_blocks;
+    needs.push_back({std::max<std::int64_t>(std::min(kept, own), 0) + growth.more_blocks});
+  }
+  return shortage_of(policy, tenant, needs);
 }
 
 // Most tokens of an answer go into a block that is there already.

@@ -178,11 +178,21 @@ class KvCache {
   void set_share(std::uint32_t tenant, TenantShare share);
   TenantStats tenant_stats(std::uint32_t tenant) const;
   bool over_guarantee(std::uint32_t tenant) const;
+  // Whether the tenant would hold no more than it is guaranteed with so many more blocks of each of a policy's groups.
+  bool within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const;
 
   // Why reserve() would refuse so many tokens; or so many more blocks of each of a policy's groups.
   enum class Shortage : std::uint8_t { kNone, kQuota, kPool };
   Shortage shortage(const KvLease& lease, std::int64_t tokens) const;
   Shortage shortage(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const;
+  // The same for a sequence that is to have so many tokens, of which it shares the first blocks, and for so many
+  // blocks more of each group. A window takes no more blocks than it keeps.
+  struct Growth {
+    Position tokens = 0;
+    std::int64_t shared_blocks = 0;
+    std::int64_t more_blocks = 0;
+  };
+  Shortage shortage(PolicyId policy, std::uint32_t tenant, const Growth& growth) const;
   // Of what never changes: all memory, and how many blocks of each of the first policy's groups it could hold at
   // once.
   std::int64_t memory_bytes() const { return std::ssize(pages_) * config_.pages.bytes; }
@@ -194,10 +204,15 @@ class KvCache {
   void listen() { listening_ = true; }
   std::vector<CacheEvent> take_events();
 
-  // Whether a sequence of this length could ever be held, were it alone, by a tenant with this share; under the first
-  // policy, or under any. Of what never changes: may be asked from any thread.
+  // Whether a sequence of this length could ever be held, were it alone, by a tenant with this share, where so many
+  // bytes are kept for others; under the first policy, or under any. Of what never changes: may be asked from any
+  // thread.
   bool fits_alone(Position length, const TenantShare& share = {}) const;
-  bool fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share) const;
+  bool fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share,
+                  std::int64_t kept_bytes = 0) const;
+  std::int64_t guaranteed_bytes(const TenantShare& share) const { return limits_of(share).guaranteed; }
+  // Memory that no page of which could be given to another group, for what is held in it just now.
+  std::int64_t held_page_bytes() const;
   bool fits_a_page(std::span<const CacheGroupConfig> groups) const;
 
   // Recounts everything from the leases up. Nothing, or the first thing that is wrong. O(blocks); callable any time.
@@ -281,6 +296,7 @@ class KvCache {
   bool has_room(const LeaseState& state, Position target) const;
   std::vector<Need> needs_of(const LeaseState& state, Position target) const;  // by group of the policy
   Shortage shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const;
+  std::int64_t most_blocks(const Retention& retention, Position tokens) const;
   Owners::Limits limits_of(const TenantShare& share) const;
   void make_tail_writable(LeaseState& state, size_t i, Need::Tail how);
   BlockId take(Group& group, const LeaseState& state, std::int64_t slot);
@@ -295,13 +311,22 @@ class KvCache {
   std::vector<BlockId> blocks_in(const Group& group, PageId page) const;
   void add_pages(Group& group, std::span<const PageId> pages);
   void deal_pages();
-  bool pages_suffice(PolicyId policy, std::span<const Need> needs) const;
+  bool pages_suffice(PolicyId policy, OwnerId asking, std::span<const Need> needs) const;
+  std::vector<std::int64_t> blocks_then(PolicyId policy, std::span<const Need> needs) const;  // held by each group
+  std::int64_t kept_blocks(const Group& group, OwnerId asking) const;
+  bool kept_from(OwnerId asking, OwnerId owner) const;
   void gather(const LeaseState& state, std::span<const Need> needs, const PrefixIndex::Eviction& why);
   void shed(const LeaseState& state, std::span<const Need> needs, PrefixIndex::Eviction why);
-  bool guaranteed(PageId page) const;
-  std::optional<PageId> oldest_idle_page(PolicyId but) const;
-  PageId page_to_spare(PolicyId policy, std::span<const Need> needs) const;
+  enum class Kept : std::uint8_t { kStay, kGo };  // what others are guaranteed
+  bool guaranteed(PageId page, OwnerId asking) const;
+  std::optional<PageId> oldest_idle_page(const LeaseState& state) const;
+  std::optional<PageId> page_to_spare(const LeaseState& state, std::span<const Need> needs, Kept kept) const;
   void give_page(PageId page, Group& to, const PrefixIndex::Eviction& why);
+  void expel_free(Group& from, PageId page);
+  void clear_cached(Group& from, PageId page, const PrefixIndex::Eviction& why);
+  bool make_free_outside(Group& from, PageId page, const PrefixIndex::Eviction& why);
+  void move_cached(Group& group, BlockId from);
+  void note_move(Group& group, BlockId from, BlockId to);
   void evict_from(Group& group, BlockId block, const PrefixIndex::Eviction& why);
   void move_block(Group& group, BlockId from, const PrefixIndex::Eviction& why);
   void hold(Group& group, BlockId block);

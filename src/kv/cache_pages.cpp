@@ -51,14 +51,50 @@ void KvCache::deal_pages() {
   }
 }
 
-bool KvCache::pages_suffice(PolicyId policy, std::span<const Need> needs) const {
+std::vector<std::int64_t> KvCache::blocks_then(PolicyId policy, std::span<const Need> needs) const {
+  std::vector<std::int64_t> blocks;
+  for (const Group& group : groups_) blocks.push_back(group.pool.held());
+  for (size_t i = 0; i < needs.size(); ++i) blocks[policies_[policy].groups[i]] += needs[i].blocks;
+  return blocks;
+}
+
+bool KvCache::kept_from(OwnerId asking, OwnerId owner) const {
+  return owner != asking && !owners_->over_guarantee(owner);
+}
+
+// What of the group is only cached, and guaranteed to others. At most: what an owner has in several groups beyond its
+// guarantee counts in each as if it were the one to be kept.
+std::int64_t KvCache::kept_blocks(const Group& group, OwnerId asking) const {
+  std::int64_t blocks = 0;
+  for (OwnerId owner = 0; owner < owners_->size(); ++owner) {
+    if (owner == asking) continue;
+    const std::int64_t kept = (owners_->kept_for(owner) + group.pool.weight() - 1) / group.pool.weight();
+    blocks += std::min(group.pool.cached(owner), kept);
+  }
+  return blocks;
+}
+
+// What is guaranteed to others is counted in whole pages, as a request's length is when it is accepted: whoever fits
+// beside it alone (fits_alone) can always be served.
+bool KvCache::pages_suffice(PolicyId policy, OwnerId asking, std::span<const Need> needs) const {
+  const std::vector<std::int64_t> blocks = blocks_then(policy, needs);
+  std::int64_t pages = 0;
+  std::int64_t with_kept = 0;
+  for (const Group& group : groups_) {
+    pages += pages_for(group, blocks[group.id]);
+    with_kept += pages_for(group, blocks[group.id] + kept_blocks(group, asking));
+  }
+  std::int64_t guaranteed = 0;
+  for (OwnerId owner = 0; owner < owners_->size(); ++owner) {
+    if (owner != asking) guaranteed += owners_->of(owner).limits.guaranteed;
+  }
+  return pages + std::min(with_kept - pages, guaranteed / config_.pages.bytes) <= std::ssize(pages_);
+}
+
+std::int64_t KvCache::held_page_bytes() const {
   std::int64_t pages = 0;
   for (const Group& group : groups_) pages += pages_for(group, group.pool.held());
-  for (size_t i = 0; i < needs.size(); ++i) {
-    const Group& group = groups_[policies_[policy].groups[i]];
-    pages += pages_for(group, group.pool.held() + needs[i].blocks) - pages_for(group, group.pool.held());
-  }
-  return pages <= std::ssize(pages_);
+  return pages * config_.pages.bytes;
 }
 
 // A tenant that has the most it may have gives up what it has cached, the oldest first, in whatever group it is.
@@ -86,34 +122,44 @@ void KvCache::shed(const LeaseState& state, std::span<const Need> needs, PrefixI
 // Enough blocks for every group of the lease, free or evictable, before any is taken.
 void KvCache::gather(const LeaseState& state, std::span<const Need> needs, const PrefixIndex::Eviction& why) {
   if (groups_.size() == 1) return;
+  const OwnerId asking = owner_of(state.tenant.id);
   for (size_t i = 0; i < needs.size(); ++i) {
     Group& group = group_of(state, i);
     while (group.pool.free_blocks() < needs[i].blocks) {
-      const std::optional<PageId> idle = oldest_idle_page(state.policy);
-      const std::optional<BlockId> own = group.pool.next_to_go(owner_of(state.tenant.id));
+      const std::optional<PageId> idle = oldest_idle_page(state);
+      const std::optional<BlockId> own = group.pool.next_to_go(asking);
       if (!idle) break;
       const Page& page = pages_[static_cast<size_t>(*idle)];
-      if (own && page.filled > 0 && group.last_use[static_cast<size_t>(*own)].tick <= page.newest) break;
+      const bool may_go = own && !kept_from(asking, group.pool.owner(*own));
+      if (may_go && page.filled > 0 && group.last_use[static_cast<size_t>(*own)].tick <= page.newest) break;
       give_page(*idle, group, why);
     }
   }
   for (size_t i = 0; i < needs.size(); ++i) {
     Group& group = group_of(state, i);
-    while (group.pool.available() < needs[i].blocks) give_page(page_to_spare(state.policy, needs), group, why);
+    const auto lacks = [&] { return group.pool.available() - kept_blocks(group, asking) < needs[i].blocks; };
+    while (lacks()) {
+      std::optional<PageId> page = page_to_spare(state, needs, Kept::kStay);
+      if (!page && group.pool.available() < needs[i].blocks) page = page_to_spare(state, needs, Kept::kGo);
+      if (!page) break;
+      give_page(*page, group, why);
+    }
+    CHECK(group.pool.available() >= needs[i].blocks);  // the caller counted
   }
 }
 
-// Whether something in it belongs to a tenant that has no more than it is guaranteed.
-bool KvCache::guaranteed(PageId page) const {
+// Whether something in it is guaranteed to another owner.
+bool KvCache::guaranteed(PageId page, OwnerId asking) const {
   const Group& group = groups_[pages_[static_cast<size_t>(page)].group];
   const std::vector<BlockId> blocks = blocks_in(group, page);
   return std::ranges::any_of(blocks, [&](BlockId block) {
-    return group.pool.state(block) != BlockPool::State::kFree && !owners_->over_guarantee(group.pool.owner(block));
+    return group.pool.state(block) != BlockPool::State::kFree && kept_from(asking, group.pool.owner(block));
   });
 }
 
-// Of another policy's pages in which nothing is held or guaranteed, an empty one, or else the one let go first.
-std::optional<PageId> KvCache::oldest_idle_page(PolicyId but) const {
+// Of another policy's pages in which nothing is held or guaranteed to others, an empty one, or else the one let go
+// first.
+std::optional<PageId> KvCache::oldest_idle_page(const LeaseState& state) const {
   std::optional<PageId> best;
   const auto rank = [this](PageId id) {
     const Page& page = pages_[static_cast<size_t>(id)];
@@ -121,51 +167,84 @@ std::optional<PageId> KvCache::oldest_idle_page(PolicyId but) const {
   };
   for (PageId id = 0; id < std::ssize(pages_); ++id) {
     const Page& page = pages_[static_cast<size_t>(id)];
-    if (page.held > 0 || groups_[page.group].policy == but) continue;
+    if (page.held > 0 || groups_[page.group].policy == state.policy) continue;
     if (best && rank(id) >= rank(*best)) continue;
-    if (page.filled == 0 || !guaranteed(id)) best = id;
+    if (page.filled == 0 || !guaranteed(id, owner_of(state.tenant.id))) best = id;
   }
   return best;
 }
 
-// The page whose loss costs least, of a group that can do without one.
-PageId KvCache::page_to_spare(PolicyId policy, std::span<const Need> needs) const {
+// The page whose loss costs least, of a group that can do without one; nothing where there is none that can without
+// what is guaranteed to others.
+std::optional<PageId> KvCache::page_to_spare(const LeaseState& state, std::span<const Need> needs, Kept kept) const {
+  const OwnerId asking = owner_of(state.tenant.id);
+  const std::vector<std::int64_t> blocks = blocks_then(state.policy, needs);
   std::vector<std::int64_t> spare(groups_.size());
   for (const Page& page : pages_) ++spare[page.group];
   for (const Group& group : groups_) {
-    const auto& lease_groups = policies_[policy].groups;
-    const auto at = std::ranges::find(lease_groups, group.id);
-    const std::int64_t need =
-        at == lease_groups.end() ? 0 : needs[static_cast<size_t>(at - lease_groups.begin())].blocks;
-    spare[group.id] -= pages_for(group, group.pool.held() + need);
+    const std::int64_t stay = kept == Kept::kStay ? kept_blocks(group, asking) : 0;
+    spare[group.id] -= pages_for(group, blocks[group.id] + stay);
   }
   std::optional<PageId> best;
-  const auto rank = [this](PageId id) {
+  const auto rank = [&](PageId id) {
     const Page& page = pages_[static_cast<size_t>(id)];
-    return std::tuple(page.held, page.filled > 0 && guaranteed(id), page.filled > 0, page.newest);
+    return std::tuple(page.held, page.filled > 0 && guaranteed(id, asking), page.filled > 0, page.newest);
   };
   for (PageId id = 0; id < std::ssize(pages_); ++id) {
     if (spare[pages_[static_cast<size_t>(id)].group] <= 0) continue;
     if (!best || rank(id) < rank(*best)) best = id;
   }
-  CHECK(best.has_value());  // the caller counted
-  return *best;
+  CHECK(best.has_value() || kept == Kept::kStay);  // the caller counted
+  return best;
 }
 
 void KvCache::give_page(PageId id, Group& to, const PrefixIndex::Eviction& why) {
   Group& from = groups_[pages_[static_cast<size_t>(id)].group];
-  const std::vector<BlockId> blocks = blocks_in(from, id);
-  for (const BlockId block : blocks) {
-    const BlockPool::State state = from.pool.state(block);
-    if (state == BlockPool::State::kCovered || state == BlockPool::State::kEvictable) evict_from(from, block, why);
+  expel_free(from, id);
+  clear_cached(from, id, why);
+  for (const BlockId block : blocks_in(from, id)) {
+    if (from.pool.refs(block) > 0) move_block(from, block, why);
   }
-  std::vector<BlockId> held;
-  std::vector<BlockId> free;
-  for (const BlockId block : blocks) (from.pool.refs(block) > 0 ? held : free).push_back(block);
-  from.pool.expel(free);
-  for (const BlockId block : held) move_block(from, block, why);
   ++stats_.moved_pages;
   add_pages(to, {&id, 1});
+}
+
+void KvCache::expel_free(Group& from, PageId page) {
+  std::vector<BlockId> free;
+  for (const BlockId block : blocks_in(from, page)) {
+    if (from.pool.state(block) == BlockPool::State::kFree) free.push_back(block);
+  }
+  from.pool.expel(free);
+}
+
+// What is only cached in a page that is on its way to another group: a tenant with a guarantee keeps it elsewhere, as
+// long as there is room that nobody is guaranteed; all else is forgotten.
+void KvCache::clear_cached(Group& from, PageId page, const PrefixIndex::Eviction& why) {
+  const OwnerId asking = owner_of(why.tenant);
+  for (const BlockId block : blocks_in(from, page)) {
+    const auto cached = [&] {
+      const BlockPool::State state = from.pool.state(block);
+      return state == BlockPool::State::kCovered || state == BlockPool::State::kEvictable;
+    };
+    if (!cached()) continue;
+    const OwnerId owner = from.pool.owner(block);
+    const bool keeps = owner != asking && owners_->of(owner).limits.guaranteed > 0;
+    const bool moves = keeps && make_free_outside(from, page, why);
+    if (!cached()) continue;  // it was itself the next to go
+    moves ? move_cached(from, block) : evict_from(from, block, why);
+    expel_free(from, page);
+  }
+}
+
+// A free block for the group in one of its other pages. False: only what others are guaranteed could make way.
+bool KvCache::make_free_outside(Group& from, PageId page, const PrefixIndex::Eviction& why) {
+  while (from.pool.free_blocks() == 0) {
+    const std::optional<BlockId> victim = from.pool.next_to_go(owner_of(why.tenant));
+    if (!victim || kept_from(owner_of(why.tenant), from.pool.owner(*victim))) return false;
+    evict(from, *victim, why);
+    expel_free(from, page);
+  }
+  return true;
 }
 
 // A block and, where a chain is of no use without its start, all that continues it. Nobody holds any of them.
@@ -206,6 +285,26 @@ void KvCache::move_block(Group& group, BlockId from, const PrefixIndex::Eviction
       if (lease->tables[i].at(slot) == from) lease->tables[i].replace(slot, to);
     }
   }
+  note_move(group, from, to);
+}
+
+// The same for what nobody holds; it keeps its age. REQUIRES: a block of another page is free.
+void KvCache::move_cached(Group& group, BlockId from) {
+  const BlockId to = group.pool.next_free();
+  group.pool.ref(from);
+  group.pool.move(from, to);
+  group.pool.expel({&from, 1});
+  group.index.move(from, to);
+  group.last_use[static_cast<size_t>(to)] = group.last_use[static_cast<size_t>(from)];
+  Page& page = pages_[static_cast<size_t>(page_of(group, to))];
+  ++page.filled;
+  page.newest = std::max(page.newest, group.last_use[static_cast<size_t>(to)].tick);
+  (void)group.pool.unref(to);
+  settle(group, to);
+  note_move(group, from, to);
+}
+
+void KvCache::note_move(Group& group, BlockId from, BlockId to) {
   copies_.push_back({group.id, from, to});
   ++stats_.moved_blocks;
   if (listening_) events_.push_back({CacheEvent::Kind::kMoved, group.id, from, tick_, to});

@@ -34,6 +34,13 @@ TenantStats KvCache::tenant_stats(std::uint32_t tenant) const {
 
 bool KvCache::over_guarantee(std::uint32_t tenant) const { return owners_->over_guarantee(owner_of(tenant)); }
 
+bool KvCache::within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const {
+  const Owners::Book book = owners_->of(owner_of(tenant));
+  std::int64_t bytes = book.held;
+  for (const size_t group : policies_[policy].groups) bytes += blocks * groups_[group].config.block_bytes;
+  return bytes <= book.limits.guaranteed;
+}
+
 std::int64_t KvCache::blocks_alone() const {
   std::int64_t bytes = 0;
   for (const CacheGroupConfig& group : config_.policy.groups) bytes += group.block_bytes;
@@ -44,17 +51,20 @@ bool KvCache::fits_alone(Position length, const TenantShare& share) const {
   return fits_alone(config_.policy.groups, length, share);
 }
 
-bool KvCache::fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share) const {
-  const auto holding = [this](Position tokens) { return (tokens + config_.block_tokens - 1) / config_.block_tokens; };
-  std::int64_t pages = 0;
+// Of all blocks of so many tokens, those that are there at once.
+std::int64_t KvCache::most_blocks(const Retention& retention, Position tokens) const {
+  const auto holding = [this](Position some) { return (some + config_.block_tokens - 1) / config_.block_tokens; };
+  if (retention.full()) return holding(tokens);
+  // A window may begin inside a block and end inside another, and one more is being written.
+  return std::min(holding(tokens), holding(retention.window) + 2 + holding(retention.sinks));
+}
+
+bool KvCache::fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share,
+                         std::int64_t kept_bytes) const {
+  std::int64_t pages = kept_bytes / config_.pages.bytes;
   std::int64_t bytes = 0;
   for (const CacheGroupConfig& group : groups) {
-    const Retention& kept = group.retention;
-    std::int64_t blocks = holding(length);
-    if (!kept.full()) {
-      // A window may begin inside a block and end inside another, and one more is being written.
-      blocks = std::min(blocks, holding(kept.window) + 2 + holding(kept.sinks));
-    }
+    const std::int64_t blocks = most_blocks(group.retention, length);
     const std::int64_t per_page = config_.pages.bytes / group.block_bytes;
     if (per_page == 0) return false;
     pages += (blocks + per_page - 1) / per_page;

@@ -2,6 +2,7 @@
 // of the whole memory, whatever the sizes of its blocks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -25,6 +26,11 @@ class Owners {
 
   Book of(OwnerId owner) const { return owner < books_.size() ? books_[owner] : Book{}; }
   bool over_guarantee(OwnerId owner) const { return of(owner).has > of(owner).limits.guaranteed; }
+  // Of what the owner has only cached, so much nobody else may take.
+  std::int64_t kept_for(OwnerId owner) const {
+    const Book book = of(owner);
+    return std::max<std::int64_t>(std::min(book.has, book.limits.guaranteed) - book.held, 0);
+  }
   size_t size() const { return books_.size(); }
 
   void set_limits(OwnerId owner, Limits limits) { book(owner).limits = limits; }

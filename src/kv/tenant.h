@@ -18,7 +18,7 @@ struct Tenant {
 
 // What a tenant may have of the pool, as shares of its blocks, and its weight among those who wait.
 struct TenantShare {
-  double guaranteed = 0;  // blocks up to this share are evicted only when nobody is above theirs
+  double guaranteed = 0;  // what it has cached up to this share nobody else takes; others may use what it leaves idle
   double most = 1;        // it never has more
   double weight = 1;      // of the tokens computed while several wait
 };

@@ -97,6 +97,23 @@ TEST(Pages, AQuotaCountsBytesWhateverThePolicy) {
   EXPECT_EQ(world.wrong(), "");
 }
 
+// A page that several tenants' blocks lie in changes hands: what one of them is guaranteed moves out of it.
+TEST(Pages, WhatIsGuaranteedMovesOutOfAPageThatIsTaken) {
+  WorldConfig config = eight_pages();
+  config.shares[1] = {0.5, 1, 1};
+  World world(config);
+  std::vector<Text> texts;
+  for (int i = 0; i < 8; ++i) {  // under the policy of small blocks, tenants in turn: both in every page
+    texts.push_back(text_from(static_cast<TokenId>(1000 + 100 * i), 4));
+    cache_text(world, texts.back(), 1, 1);
+    cache_text(world, text_from(static_cast<TokenId>(5000 + 1000 * i), 12), 1, 2);
+  }
+  cache_text(world, text_from(100, 24), 0, 2);  // six pages of the eight, by the other policy
+  EXPECT_EQ(world.cache().tenant_stats(1).evicted_blocks, 0);
+  for (const Text& text : texts) EXPECT_EQ(reused(world, text, 1, 1), 3);
+  EXPECT_EQ(world.wrong(), "");
+}
+
 TEST(Pages, WhatIsGuaranteedToATenantIsTakenLast) {
   WorldConfig config = eight_pages();
   config.shares[1] = {0.25, 1, 1};

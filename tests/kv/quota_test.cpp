@@ -49,13 +49,45 @@ TEST(Quota, EvictionTakesFromThoseOverTheirGuaranteeFirst) {
   EXPECT_EQ(world.wrong(), "");
 }
 
-TEST(Quota, AGuaranteeIsNoHoard) {
+TEST(Quota, NobodyTakesWhatIsGuaranteedToAnother) {
   World world(ten_blocks({{1, {0.4, 1, 1}}}));
   cache_text(world, text_from(100, 16), 1);
-  world.open(text_from(200, 40), 2);
-  EXPECT_TRUE(world.write(0, text_from(200, 40)));  // a request that fits the pool alone gets it
-  EXPECT_EQ(world.cache().tenant_stats(1).evicted_blocks, 4);
+  for (int i = 1; i < 7; ++i) cache_text(world, text_from(static_cast<TokenId>(100 * i + 100), 24), 2);
+  EXPECT_EQ(reused(world, text_from(100, 16), 1), 15);
+  world.open(text_from(900, 28), 2);
+  EXPECT_TRUE(world.write(0, text_from(900, 24)));
+  EXPECT_FALSE(world.reserve(0, 4));  // the seventh of ten
+  EXPECT_EQ(world.cache().tenant_stats(1).evicted_blocks, 0);
   EXPECT_EQ(world.wrong(), "");
+}
+
+TEST(Quota, WhatAGuaranteeLeavesIdleIsLentAndTakenBack) {
+  World world(ten_blocks({{1, {0.4, 1, 1}}}));
+  cache_text(world, text_from(200, 40), 2);  // all ten: nobody else wants them
+  EXPECT_EQ(world.cache().tenant_stats(2).blocks, 10);
+  cache_text(world, text_from(100, 16), 1);
+  EXPECT_EQ(world.cache().tenant_stats(2).blocks, 6);
+  EXPECT_EQ(world.cache().tenant_stats(1).evicted_blocks, 0);
+  EXPECT_TRUE(world.cache().within_guarantee(0, 1, 4));
+  EXPECT_FALSE(world.cache().within_guarantee(0, 1, 5));
+  EXPECT_EQ(world.wrong(), "");
+}
+
+TEST(Quota, OwnersGiveUpTheirOwnBeforeAnothersGuarantee) {
+  World world(ten_blocks({{1, {0.4, 1, 1}}, {2, {0.6, 1, 1}}}));
+  cache_text(world, text_from(100, 16), 1);  // the oldest, and guaranteed
+  cache_text(world, text_from(200, 24), 2);  // guaranteed too
+  cache_text(world, text_from(300, 8), 2);
+  EXPECT_EQ(world.cache().tenant_stats(1).evicted_blocks, 0);
+  EXPECT_EQ(world.cache().tenant_stats(2).evicted_blocks, 2);
+  EXPECT_EQ(world.wrong(), "");
+}
+
+TEST(Quota, ALengthFitsBesideWhatOthersAreGuaranteed) {
+  World world(ten_blocks({{1, {0.4, 1, 1}}}));
+  EXPECT_TRUE(world.fits_alone(0, 24, 2));
+  EXPECT_FALSE(world.fits_alone(0, 25, 2));
+  EXPECT_TRUE(world.fits_alone(0, 40, 1));
 }
 
 TEST(Quota, WhoHasTheMostGetsBackItsOwnAndNoMore) {

@@ -77,7 +77,15 @@ bool World::reserve(size_t lease, std::int64_t tokens) {
   Held& held = held_[lease];
   const bool room = has_room(held, tokens);
   const std::string before = observable();
+  std::map<std::uint32_t, std::int64_t> had;
+  for (const auto& [tenant, share] : config_.shares) had[tenant] = cache_->tenant_stats(tenant).bytes;
   const bool done = cache_->reserve(held.lease, tokens);
+  // With blocks of one size there is nothing lost to page boundaries: a guarantee is exact.
+  for (const auto& [tenant, share] : config_.shares) {
+    const std::int64_t kept = std::min(had[tenant], cache_->guaranteed_bytes(share));
+    const bool exact = groups_.size() == 1 && tenant != held.tenant;
+    if (exact && cache_->tenant_stats(tenant).bytes < kept) fail("somebody took what is guaranteed to another");
+  }
   if (done != room) fail(fmt::format("reserve is {} where room is {}", done, room));
   if (!done && observable() != before) fail("a refused reserve changed something");
   const std::vector<BlockCopy> copies = cache_->take_copies();

@@ -81,6 +81,7 @@ class World {
   };
   Expected expected_reuse(const Text& prompt, std::uint32_t tenant, PolicyId policy = 0) const;
   bool fits_alone(PolicyId policy, std::int64_t length, std::uint32_t tenant) const;
+  std::int64_t guaranteed_to_others(std::uint32_t tenant) const;  // bytes
 
  private:
   using Row = std::uint64_t;
@@ -107,6 +108,7 @@ class World {
   Row next_row(const Held& held, TokenId token) const;
   void hear(const Held* from, const std::vector<BlockTable>& tables);
   std::span<const size_t> groups_of(const Held& held) const { return cache_->groups_of(held.policy); }
+  std::vector<std::int64_t> kept_for_others(std::uint32_t tenant) const;
   void move_bytes();
   void scribble(const Held& held);
   void check();

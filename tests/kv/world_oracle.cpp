@@ -85,7 +85,42 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant, 
 bool World::fits_alone(PolicyId policy, std::int64_t length, std::uint32_t tenant) const {
   std::vector<CacheGroupConfig> groups;
   for (const size_t g : cache_->groups_of(policy)) groups.push_back({groups_[g].retention, groups_[g].bytes});
-  return cache_->fits_alone(groups, length, share(tenant));
+  return cache_->fits_alone(groups, length, share(tenant), guaranteed_to_others(tenant));
+}
+
+std::int64_t World::guaranteed_to_others(std::uint32_t tenant) const {
+  std::int64_t bytes = 0;
+  for (const auto& [id, share] : config_.shares) {
+    if (id != tenant) bytes += static_cast<std::int64_t>(share.guaranteed * static_cast<double>(cache_->memory_bytes()));
+  }
+  return bytes;
+}
+
+// By group: blocks that nobody holds, of other tenants, which they are guaranteed.
+std::vector<std::int64_t> World::kept_for_others(std::uint32_t tenant) const {
+  std::vector<std::int64_t> kept(groups_.size(), 0);
+  for (const auto& [id, share] : config_.shares) {
+    if (id == tenant) continue;
+    const auto guaranteed = static_cast<std::int64_t>(share.guaranteed * static_cast<double>(cache_->memory_bytes()));
+    std::int64_t has = 0;
+    std::int64_t held = 0;
+    std::vector<std::int64_t> cached(groups_.size(), 0);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const BlockPool& pool = cache_->pool(g);
+      for (BlockId b = 0; b < pool.id_limit(); ++b) {
+        const BlockPool::State state = pool.state(b);
+        if (state == BlockPool::State::kFree || state == BlockPool::State::kAbsent || pool.owner(b) != id + 1) continue;
+        has += groups_[g].bytes;
+        held += state == BlockPool::State::kHeld ? groups_[g].bytes : 0;
+        cached[g] += state != BlockPool::State::kHeld;
+      }
+    }
+    const std::int64_t bytes = std::max<std::int64_t>(std::min(has, guaranteed) - held, 0);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      kept[g] += std::min(cached[g], (bytes + groups_[g].bytes - 1) / groups_[g].bytes);
+    }
+  }
+  return kept;
 }
 
 // Room for new blocks, and for a copy of an open block that somebody else holds too. An open block that has a
@@ -121,12 +156,16 @@ bool World::has_room(const Held& held, std::int64_t tokens) const {
         std::max<std::int64_t>(std::min(held.public_slots, (length + tokens + size - 1) / size) - table.slots(), 0);
     own_need += (need - for_all) * groups_[g].bytes;
   }
+  const std::vector<std::int64_t> kept = kept_for_others(held.tenant);
   std::int64_t pages = 0;
+  std::int64_t kept_pages = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
     const std::int64_t per_page = config_.page_bytes / groups_[g].bytes;
     pages += (wanted[g] + per_page - 1) / per_page;
+    kept_pages += (wanted[g] + kept[g] + per_page - 1) / per_page - (wanted[g] + per_page - 1) / per_page;
   }
-  if (pages * config_.page_bytes > cache_->memory_bytes()) return false;
+  kept_pages = std::min(kept_pages, guaranteed_to_others(held.tenant) / config_.page_bytes);
+  if ((pages + kept_pages) * config_.page_bytes > cache_->memory_bytes()) return false;
   const auto share = config_.shares.find(held.tenant);
   if (share == config_.shares.end() || share->second.most >= 1 || own_need == 0) return true;
   std::int64_t least = 0;
