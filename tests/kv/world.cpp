@@ -80,10 +80,11 @@ bool World::reserve(size_t lease, std::int64_t tokens) {
   std::map<std::uint32_t, std::int64_t> had;
   for (const auto& [tenant, share] : config_.shares) had[tenant] = cache_->tenant_stats(tenant).bytes;
   const bool done = cache_->reserve(held.lease, tokens);
-  // With blocks of one size there is nothing lost to page boundaries: a guarantee is exact.
+  // Where a page is a block, nothing is lost to page boundaries: a guarantee is exact.
   for (const auto& [tenant, share] : config_.shares) {
-    const std::int64_t kept = std::min(had[tenant], cache_->guaranteed_bytes(share));
-    const bool exact = groups_.size() == 1 && tenant != held.tenant;
+    const std::int64_t bytes = groups_[0].bytes;
+    const std::int64_t kept = std::min(had[tenant], cache_->guaranteed_bytes(share) / bytes * bytes);
+    const bool exact = groups_.size() == 1 && bytes == config_.page_bytes && tenant != held.tenant;
     if (exact && cache_->tenant_stats(tenant).bytes < kept) fail("somebody took what is guaranteed to another");
   }
   if (done != room) fail(fmt::format("reserve is {} where room is {}", done, room));
