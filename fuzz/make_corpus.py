@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Writes what each fuzzer begins with into OUT/NAME/: its seeds, and inputs made of the checkout's models and fixtures.
+
+    make_corpus.py ROOT OUT NAME…
+"""
+import json
+import pathlib
+import shutil
+import sys
+
+TEXT = "\0 the  don't 123 café 中文 😀\n<s> x"  # what a tokenizer is given
+
+
+def copy_seeds(root, out):
+    seeds = root / "fuzz/seeds" / out.name
+    for seed in seeds.iterdir() if seeds.is_dir() else ():
+        shutil.copyfile(seed, out / seed.name)
+
+
+def safetensors(root, out):
+    for folder in (root / "tests/model/fixtures").iterdir():
+        if (folder / "golden.safetensors").exists():
+            shutil.copyfile(folder / "golden.safetensors", out / folder.name)
+
+
+def config(root, out):
+    for folder in (root / "tests/model/fixtures").iterdir():
+        if (folder / "config.json").exists():
+            shutil.copyfile(folder / "config.json", out / folder.name)
+
+
+def chat_template(root, out):
+    """A template, and after a NUL a message."""
+    shutil.copyfile(root / "models/tales/chat_template.jinja", out / "tales")
+    cases = json.loads((root / "tests/text/fixtures/jinja_cases.json").read_text())["cases"]
+    templates = {case["template"] for case in cases if len(case["template"]) < 2000}
+    for number, template in enumerate(sorted(templates)):
+        (out / f"case_{number}").write_text(template + "\0 a message")
+
+
+def json_schema(root, out):
+    """A schema, and after a NUL the choices made among what it allows."""
+    for seed in (root / "fuzz/seeds/json_schema").iterdir():
+        chosen = seed.read_bytes() + b"\0the quick brown fox jumps over the lazy dog 0123456789"
+        (out / f"chosen_{seed.name}").write_bytes(chosen)
+
+
+def first_of(tokenizer, count):
+    """The same tokenizer with a small vocabulary: a fuzzer tries as many inputs as it can read."""
+    model = tokenizer["model"]
+    added = {token["content"] for token in tokenizer.get("added_tokens") or []}
+    kept = {spelled for spelled in model["vocab"] if len(spelled) == 1 or spelled.startswith("<0x") or spelled in added}
+    kept.add(model.get("unk_token"))
+    merges = []
+    for merge in model["merges"]:
+        left, right = merge.split(" ") if isinstance(merge, str) else merge
+        if len(merges) < count and {left, right} <= kept and left + right in model["vocab"]:
+            kept.add(left + right)
+            merges.append(merge)
+    vocab = {spelled: token for spelled, token in model["vocab"].items() if spelled in kept}
+    return {**tokenizer, "model": {**model, "vocab": vocab, "merges": merges}}
+
+
+def tokenizer(root, out):
+    """A tokenizer.json, and after a NUL a text."""
+    fixtures = root / "tests/text/fixtures"
+
+    def write(name, value):
+        small = first_of(value, 12)
+        (out / name).write_text(json.dumps(small, ensure_ascii=False, separators=(",", ":")) + TEXT)
+
+    for path in fixtures.glob("hf_*.json"):
+        write(path.stem, json.loads(path.read_text())["tokenizer"])
+    pieces, forms = (json.loads((fixtures / name).read_text()) for name in ("pieces.json", "pieces_hf.json"))
+    vocab = {piece: token for token, piece in enumerate(pieces["tokens"])}
+    for form in forms["groups"]:
+        model = {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True,
+                 "ignore_merges": form["ignore_merges"], "vocab": vocab, "merges": forms["merges"]}
+        whole = {**form["changes"], "post_processor": forms["post_processor"], "model": model}
+        write(form["name"], whole)
+    write("no byte fallback", {**whole, "model": {**model, "byte_fallback": False}})
+
+
+MADE = {made.__name__: made for made in (safetensors, config, chat_template, json_schema, tokenizer)}
+
+
+def main():
+    root, folder = map(pathlib.Path, sys.argv[1:3])
+    for name in sys.argv[3:]:
+        out = folder / name
+        out.mkdir(parents=True, exist_ok=True)
+        copy_seeds(root, out)
+        if name in MADE:
+            MADE[name](root, out)
+        if not any(out.iterdir()):
+            sys.exit(f"the fuzzer {name} has nothing to begin with: put a few inputs into fuzz/seeds/{name}/")
+
+
+if __name__ == "__main__":
+    main()
