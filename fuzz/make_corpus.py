@@ -45,11 +45,12 @@ def json_schema(root, out):
         (out / f"chosen_{seed.name}").write_bytes(chosen)
 
 
-def first_of(tokenizer, count):
-    """The same tokenizer with a small vocabulary: a fuzzer tries as many inputs as it can read."""
+def first_of(tokenizer, count, alphabet):
+    """The same tokenizer with a small vocabulary: the smaller an input, the more of them a fuzzer tries."""
     model = tokenizer["model"]
     added = {token["content"] for token in tokenizer.get("added_tokens") or []}
-    kept = {spelled for spelled in model["vocab"] if len(spelled) == 1 or spelled.startswith("<0x") or spelled in added}
+    kept = {spelled for spelled in model["vocab"]
+            if spelled in added or (len(spelled) == 1 or spelled.startswith("<0x")) and alphabet(spelled)}
     kept.add(model.get("unk_token"))
     merges = []
     for merge in model["merges"]:
@@ -65,12 +66,18 @@ def tokenizer(root, out):
     """A tokenizer.json, and after a NUL a text."""
     fixtures = root / "tests/text/fixtures"
 
-    def write(name, value):
-        small = first_of(value, 12)
+    def all_letters(_):
+        return True
+
+    def few_letters(spelled):
+        return spelled in "abdehnotxĠĊ▁'123.<>" or spelled.startswith("<0xC")
+
+    def write(name, value, alphabet=few_letters):
+        small = first_of(value, 12, alphabet)
         (out / name).write_text(json.dumps(small, ensure_ascii=False, separators=(",", ":")) + TEXT)
 
     for path in fixtures.glob("hf_*.json"):
-        write(path.stem, json.loads(path.read_text())["tokenizer"])
+        write(path.stem, json.loads(path.read_text())["tokenizer"], all_letters if path.stem == "hf_gpt2" else few_letters)
     pieces, forms = (json.loads((fixtures / name).read_text()) for name in ("pieces.json", "pieces_hf.json"))
     vocab = {piece: token for token, piece in enumerate(pieces["tokens"])}
     for form in forms["groups"]:
@@ -78,6 +85,7 @@ def tokenizer(root, out):
                  "ignore_merges": form["ignore_merges"], "vocab": vocab, "merges": forms["merges"]}
         whole = {**form["changes"], "post_processor": forms["post_processor"], "model": model}
         write(form["name"], whole)
+    write("all bytes", whole, all_letters)
     write("no byte fallback", {**whole, "model": {**model, "byte_fallback": False}})
 
 
