@@ -54,7 +54,7 @@ def main():
     arguments.add_argument("--unmeasured", action="store_true", help="only what does not")
     arguments.add_argument("--list", action="store_true", help="only say their names")
     arguments.add_argument("names", nargs="*")
-    given = arguments.parse_args()
+    given = arguments.parse_intermixed_args()
     chosen = [a for a in ATTACKS if any(name in a.name for name in given.names)] if given.names else \
              [a for a in ATTACKS if given.long or a.quick]
     chosen = [a for a in chosen if not (given.unmeasured if a.measures else given.measured)]
