@@ -14,6 +14,9 @@ constexpr std::size_t kFewEdges = 8;
 }  // namespace
 
 Grammar::Grammar(Parts parts) : parts_(std::move(parts)) {
+  parts_.edges.shrink_to_fit();
+  parts_.calls.shrink_to_fit();
+  parts_.starts.shrink_to_fit();
   CHECK(!parts_.states.empty() && parts_.root < parts_.starts.size());
 }
 
@@ -30,8 +33,8 @@ StateId Grammar::next(StateId state, std::uint8_t byte) const {
 }
 
 std::size_t Grammar::bytes() const {
-  return parts_.states.size() * sizeof(State) + parts_.edges.size() * sizeof(ByteEdge) +
-         parts_.calls.size() * sizeof(RuleCall) + parts_.starts.size() * sizeof(StateId) + sizeof(Grammar);
+  return parts_.states.capacity() * sizeof(State) + parts_.edges.capacity() * sizeof(ByteEdge) +
+         parts_.calls.capacity() * sizeof(RuleCall) + parts_.starts.capacity() * sizeof(StateId) + sizeof(Grammar);
 }
 
 }  // namespace kvasir::grammar
