@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 
-from attack import Attack, BYTES_PER_TOKEN, CONTEXT, MIB, at_once, check, ids
+from attack import Attack, BYTES_PER_TOKEN, CONTEXT, MIB, at_once, check, ids, wait_until
 
 PRESSED = ["--kv-memory", str(CONTEXT * BYTES_PER_TOKEN), "--swap-memory", str(8 * MIB)]  # long answers must pause
 
@@ -35,6 +35,21 @@ def full_disk(lab):
         server.raw(b"nonsense\r\n\r\n", 2)
         twice_on_one_connection(server)
         return f"{server.total('kvasir:pauses_total'):.0f} pauses, all answered, and no line of log"
+
+
+def limited_log(lab):
+    """A log that may not grow for a while, which is a signal by default, has a gap and goes on."""
+    with lab.server(PRESSED) as server:
+        before = resource.prlimit(server.pid, resource.RLIMIT_FSIZE)
+        size = server.log_path.stat().st_size
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (size, before[1]))
+        twice_on_one_connection(server)
+        pressed(server)
+        check(server.log_path.stat().st_size == size, "the limit did not hold")
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, before)
+        twice_on_one_connection(server)
+        check(wait_until(lambda: server.log_path.stat().st_size > size, 5), "nothing is logged any more")
+        return "all answered, and the log goes on"
 
 
 def dead_reader(lab):
@@ -141,6 +156,7 @@ def hangups(lab):
 
 ATTACKS = [
     Attack("full log disk", full_disk),
+    Attack("limited log", limited_log),
     Attack("dead log reader", dead_reader),
     Attack("stalled log reader", stalled_reader),
     Attack("refused swap", refused_swap, measures=True),

@@ -89,6 +89,34 @@ def half_sent_bodies(lab):
         return f"{len(sockets)} bodies of 30 MiB: {mib(grown)}; {health}"
 
 
+def unread_streams(lab):
+    """What a client does not read is held within a bound, however much it asked for."""
+    body = json.dumps({"messages": [{"role": "user", "content": "a"}], "n": 128, "max_tokens": 1000, "stream": True, "ignore_eos": True,
+                       "logprobs": True, "top_logprobs": 20}).encode()
+    with lab.server() as server:
+        server.complete("a")
+        base, sockets, height = server.rss(), [], 0
+        try:
+            for _ in range(2):
+                sock = socket.socket()
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                sock.settimeout(5)
+                sock.connect(("127.0.0.1", server.port))
+                sockets.append(sock)
+                sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            end = time.monotonic() + lab.of(8, 25)
+            while time.monotonic() < end and height < 200 * MIB:
+                height = max(height, server.rss() - base)
+                time.sleep(0.2)
+            health = check_health(health_times(server, 0.5))
+        finally:
+            for sock in sockets:
+                sock.close()
+        check(height < 150 * MIB, f"{mib(height)} for 2 clients that do not read")
+        check(wait_until(lambda: server.total("vllm:num_requests_running") == 0, 20), "their answers still run")
+        return f"{mib(height)} for 2 clients that do not read; {health}"
+
+
 def given_back(lab):
     """Memory that a large request took is free again behind it."""
     with lab.server() as server:
@@ -204,6 +232,7 @@ ATTACKS = [
     Attack("multiplied", multiplied, measures=True),
     Attack("swap memory", swap_memory, measures=True),
     Attack("half-sent bodies", half_sent_bodies, measures=True),
+    Attack("unread streams", unread_streams, measures=True, quick=False),
     Attack("given back", given_back, measures=True),
     Attack("records", records, measures=True),
     Attack("kept responses", responses, measures=True, seconds=300),
