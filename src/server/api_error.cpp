@@ -1,9 +1,12 @@
 #include "server/api_error.h"
 
 #include "server/json_fields.h"
+#include "text/utf8.h"
 
 namespace kvasir {
 namespace {
+
+constexpr size_t kLongestMessage = 600;  // bytes: longer than any of ours
 
 OrderedJson text_or_null(const std::string& text) { return text.empty() ? OrderedJson(nullptr) : OrderedJson(text); }
 
@@ -28,9 +31,12 @@ std::string anthropic_type(int status) {
 
 }  // namespace
 
-ApiError::ApiError(Reply reply, std::string message)
-    : Error(reply.status >= 500 ? Kind::kSystem : Kind::kBadInput, {std::move(message), reply.param, ""}),
-      reply_(std::move(reply)) {}
+ApiError::ApiError(Reply reply, const std::string& message)
+    : Error(reply.status >= 500 ? Kind::kSystem : Kind::kBadInput,
+            {excerpt(message, kLongestMessage), excerpt(reply.param), ""}),
+      reply_(std::move(reply)) {
+  reply_.param = parts().where;
+}
 
 ApiError ApiError::from(const Error& error) {
   if (const auto* api = dynamic_cast<const ApiError*>(&error)) return *api;
@@ -39,7 +45,14 @@ ApiError ApiError::from(const Error& error) {
   Reply reply;
   if (error.kind() == Kind::kSystem) reply = {.status = 500, .type = "server_error"};
   if (error.kind() == Kind::kCapacity) reply.code = "context_length_exceeded";
-  return {std::move(reply), std::move(message)};
+  return {std::move(reply), message};
+}
+
+std::string excerpt(std::string_view text, size_t most) {
+  if (text.size() <= most) return to_valid_utf8(text);
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return to_valid_utf8(text.substr(0, end)) + "…";
 }
 
 void bad_param(const std::string& param, const std::string& message) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "server/http_types.h"
@@ -19,7 +20,8 @@ class ApiError : public Error {
     std::string allow{};    // 405: the methods there are
   };
 
-  ApiError(Reply reply, std::string message);
+  // Both may quote the client, and are cut where they grow out of proportion.
+  ApiError(Reply reply, const std::string& message);
 
   const Reply& reply() const { return reply_; }
   const std::string& message() const { return parts().what; }
@@ -30,6 +32,9 @@ class ApiError : public Error {
  private:
   Reply reply_;
 };
+
+// What a client sent, as an error quotes it: valid UTF-8, at most `most` bytes of it and "…" for the rest.
+std::string excerpt(std::string_view text, size_t most = 200);
 
 // The client's mistake in the parameter `param`: 400.
 [[noreturn]] void bad_param(const std::string& param, const std::string& message);
