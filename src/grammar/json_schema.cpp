@@ -1,41 +1,25 @@
 #include "grammar/json_schema.h"
 
-#include <fmt/format.h>
-
-#include <optional>
 #include <utility>
-#include <vector>
+#include <variant>
 
+#include "base/bounded_json.h"
 #include "base/error.h"
 #include "grammar/schema_compiler.h"
 
 namespace kvasir::grammar {
 namespace {
 
-constexpr std::size_t kMaxText = std::size_t{256} << 10;
-constexpr int kMaxNesting = 128;
-constexpr std::size_t kMaxKeys = 4096;  // of one object: looking them up takes time for each
+// Depth and width are bounded while reading: later passes recurse, and copy.
+constexpr JsonLimits kLimits{
+    .bytes = std::size_t{256} << 10, .depth = 128, .values = 1 << 18, .containers = 1 << 17, .keys = 4096};
 
-// Depth and width are checked while reading: later passes recurse, and search keys one by one.
 Json read(std::string_view text) {
-  if (text.size() > kMaxText) {
-    fail_too_large(fmt::format("the schema has {} bytes, and at most {} are supported", text.size(), kMaxText),
-                   "schema");
-  }
-  std::vector<std::size_t> keys;
-  const auto watch = [&keys](int depth, Json::parse_event_t event, const Json&) {
-    if (depth > kMaxNesting) fail_too_large("the schema nests too deep", "schema");
-    keys.resize(static_cast<std::size_t>(depth) + 1);
-    if (event == Json::parse_event_t::key && ++keys.back() > kMaxKeys) {
-      fail_too_large(fmt::format("an object of the schema has more than {} keys", kMaxKeys), "schema");
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text, watch);
-  } catch (const Json::exception& e) {
-    fail_input(fmt::format("the schema is not JSON: {}", e.what()), "schema");
-  }
+  auto read = read_bounded_json(text, kLimits);
+  if (auto* json = std::get_if<Json>(&read)) return std::move(*json);
+  const auto& refusal = std::get<JsonRefusal>(read);
+  if (refusal.why == JsonRefusal::Why::kTooLarge) fail_too_large("the schema " + refusal.what, "schema");
+  fail_input("the schema " + refusal.what, "schema");
 }
 
 }  // namespace

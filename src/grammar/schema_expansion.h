@@ -4,14 +4,15 @@
 // what only describes (title, default, examples …) is dropped, so that schemas which allow the same are equal.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/bounded_json.h"
+
 namespace kvasir::grammar {
 
-using Json = nlohmann::ordered_json;  // keeps the order of properties
+using Json = IndexedJson;  // keeps the order of properties
 
 // A flat schema is an object with these keywords at most: type (always a list), enum, properties, required,
 // additionalProperties, items, prefixItems, minItems, maxItems, minLength, maxLength, pattern, format, minimum,

@@ -18,18 +18,11 @@ void check_range(double value, Fields::Range range, const std::string& param) {
 }  // namespace
 
 Json parse_json(std::string_view text, const JsonLimits& limits) {
-  std::int64_t values = 0;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > limits.depth) throw ApiError({}, fmt::format("the JSON is nested more than {} deep", limits.depth));
-    if (++values > limits.values) throw ApiError({}, fmt::format("the JSON has more than {} values", limits.values));
-    return true;
-  };
-  try {
-    return Json::parse(text, watch);
-  } catch (const Json::exception& error) {
-    // The library's words may quote the text, which need not be UTF-8: to_text() repairs it.
-    throw ApiError({}, fmt::format("the body is not JSON: {}", error.what()));
-  }
+  auto read = read_bounded_json(text, limits);
+  if (auto* json = std::get_if<Json>(&read)) return std::move(*json);
+  const auto& refusal = std::get<JsonRefusal>(read);
+  const char* subject = refusal.why == JsonRefusal::Why::kNotJson ? "the body " : "the JSON ";
+  throw ApiError({}, subject + excerpt(refusal.what, 300));  // the library's words quote the text
 }
 
 OrderedJson object_or_empty(std::string_view text) {

@@ -8,19 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "server/indexed_map.h"
+#include "base/bounded_json.h"
 
 namespace kvasir {
 
-using Json = nlohmann::basic_json<IndexedMap>;  // what strangers write
-using OrderedJson = nlohmann::ordered_json;     // what we write, and what chat templates read
+using Json = IndexedJson;                    // what strangers write
+using OrderedJson = nlohmann::ordered_json;  // what we write, and what chat templates read
 
-struct JsonLimits {
-  int depth = 64;
-  std::int64_t values = 1 << 21;
-};
-
-// Throws ApiError (400) for what is not JSON, not UTF-8, too deep or of too many values.
+// Throws ApiError (400) for what is not JSON, not UTF-8, too deep or of too many values. The only way in which text
+// of strangers becomes JSON here.
 Json parse_json(std::string_view text, const JsonLimits& limits = {});
 
 // The object that this text is, within the same limits; an empty one where it is none.

@@ -1,8 +1,12 @@
 // JSON from strangers: whatever it is, it is read or refused with a 400.
 #include "server/json_fields.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "cpu_time.h"
 #include "server/api_error.h"
 
 namespace kvasir::testing {
@@ -60,6 +64,41 @@ TEST(ParseJson, ManyKeysAreNotSlow) {
   std::string text = "{\"a\":1";
   for (int i = 0; i < 200'000; ++i) text += ",\"" + std::to_string(i) + "\":1";
   EXPECT_EQ(parse_json(text + "}").size(), 200'001U);
+}
+
+// Far above what they take, and far below what reading took that looked at all siblings again for each object.
+TEST(ParseJson, ManyObjectsAreNotSlow) {
+  std::string in_array = "[{}";
+  std::string in_object = R"({"a":{})";
+  for (int i = 0; i < 200'000; ++i) {
+    in_array += ",{}";
+    in_object += fmt::format(R"(,"{}":{{}})", i);
+  }
+  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(parse_json(in_array + "]").size(), 200'001U); }), 5);
+  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(parse_json(in_object + "}").size(), 200'001U); }), 5);
+}
+
+TEST(ParseJson, StopsAtTheLimitAndNotAtTheEnd) {
+  std::string many;
+  for (int i = 0; i < 2'000'000; ++i) many += "[[],";  // neither closed nor JSON
+  try {
+    parse_json("[" + many, {.depth = 3'000'000, .containers = 1000});
+    FAIL() << "it was read";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.message(), "the JSON has more than 1000 objects and arrays");
+  }
+  EXPECT_EQ(status_of(R"({"a":1,"a":[{"b":2}],"a":{"c":3}})"), 200);
+  EXPECT_EQ(parse_json(R"({"a":1,"a":[{"b":2}],"a":{"c":3}})").dump(), R"({"a":{"c":3}})");  // the last one stays
+  EXPECT_THROW(parse_json(R"({"a":1,"b":2})", {.keys = 1}), ApiError);
+  EXPECT_THROW(parse_json(R"({"a":1,"b":2})", {.values = 4}), ApiError);
+  EXPECT_NO_THROW(parse_json(R"({"a":1,"b":2})", {.values = 5}));
+  EXPECT_THROW(parse_json("[1,2]", {.bytes = 4}), ApiError);
+}
+
+TEST(ParseJson, KeepsEveryKindOfValueAndTheirOrder) {
+  const char* text =
+      R"({"z":[1,-2,2.5,true,false,null,"x",[],{}],"a":{"b":[{"c":"\u00e9"}]},"m":18446744073709551615})";
+  EXPECT_EQ(parse_json(text).dump(), OrderedJson::parse(text).dump());
 }
 
 TEST(Fields, NamesWhatIsWrong) {
