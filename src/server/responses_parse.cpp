@@ -51,8 +51,8 @@ Json as_in_chat(const Json& flat) {
 
 Toolbox read_tools(const Fields& fields) {
   Json chat = Json::object();
-  if (const Json* tools = fields.find("tools")) {
-    chat["tools"] = tools->is_array() ? Json::array() : *tools;
+  if (const Json* tools = tool_list(fields)) {
+    chat["tools"] = Json::array();
     for (const Json& tool : *tools) chat["tools"].push_back(as_in_chat(tool));
   }
   if (const Json* choice = fields.find("tool_choice")) chat["tool_choice"] = as_in_chat(*choice);
@@ -114,7 +114,7 @@ OrderedJson content_parts(const Json& content, const std::string& role, const st
       if (const Json* mark = part.find("prompt_cache_breakpoint")) parts.back()["prompt_cache_breakpoint"] = *mark;
     } else {
       not_supported(part.path("type"),
-                    fmt::format("parts of type \"{}\" are not supported: this model reads text", type.substr(0, 40)));
+                    fmt::format("parts of type \"{}\" are not supported: this model reads text", excerpt(type, 40)));
     }
   }
   return parts;
@@ -125,7 +125,7 @@ OrderedJson read_message(const Fields& item) {
   const std::string role = item.required_text("role");
   if (std::ranges::find(kRoles, role) == kRoles.end()) {
     bad_param(item.path("role"),
-              fmt::format("the role \"{}\" is none of user, assistant, system, developer", role.substr(0, 40)));
+              fmt::format("the role \"{}\" is none of user, assistant, system, developer", excerpt(role, 40)));
   }
   return {{"id", id_or_new(item, "msg_")},
           {"type", "message"},
@@ -175,7 +175,7 @@ OrderedJson read_items(const Json& input) {
       not_supported(item.path("type"),
                     fmt::format("items of type \"{}\" are not supported: use message, function_call or "
                                 "function_call_output",
-                                type.substr(0, 40)));
+                                excerpt(type, 40)));
     }
   }
   if (items.empty()) bad_param("input", "input has nothing to answer");
@@ -243,19 +243,14 @@ std::string text_of_parts(const OrderedJson& parts) {
   return text;
 }
 
-// Templates print a call's arguments as JSON: text that is JSON must not be quoted once more.
-OrderedJson arguments_of(const std::string& text) {
-  OrderedJson parsed = OrderedJson::parse(text, nullptr, false);
-  return parsed.is_object() ? parsed : OrderedJson(text);
-}
-
 void add_call(OrderedJson& messages, const OrderedJson& item) {
   const bool joins = !messages.empty() && messages.back()["role"] == "assistant";
   if (!joins) messages.push_back({{"role", "assistant"}, {"content", ""}});
   messages.back()["tool_calls"].push_back(
       {{"id", item["call_id"]},
        {"type", "function"},
-       {"function", {{"name", item["name"]}, {"arguments", arguments_of(item["arguments"].get<std::string>())}}}});
+       {"function",
+        {{"name", item["name"]}, {"arguments", arguments_of(item["arguments"].get_ref<const std::string&>())}}}});
 }
 
 }  // namespace

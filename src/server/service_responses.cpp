@@ -1,6 +1,8 @@
 // OpenAI's responses: the answers, and those that were kept.
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "server/api_error.h"
 #include "server/responses_parse.h"
 #include "server/responses_writer.h"
@@ -18,7 +20,13 @@ constexpr std::string_view kInputItems = "/input_items";
       {.status = 404, .type = "not_found_error", .param = param, .code = "response_not_found"},
       fmt::format("there is no response '{}'; the last {} that were not sent with \"store\": false are kept "
                   "while there is room",
-                  id.substr(0, 100), kept));
+                  excerpt(id, 100), kept));
+}
+
+// What the store keeps was written here, of what a request within the limits said: its room is bounded there.
+OrderedJson kept_json(const std::string& text) {
+  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  return OrderedJson(parse_json(text, {.depth = 96, .values = kAny, .containers = kAny}));
 }
 
 // A body that holds its whole conversation, for the marks in its texts.
@@ -36,8 +44,8 @@ OrderedJson Service::conversation(const HttpRequest& request, const ResponsesReq
   if (asked.previous.empty()) return asked.items;
   const auto previous = responses_.find(caller_of(request)->id, asked.previous);
   if (!previous) no_response(asked.previous, "previous_response_id", options_.kept_responses.responses);
-  OrderedJson items = OrderedJson::parse(previous->items);
-  const OrderedJson response = OrderedJson::parse(previous->response);
+  OrderedJson items = kept_json(previous->items);
+  const OrderedJson response = kept_json(previous->response);
   items.insert(items.end(), response["output"].begin(), response["output"].end());
   items.insert(items.end(), asked.items.begin(), asked.items.end());
   return items;
@@ -89,7 +97,7 @@ Response Service::kept_response(const HttpRequest& request) {
     response.reply.body = kept->response;
     return response;
   }
-  OrderedJson items = OrderedJson::parse(kept->items);
+  OrderedJson items = kept_json(kept->items);
   OrderedJson first = items.front()["id"];
   OrderedJson last = items.back()["id"];
   return json_response({{"object", "list"},

@@ -69,9 +69,11 @@ class HeadParser {
       ended_ = true;
       return false;
     }
-    const Json parsed = Json::parse(text_.substr(begin, ++at_ - begin), nullptr, false);
-    if (parsed.is_string()) out = parsed.get<std::string>();
-    return parsed.is_string();
+    const auto parsed = read_bounded_json(text_.substr(begin, ++at_ - begin), {});
+    const auto* json = std::get_if<Json>(&parsed);
+    if (json == nullptr || !json->is_string()) return false;
+    out = json->get<std::string>();
+    return true;
   }
 
   std::string_view text_;

@@ -19,7 +19,7 @@ std::string read_name(const Fields& fields) {
   if (name.empty() || name.size() > kLongestName || !std::ranges::all_of(name, fits)) {
     bad_param(fields.path("name"),
               fmt::format("a tool's name is 1 to {} letters, digits, '_', '-' and '.', unlike \"{}\"", kLongestName,
-                          name.substr(0, 40)));
+                          excerpt(name, 40)));
   }
   return name;
 }
@@ -42,21 +42,12 @@ void add_tool(Toolbox& box, Toolbox::Tool tool, const std::string& param) {
   box.tools.push_back(std::move(tool));
 }
 
-const Json* tool_list(const Fields& fields) {
-  const Json* list = fields.find("tools");
-  if (list == nullptr) return nullptr;
-  if (!list->is_array()) bad_param("tools", "tools must be an array");
-  if (list->size() > kMostTools)
-    bad_param("tools", fmt::format("there are {} tools; use at most {}", list->size(), kMostTools));
-  return list;
-}
-
 void must_call(Toolbox& box, const std::string& only, const std::string& param) {
   if (box.tools.empty()) bad_param(param, param + " asks for a call, and there are no tools");
   box.must = Toolbox::Must::kCall;
   box.only = only;
   const bool there = std::ranges::any_of(box.tools, [&](const Toolbox::Tool& tool) { return tool.name == only; });
-  if (!only.empty() && !there) bad_param(param, fmt::format("there is no tool named \"{}\"", only.substr(0, 40)));
+  if (!only.empty() && !there) bad_param(param, fmt::format("there is no tool named \"{}\"", excerpt(only, 40)));
 }
 
 void read_openai_choice(const Fields& fields, Toolbox& box) {
@@ -77,16 +68,10 @@ void read_openai_choice(const Fields& fields, Toolbox& box) {
   }
 }
 
-// Templates print arguments as JSON: text that is JSON must not be quoted once more.
-OrderedJson arguments_of(const Json& arguments, const std::string& param) {
+OrderedJson read_arguments(const Json& arguments, const std::string& param) {
   if (arguments.is_object()) return OrderedJson(arguments);
   if (!arguments.is_string()) bad_param(param, param + " must be a string of JSON");
-  try {
-    const Json parsed = parse_json(arguments.get_ref<const std::string&>());
-    if (parsed.is_object()) return OrderedJson(parsed);
-  } catch (const ApiError&) {  // a model wrote it, and the client hands it back as it was
-  }
-  return OrderedJson(arguments.get<std::string>());
+  return arguments_of(arguments.get_ref<const std::string&>());
 }
 
 std::string result_text(const Fields& block) {
@@ -96,6 +81,15 @@ std::string result_text(const Fields& block) {
 
 }  // namespace
 
+const Json* tool_list(const Fields& fields) {
+  const Json* list = fields.find("tools");
+  if (list == nullptr) return nullptr;
+  if (!list->is_array()) bad_param("tools", "tools must be an array");
+  if (list->size() > kMostTools)
+    bad_param("tools", fmt::format("there are {} tools; use at most {}", list->size(), kMostTools));
+  return list;
+}
+
 Toolbox read_openai_tools(const Fields& fields) {
   Toolbox box;
   const Json* list = tool_list(fields);
@@ -104,7 +98,7 @@ Toolbox read_openai_tools(const Fields& fields) {
     const std::string type = tool.text("type").value_or("function");
     if (type != "function") {
       not_supported(tool.path("type"),
-                    fmt::format("tools of type \"{}\" are not supported: use functions", type.substr(0, 40)));
+                    fmt::format("tools of type \"{}\" are not supported: use functions", excerpt(type, 40)));
     }
     tool.required("function");
     add_tool(box, read_function(*tool.object("function"), "parameters"), tool.path("function.name"));
@@ -122,7 +116,7 @@ Toolbox read_anthropic_tools(const Fields& fields) {
     const std::string type = tool.text("type").value_or("custom");
     if (type != "custom") {
       not_supported(tool.path("type"),
-                    fmt::format("tools of type \"{}\" are not supported: use your own", type.substr(0, 40)));
+                    fmt::format("tools of type \"{}\" are not supported: use your own", excerpt(type, 40)));
     }
     tool.required("input_schema");
     add_tool(box, read_function(tool, "input_schema"), tool.path("name"));
@@ -148,6 +142,15 @@ void check_toolbox(const AnswerOptions& options) {
   bad_param("tool_choice", fmt::format("tool_choice asks for a call, and {} for another form", options.form.param));
 }
 
+OrderedJson arguments_of(const std::string& text) {
+  try {
+    const Json parsed = parse_json(text);
+    if (parsed.is_object()) return OrderedJson(parsed);
+  } catch (const ApiError&) {  // a model wrote it, and the client hands it back as it was
+  }
+  return OrderedJson(text);
+}
+
 OrderedJson read_tool_calls(const Json& calls, const std::string& param) {
   if (!calls.is_array()) bad_param(param, param + " must be an array");
   OrderedJson out = OrderedJson::array();
@@ -161,7 +164,7 @@ OrderedJson read_tool_calls(const Json& calls, const std::string& param) {
                    {"function",
                     {{"name", function.required_text("name")},
                      {"arguments", arguments == nullptr ? OrderedJson::object()
-                                                        : arguments_of(*arguments, function.path("arguments"))}}}});
+                                                        : read_arguments(*arguments, function.path("arguments"))}}}});
   }
   return out;
 }
@@ -170,7 +173,7 @@ void add_anthropic_message(const Fields& message, OrderedJson& messages) {
   const std::string role = message.required_text("role");
   if (role != "user" && role != "assistant") {
     bad_param("messages", fmt::format("the role \"{}\" is neither user nor assistant; use the parameter system",
-                                      role.substr(0, 40)));
+                                      excerpt(role, 40)));
   }
   const Json& content = message.required("content");
   std::string text;

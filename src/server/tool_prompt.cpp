@@ -44,7 +44,7 @@ void add_result(OrderedJson& messages, const OrderedJson& result) {
     messages.push_back({{"role", "user"}, {"content", text}, {"results", true}});
     return;
   }
-  messages.back()["content"] = messages.back()["content"].get<std::string>() + "\n" + text;
+  messages.back()["content"].get_ref<std::string&>().append("\n").append(text);
 }
 
 // References within a tool's schema begin at its own root, which lies deeper now. Walked without recursion: a

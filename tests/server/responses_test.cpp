@@ -1,4 +1,5 @@
 // OpenAI's responses: their shape, their events, and those that are kept.
+#include "cpu_time.h"
 #include "server/response_store.h"
 #include "server/responses_parse.h"
 #include "test_server.h"
@@ -145,6 +146,17 @@ TEST(ResponsesItems, CallsJoinTheMessageBeforeThem) {
   EXPECT_EQ(messages[3]["content"], "no");
 }
 
+// Whatever nesting a client says a model wrote: it stays text where it is too deep to be read.
+TEST(ResponsesItems, NestedArgumentsAreText) {
+  std::string deep;
+  for (int i = 0; i < 200'000; ++i) deep += R"({"a":)";
+  deep += "1" + std::string(200'000, '}');
+  const Json call{{"type", "function_call"}, {"call_id", "c"}, {"name", "f"}, {"arguments", deep}};
+  const Json body{{"input", {call, {{"type", "function_call_output"}, {"call_id", "c"}, {"output", "x"}}}}};
+  const OrderedJson messages = messages_of("", parse_responses(body).items);
+  EXPECT_EQ(messages[0]["tool_calls"][0]["function"]["arguments"], deep);
+}
+
 TEST_F(ResponsesTest, EventsComeInOrderAndAddUp) {
   Json body = ask_for("Tell me a story about a fox and a crow.", 12);
   const Json whole = server_.post("/v1/responses", body).json();
@@ -216,6 +228,18 @@ TEST_F(ResponsesTest, KeepsNothingThatWasNotMeantToBeKept) {
   const Reply wrong = server_.ask("PUT", kept_path);
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.headers.at("allow"), "GET, DELETE");
+}
+
+// What is kept is read again for the next turn: a schema of many keys must not make that slow.
+TEST_F(ResponsesTest, GoesOnFromOneWithAWideTool) {
+  Json properties = Json::object();
+  for (int i = 0; i < 60'000; ++i) properties["p" + std::to_string(i)] = {{"type", "null"}};
+  const Json tool{{"type", "function"}, {"name", "f"}, {"parameters", {{"properties", properties}}}};
+  const Json first{{"input", "a fox"}, {"tools", {tool}}, {"tool_choice", "none"}, {"max_output_tokens", 2}};
+  const Reply kept = server_.post("/v1/responses", first);
+  ASSERT_EQ(kept.status, 200) << kept.body.substr(0, 300);
+  const Json second{{"input", "and a crow"}, {"previous_response_id", kept.json()["id"]}, {"max_output_tokens", 2}};
+  EXPECT_LT(cpu_seconds([&] { EXPECT_EQ(server_.post("/v1/responses", second).status, 200); }), 4);
 }
 
 TEST_F(ResponsesTest, MistakesNameTheParameter) {
