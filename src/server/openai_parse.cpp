@@ -13,7 +13,7 @@ namespace {
 
 constexpr Fields::Range kTokenCount{1, 1 << 30};
 constexpr size_t kMostStops = 4;
-constexpr size_t kMostPrompts = 256;
+constexpr size_t kMostAnswers = 128;  // of one request: n, times the prompts
 
 constexpr std::array<Unsupported, 9> kLater{{
     {"prompt_logprobs", "only the answer's tokens have probabilities here"},
@@ -57,7 +57,7 @@ void read_common(const Fields& fields, AnswerOptions& options) {
   options.kv = read_kv(fields);
   options.stop = read_stops(fields, "stop", kMostStops);
   options.form = read_form(fields);
-  if (const auto n = fields.integer("n", {1, 128})) options.n = static_cast<int>(*n);
+  if (const auto n = fields.integer("n", {1, kMostAnswers})) options.n = static_cast<int>(*n);
   if (const auto stream = fields.object("stream_options")) {
     options.include_usage = stream->boolean("include_usage").value_or(false) && options.stream;
   }
@@ -78,8 +78,8 @@ std::vector<Prompt> read_prompts(const Json& json) {
   if (!json.is_array() || json.empty())
     bad_param("prompt", "prompt must be a string, an array of strings, or an array of token ids");
   if (json.front().is_number()) return {token_ids(json, "prompt")};
-  if (json.size() > kMostPrompts)
-    bad_param("prompt", fmt::format("prompt has {} entries; use at most {}", json.size(), kMostPrompts));
+  if (json.size() > kMostAnswers)
+    bad_param("prompt", fmt::format("prompt has {} entries; use at most {}", json.size(), kMostAnswers));
   std::vector<Prompt> prompts;
   for (const Json& item : json) {
     if (item.is_string()) {
@@ -119,7 +119,12 @@ CompletionRequest parse_openai_completion(const Json& body) {
   CompletionRequest request;
   request.prompts = read_prompts(fields.required("prompt"));
   read_common(fields, request.options);
-  if (const auto best = fields.integer("best_of", {1, 128}); best && *best != request.options.n) {
+  const size_t answers = request.prompts.size() * static_cast<size_t>(request.options.n);
+  if (answers > kMostAnswers) {
+    bad_param("n", fmt::format("{} prompts with n = {} are {} answers; ask for at most {} at once",
+                               request.prompts.size(), request.options.n, answers, kMostAnswers));
+  }
+  if (const auto best = fields.integer("best_of", {1, kMostAnswers}); best && *best != request.options.n) {
     not_supported("best_of", "best_of is not supported yet: it needs the probabilities of the answers");
   }
   request.options.max_tokens = fields.integer("max_tokens", kTokenCount).value_or(16);

@@ -13,8 +13,10 @@
 namespace kvasir {
 namespace {
 
+constexpr size_t kMostBiases = 1024;  // every token of every answer is charged for each
+constexpr size_t kMostStopTokens = 1024;
 constexpr size_t kLongestSpace = 1024;  // bytes of cache_salt and of prompt_cache_key
-constexpr size_t kLongestStop = 4096;   // bytes: holding back is quadratic in them
+constexpr size_t kLongestStop = 4096;   // bytes
 
 bool asks_for_something(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
@@ -26,9 +28,10 @@ bool asks_for_something(const Json& value) {
 TokenId token_of_key(const std::string& key) {
   TokenId token = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
-  if (error != std::errc{} || end != key.data() + key.size() || token < 0) {
+  // One way to write each, so that no token comes twice.
+  if (error != std::errc{} || end != key.data() + key.size() || key != std::to_string(token) || token < 0) {
     bad_param("logit_bias",
-              fmt::format("the keys of logit_bias must be token ids, and \"{}\" is none", key.substr(0, 40)));
+              fmt::format("the keys of logit_bias must be token ids, and \"{}\" is none", excerpt(key, 40)));
   }
   return token;
 }
@@ -36,6 +39,10 @@ TokenId token_of_key(const std::string& key) {
 void read_logit_bias(const Fields& fields, SamplingParams& sampling) {
   const std::optional<Fields> bias = fields.object("logit_bias");
   if (!bias) return;
+  if (bias->json().size() > kMostBiases) {
+    bad_param("logit_bias",
+              fmt::format("logit_bias has {} entries; use at most {}", bias->json().size(), kMostBiases));
+  }
   for (const auto& [key, value] : bias->json().items()) {
     const TokenId token = token_of_key(key);
     if (const auto by = bias->number(key, {-100, 100}))
@@ -87,7 +94,10 @@ void read_sampling(const Fields& fields, AnswerOptions& options) {
   read_logit_bias(fields, sampling);
   if (const auto seed = fields.integer("seed", {-0x1p63, 0x1p63})) options.seed = static_cast<std::uint64_t>(*seed);
   if (const Json* ids = fields.find("stop_token_ids")) options.stop_token_ids = token_ids(*ids, "stop_token_ids");
-  if (options.stop_token_ids.size() > 1024) bad_param("stop_token_ids", "stop_token_ids has more than 1024 tokens");
+  if (options.stop_token_ids.size() > kMostStopTokens) {
+    bad_param("stop_token_ids", fmt::format("stop_token_ids has {} tokens; use at most {}",
+                                            options.stop_token_ids.size(), kMostStopTokens));
+  }
   options.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   options.min_tokens = fields.integer("min_tokens", {0, 1 << 30}).value_or(0);
   options.priority = static_cast<int>(fields.integer("priority", {-0x1p31, 0x1p31 - 1}).value_or(0));
@@ -121,7 +131,7 @@ AnswerForm read_openai_form(const Fields& fields, const std::string& name, ReadS
   if (type == "json_object") return {AnswerForm::Kind::kJsonObject, {}, fields.path(name)};
   if (type == "json_schema") return read_schema(*format);
   bad_param(format->path("type"),
-            fmt::format("the type \"{}\" is none of text, json_object, json_schema", type.substr(0, 40)));
+            fmt::format("the type \"{}\" is none of text, json_object, json_schema", excerpt(type, 40)));
 }
 
 CacheSpace read_cache_space(const Fields& fields) {
@@ -143,7 +153,7 @@ std::optional<KvPolicy> read_kv(const Fields& fields) {
   } catch (const ApiError&) {
     throw;
   } catch (const Error& error) {
-    bad_param("kv", fmt::format("{}; {}", error.parts().what, error.parts().fix));
+    bad_param("kv", fmt::format("{}; {}", excerpt(error.parts().what, 300), error.parts().fix));
   }
   bad_param("kv",
             R"(kv must be a KV policy like "bf16, window=1024", or an object like {"k": "f16", "window": 1024})");
@@ -184,7 +194,7 @@ std::string content_text(const Json& content, const std::string& param) {
     const std::string type = part.required_text("type");
     if (type != "text" && type != "input_text" && type != "output_text") {
       not_supported(part.path("type"),
-                    fmt::format("parts of type \"{}\" are not supported: this model reads text", type.substr(0, 40)));
+                    fmt::format("parts of type \"{}\" are not supported: this model reads text", excerpt(type, 40)));
     }
     text += part.required_text("text");
   }
@@ -203,7 +213,7 @@ OrderedJson read_messages(const Fields& fields) {
     if (std::ranges::find(kRoles, role) == kRoles.end()) {
       bad_param(
           message.path("role"),
-          fmt::format("the role \"{}\" is none of system, developer, user, assistant, tool", role.substr(0, 40)));
+          fmt::format("the role \"{}\" is none of system, developer, user, assistant, tool", excerpt(role, 40)));
     }
     static constexpr std::array<Unsupported, 2> kLater{
         {{"function_call", "use tool_calls"}, {"images", "this model reads text"}}};
