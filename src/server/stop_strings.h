@@ -5,6 +5,8 @@
 // may be the beginning of a stop string is held back until it is certain.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,9 +14,28 @@
 
 namespace kvasir {
 
+// What is looked for, made once for all choices of a request. Each byte of a text costs a few steps for each stop
+// string, however long these are and however much of them was met before (Knuth, Morris and Pratt).
+class StopPatterns {
+ public:
+  struct Pattern {
+    std::string text;
+    std::vector<std::uint32_t> borders;  // of its first n + 1 bytes: the longest beginning that is also their end
+  };
+
+  explicit StopPatterns(std::vector<std::string> stops);  // REQUIRES: none is empty
+
+  const std::vector<Pattern>& all() const { return patterns_; }
+
+ private:
+  std::vector<Pattern> patterns_;
+};
+
 class StopStrings {
  public:
-  explicit StopStrings(std::vector<std::string> stops);  // REQUIRES: none is empty
+  explicit StopStrings(std::shared_ptr<const StopPatterns> patterns);
+  explicit StopStrings(std::vector<std::string> stops)
+      : StopStrings(std::make_shared<const StopPatterns>(std::move(stops))) {}
 
   // The text that is certain now. After a match it is always empty.
   std::string push(std::string_view piece);
@@ -25,10 +46,11 @@ class StopStrings {
   const std::optional<std::string>& matched() const { return matched_; }
 
  private:
-  size_t unfinished() const;
+  const StopPatterns::Pattern* met_by(char byte);
 
-  std::vector<std::string> stops_;
-  std::string held_;
+  std::shared_ptr<const StopPatterns> patterns_;
+  std::vector<std::uint32_t> met_;  // how many first bytes of each pattern the text ends with
+  std::string held_;                // as long as the largest of these
   std::optional<std::string> matched_;
 };
 
