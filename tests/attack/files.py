@@ -77,7 +77,7 @@ ACCEPTED = {
 }
 
 
-def run_with(lab, name, text):
+def run_with(lab, name, text, verb=("run", "-n", "2", "--chat", "-p", "Once upon")):
     """`kvasir run` on the shipped model with one file replaced."""
     with tempfile.TemporaryDirectory(prefix="kvasir-attack-") as folder:
         folder = pathlib.Path(folder)
@@ -85,8 +85,7 @@ def run_with(lab, name, text):
             if path.name != name:
                 (folder / path.name).symlink_to(path)
         (folder / name).write_text(text, encoding="latin-1" if name.endswith("tensors") else "utf-8")
-        return subprocess.run([lab.program, "run", "-m", str(folder), "-n", "2", "--chat", "-p", "Once upon"], stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=60)
+        return subprocess.run([lab.program, verb[0], "-m", str(folder), *verb[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
 
 
 def refuse(lab, name, cases):
@@ -107,6 +106,21 @@ def other_files(lab):
     return f"{sum(refuse(lab, name, list(cases.items())) for name, cases in OTHERS.items())} bad files are refused"
 
 
+def served_files(lab):
+    """A server that cannot load its model says why, and does not end as if all were well."""
+    cases = [(TOKENIZER, "no JSON"), (TOKENIZER, "WordPiece"), ("config.json", "empty"), ("config.json", "too many heads"),
+             ("model.safetensors", "text"), ("chat_template.jinja", "open block")]
+    for name, what in cases:
+        done = run_with(lab, name, (REFUSED if name == TOKENIZER else OTHERS[name])[what], ("serve", "--port", "0"))
+        said = done.stderr.decode(errors="replace")
+        check(0 < done.returncode < 128 and name in said, f"{name}, {what}: exit code {done.returncode}: {said[-200:]}")
+    for flags in [("--kv-memory", "1KiB"), ("--kv-memory", "x"), ("--swap-memory", "x"), ("--kv", "nonsense"), ("--ctx-size", "-5")]:
+        done = run_with(lab, "config.json", (MODEL / "config.json").read_text(), ("serve", "--port", "0", *flags))
+        said = done.stderr.decode(errors="replace")
+        check(0 < done.returncode < 128 and said.strip(), f"{flags}: exit code {done.returncode}: {said[-200:]}")
+    return f"{len(cases)} bad files and 5 bad flags end kvasir serve with a reason"
+
+
 def real_checkpoints(lab):
     plain = run_with(lab, "config.json", (MODEL / "config.json").read_text())
     check(plain.returncode == 0, f"the model as it is: {plain.stderr[-300:].decode(errors='replace')}")
@@ -119,5 +133,6 @@ def real_checkpoints(lab):
 ATTACKS = [
     Attack("bad tokenizers", tokenizers),
     Attack("other bad files", other_files),
+    Attack("serve bad files", served_files),
     Attack("real checkpoints", real_checkpoints),
 ]
