@@ -64,15 +64,6 @@ std::vector<std::vector<TokenId>> read_all(std::span<const std::filesystem::path
 
 }  // namespace
 
-std::int64_t LoadedModel::longest_with(const TenantShare& share) const {
-  std::int64_t fits = 1;
-  for (std::int64_t above = engine.context() + 1; above - fits > 1;) {
-    const std::int64_t middle = fits + (above - fits) / 2;
-    (engine.cache().fits_alone(middle - 1, share) ? fits : above) = middle;  // the last token is never fed back
-  }
-  return fits;
-}
-
 LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesystem::path> public_files)
     : tokenizer(load_tokenizer(checked_model(options))),
       chat(chat_of(tokenizer)),
@@ -81,14 +72,14 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
       model(load_model(options.model, *backend,
                        {batch_tokens(options.max_batch_tokens, options.device), options.on_load,
                         find_kv_basis(options.kv_basis, options.model), parse_weight_form(options.weights)})),
-      engine(*backend, *model, engine_config(options, public_texts)),
-      longest(longest_with({})) {
+      engine(*backend, *model, engine_config(options, public_texts)) {
   if (tokenizer.vocab_size() > model->config().vocab) {
     fail_input(
         fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
         options.model, "check that the tokenizer and the model belong together");
   }
   engine.warm_public_texts();
+  longest = engine.longest_of(kHouse);
 }
 
 }  // namespace kvasir

@@ -23,9 +23,6 @@ struct LoadedModel {
   // `public_files`: files whose beginnings of prompts all tenants share, computed before this returns. Throws Error.
   explicit LoadedModel(const LlmOptions& options, std::span<const std::filesystem::path> public_files = {});
 
-  // The longest sequence that fits the context and, alone, such a share of the cache. From any thread.
-  std::int64_t longest_with(const TenantShare& share) const;
-
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat;
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share

@@ -1,5 +1,7 @@
 #include "engine/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -43,6 +45,14 @@ Engine::Engine(Backend& backend, Model& model, EngineConfig config)
   scheduler_.set_pace(pace_);
 }
 
+Engine::~Engine() {
+  try {
+    abandon();
+  } catch (const std::exception&) {  // a device that failed has nothing more to say
+    flying_.ticket = kNoDraw;
+  }
+}
+
 RequestId Engine::submit(Request request, OnUpdate on_update) {
   return submit(std::move(request), std::move(on_update), {}).front();
 }
@@ -58,13 +68,24 @@ std::vector<RequestId> Engine::submit(Request request, OnUpdate on_update, std::
 void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_update,
                    std::vector<Branch> branches) {
   CHECK(ids.size() == 1 + branches.size());
-  request.breakpoints = places_to_keep(request);
-  const KvPolicy policy = policy_for(request);
-  auto sequence = std::make_unique<Sequence>(ids[0], std::move(request), std::move(on_update));
-  sequence->use(policies_.use(policy));
-  sequence->record.kv = sequence->policy->text;
-  for (size_t i = 0; i < branches.size(); ++i) sequence->forks.push_back({ids[i + 1], std::move(branches[i])});
-  scheduler_.add(std::move(sequence));
+  const double prepared = request.prepare_seconds;
+  Sequence* added = nullptr;
+  try {
+    request.breakpoints = places_to_keep(request);
+    const KvPolicy policy = policy_for(request);
+    auto sequence = std::make_unique<Sequence>(ids[0], std::move(request), OnUpdate{});
+    sequence->use(policies_.use(policy));
+    sequence->record.kv = sequence->policy->text;
+    sequence->forks.reserve(branches.size());
+    added = scheduler_.add(std::move(sequence));
+  } catch (const std::exception& error) {  // whoever asked is waiting to hear of it
+    tell_failed(ids[0], on_update, error.what());
+    for (size_t i = 0; i < branches.size(); ++i) tell_failed(ids[i + 1], branches[i].on_update, error.what());
+    return;
+  }
+  added->on_update = std::move(on_update);
+  for (size_t i = 0; i < branches.size(); ++i) added->forks.push_back({ids[i + 1], std::move(branches[i])});
+  scheduler_.charge(added->request.tenant.id, prepared);
 }
 
 // Where a window slides, the last whole block before a mark must be kept with what its window sees from there, and
@@ -112,9 +133,16 @@ void Engine::warm_public_texts() {
     request.prompt = text;
     request.max_tokens = 1;
     request.breakpoints.push_back({static_cast<std::int64_t>(text.size()), std::chrono::hours(24 * 365 * 100)});
-    submit(std::move(request), {});
+    request.origin = Request::Origin::kEngine;
+    std::int64_t pinned = 0;
+    submit(std::move(request), [&pinned](const Update& update) { pinned = update.record->pinned_tokens; });
     run();
+    if (pinned > 0 || std::ssize(text) < config_.block_tokens) continue;
+    throw Error(Error::Kind::kCapacity,
+                {fmt::format("a public text of {} tokens has no room to stay in", text.size()), "--public-prefix",
+                 fmt::format("raise --kv-memory: all of them may take {:.0f}% of it", 100 * config_.pinned_share)});
   }
+  public_bytes_ = cache_.held_page_bytes();
 }
 
 double Engine::now() const {
@@ -159,7 +187,8 @@ void Engine::cancel(RequestId id) {
     // Others want answers to this prompt: the next of them takes it over.
     const OnUpdate listener = std::exchange(sequence->on_update, {});
     if (listener) listener({id, -1, FinishReason::kCancelled, nullptr, &sequence->record});
-    sequence->become(std::move(sequence->forks.front()));
+    sequence->answer_for(sequence->forks.front());
+    sequence->on_update = std::move(sequence->forks.front().branch.on_update);
     sequence->forks.erase(sequence->forks.begin());
     return;
   }
@@ -183,6 +212,7 @@ void Engine::run() {
 void Engine::step() {
   cache_.set_clock(now());
   pins_.expire(now());
+  begin_masks();
   if (!flying_.in_the_air() && !launch()) return;
   fly_ahead();
   land();
@@ -197,7 +227,10 @@ bool Engine::launch() {
   for (const auto& [id, label, pause] : scheduler_.take_pauses()) {
     if (on_pause_) on_pause_(label.empty() ? std::to_string(id) : label, pause);
   }
-  if (plan.empty()) return false;
+  if (plan.empty()) {
+    wait_for_masks();
+    return false;
+  }
   const double began = now();
   const Matrix logits = enqueue(plan);
   if (take_off(plan, logits, flying_)) {
@@ -305,7 +338,9 @@ void Engine::pin(Sequence& sequence, PinMoment moment) {
     const Position end = (mark.tokens + config_.block_tokens - 1) / config_.block_tokens * config_.block_tokens;
     if (moment == PinMoment::kRunning && sequence.lease.length() < end) return;
     const double expires = now() + std::chrono::duration<double>(mark.keep).count();
-    if (pins_.hold(cache_, sequence.lease, {mark.tokens, expires, most_pinned(sequence.request.tenant.id)})) {
+    const auto yields = sequence.request.origin == Request::Origin::kEngine ? PinBoard::Yields::kNever
+                                                                            : PinBoard::Yields::kToLoneRequests;
+    if (pins_.hold(cache_, sequence.lease, {mark.tokens, expires, most_pinned(sequence.request.tenant.id), yields})) {
       sequence.record.pinned_tokens = std::max(sequence.record.pinned_tokens, mark.tokens);
     }
   }
@@ -314,22 +349,29 @@ void Engine::pin(Sequence& sequence, PinMoment moment) {
 // The prompt is computed: each further answer draws its own first token from the same logits, and goes its own way.
 void Engine::branch_off(Sequence& sequence, std::span<const float> logits) {
   for (Sequence::Fork& fork : std::exchange(sequence.forks, {})) {
-    auto twin = std::make_unique<Sequence>(fork.id, sequence.request, OnUpdate{});
-    Sequence& other = *twin;
-    other.use(sequence.policy);
-    other.become(std::move(fork));
-    other.record = sequence.record;
-    other.record.computed_tokens = 0;
-    other.record.chunks.clear();
-    if (!scheduler_.full() && cache_.shares(sequence.lease.policy())) {
-      other.lease = cache_.fork(sequence.lease);
-      scheduler_.add_running(std::move(twin));
-    } else {
-      scheduler_.add(std::move(twin));
+    try {
+      Sequence& other = twin_of(sequence, fork);
+      std::vector<float> own(logits.begin(), logits.end());
+      choose_or_fail(other, {own, {}});
+    } catch (const std::exception& error) {
+      tell_failed(fork.id, fork.branch.on_update, error.what());
     }
-    std::vector<float> own(logits.begin(), logits.end());
-    choose_or_fail(other, {own, {}});
   }
+}
+
+// The fork has its listener until the scheduler has the twin.
+Sequence& Engine::twin_of(const Sequence& sequence, Sequence::Fork& fork) {
+  auto twin = std::make_unique<Sequence>(fork.id, sequence.request, OnUpdate{});
+  twin->use(sequence.policy);
+  twin->answer_for(fork);
+  twin->record = sequence.record;
+  twin->record.computed_tokens = 0;
+  twin->record.chunks.clear();
+  const bool runs = !scheduler_.full() && cache_.shares(sequence.lease.policy());
+  if (runs) twin->lease = cache_.fork(sequence.lease);
+  Sequence* added = runs ? scheduler_.add_running(std::move(twin)) : scheduler_.add(std::move(twin));
+  added->on_update = std::move(fork.branch.on_update);
+  return *added;
 }
 
 void Engine::choose_or_fail(Sequence& sequence, const NextRow& row) {
@@ -370,6 +412,7 @@ TokenId Engine::draw(Sequence& sequence, const NextRow& row, Position position) 
 
 void Engine::choose(Sequence& sequence, const NextRow& row) {
   if (sequence.finish != FinishReason::kNone) return;  // cancelled while it ran
+  if (!row.drawn && !mask_is_ready(sequence, row.logits)) return;
   const auto position = static_cast<Position>(sequence.tokens.size());
   if (observer_) observer_(sequence.id, position, row.logits);
   const TokenId token = draw(sequence, row, position);
@@ -393,6 +436,7 @@ void Engine::choose(Sequence& sequence, const NextRow& row) {
 void Engine::finish_done() {
   for (const std::unique_ptr<Sequence>& sequence : scheduler_.take_finished()) {
     if (flying_.forget(*sequence)) break_up();
+    std::erase(parked_, sequence.get());
     const bool by_itself = sequence->finish == FinishReason::kStop || sequence->finish == FinishReason::kLength;
     if (on_finished_ && by_itself && sequence->request.origin == Request::Origin::kClient) {
       on_finished_({sequence->tokens, std::ssize(sequence->request.prompt), sequence->policy->policy,
@@ -400,6 +444,10 @@ void Engine::finish_done() {
     }
     pin(*sequence, PinMoment::kEnded);
     tell(*sequence, sequence->finish == FinishReason::kLength ? sequence->tokens.back() : -1);
+    // It ended before its prompt was computed: so did the other answers to it.
+    for (const Sequence::Fork& fork : sequence->forks) {
+      if (fork.branch.on_update) fork.branch.on_update({fork.id, -1, sequence->finish, nullptr, &sequence->record});
+    }
   }
 }
 

@@ -17,6 +17,7 @@
 #include "engine/flight.h"
 #include "engine/formation.h"
 #include "engine/host_swap.h"
+#include "engine/mask_worker.h"
 #include "engine/pins.h"
 #include "engine/policies.h"
 #include "engine/request.h"
@@ -59,7 +60,7 @@ class Engine {
  public:
   // Backend and model outlive the engine. Throws Error when the memory cannot hold one block.
   Engine(Backend& backend, Model& model, EngineConfig config);
-  ~Engine() { abandon(); }
+  ~Engine();
 
   // Throws Error, and changes nothing, when the request is empty, longer than the context, or could never fit.
   RequestId submit(Request request, OnUpdate on_update);
@@ -78,12 +79,19 @@ class Engine {
   void claim();
   void release() { claimed_ = false; }
 
+  // The longest sequence, of prompt and answer, that a tenant can ever have; from any thread.
+  std::int64_t longest_of(std::uint32_t tenant) const;
+
   // A tenant's share of the pool and of the work, from the next step on.
   void set_share(std::uint32_t tenant, TenantShare share);
 
   // Computes the public texts and keeps them, at the house's expense: whether a tenant has used one can then not be
   // told from how fast it is. Requires an idle engine.
   void warm_public_texts();
+
+  // Something went wrong in the middle of a step: those that ran fail, saying why, and so do those that wait where
+  // nobody ran. The engine is as before otherwise, and can go on. REQUIRES: the step ended with an exception.
+  void fail_step(const std::string& why);
 
   bool idle() const { return scheduler_.idle(); }
   void step();  // does nothing when idle
@@ -130,6 +138,7 @@ class Engine {
   void check_fit(const KvPolicy& policy) const;
   void check_room(const Request& request) const;
   bool has_room(const Request& request, const KvPolicy& policy) const;
+  std::int64_t kept_from(std::uint32_t tenant) const;
   KvPolicy policy_for(const Request& request) const;
   std::vector<Breakpoint> places_to_keep(const Request& request) const;
   TenantShare share_of(std::uint32_t tenant) const;
@@ -160,6 +169,7 @@ class Engine {
   enum class PinMoment : std::uint8_t { kRunning, kEnded };
   void pin(Sequence& sequence, PinMoment moment);
   void branch_off(Sequence& sequence, std::span<const float> logits);
+  Sequence& twin_of(const Sequence& sequence, Sequence::Fork& fork);
   // What a sequence's next token comes from: logits, or, where those stayed in the backend's memory, what was drawn
   // from them there.
   struct NextRow {
@@ -172,6 +182,14 @@ class Engine {
   void choose(Sequence& sequence, const NextRow& row);
   void finish_done();
   void tell(const Sequence& sequence, TokenId token) const;
+  // engine_failures.cpp
+  void drop_flights();
+  static void tell_failed(RequestId id, const OnUpdate& listener, const std::string& why);
+  // engine_masks.cpp
+  void begin_masks();
+  void take_mask(Sequence& sequence);
+  bool mask_is_ready(Sequence& sequence, std::span<const float> logits);
+  void wait_for_masks();
 
   Backend& backend_;
   Model& model_;
@@ -194,6 +212,9 @@ class Engine {
   std::vector<PlannedRows> ahead_;             // kept, so that a step allocates nothing
   std::vector<FormationMember> formation_;     // of flying_, next_ or both, in the order of their rows; or nobody
   std::vector<std::int32_t> views_of_policy_;  // only while it forms up
+  MaskWorker masks_;
+  std::vector<Sequence*> parked_;   // that wait for a mask
+  std::size_t mask_work_left_ = 0;  // of this step
   std::int64_t steps_ahead_ = 0;
   double landed_ = 0;  // when the last tokens came
   OnLogits observer_;
@@ -206,6 +227,7 @@ class Engine {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   mutable std::mutex shares_mutex_;
   std::map<std::uint32_t, TenantShare> shares_;  // under shares_mutex_: check() is asked by other threads
+  std::atomic<std::int64_t> public_bytes_ = 0;   // of pages that public texts keep
 };
 
 // The name of everything that decides what a block's bytes are, but its tokens: weights, formats, retention, kernels.

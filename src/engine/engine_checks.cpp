@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "engine/engine_setup.h"
@@ -70,7 +71,30 @@ void Engine::check_fit(const KvPolicy& policy) const {
 bool Engine::has_room(const Request& request, const KvPolicy& policy) const {
   const std::int64_t longest = std::min(std::ssize(request.prompt) + request.max_tokens, config_.context);
   const std::vector<CacheGroupConfig> groups = cache_groups(kv_groups(model_.config(), policy), config_.block_tokens);
-  return cache_.fits_a_page(groups) && cache_.fits_alone(groups, longest - 1, share_of(request.tenant.id));
+  const std::uint32_t tenant = request.tenant.id;
+  return cache_.fits_a_page(groups) && cache_.fits_alone(groups, longest - 1, share_of(tenant), kept_from(tenant));
+}
+
+// Memory that a tenant can never have, however long it waits: what others are guaranteed, and public texts.
+std::int64_t Engine::kept_from(std::uint32_t tenant) const {
+  std::int64_t bytes = public_bytes_;
+  const std::lock_guard lock(shares_mutex_);
+  for (const auto& [id, share] : shares_) bytes += id == tenant ? 0 : cache_.guaranteed_bytes(share);
+  return bytes;
+}
+
+std::int64_t Engine::longest_of(std::uint32_t tenant) const {
+  const std::vector<CacheGroupConfig> groups =
+      cache_groups(kv_groups(model_.config(), config_.kv), config_.block_tokens);
+  const TenantShare share = share_of(tenant);
+  const std::int64_t kept = kept_from(tenant);
+  std::int64_t fits = 1;
+  for (std::int64_t above = config_.context + 1; above - fits > 1;) {
+    const std::int64_t middle = fits + (above - fits) / 2;
+    // The last token is never fed back.
+    (cache_.fits_alone(groups, middle - 1, share, kept) ? fits : above) = middle;
+  }
+  return fits;
 }
 
 void Engine::replace_policy(const KvPolicy& policy, const KvPolicy& by) {
@@ -98,18 +122,28 @@ void Engine::check_room(const Request& request) const {
     longest = rule->most_rows(longest - 1) + 1;
   }
   const TenantShare share = share_of(request.tenant.id);
+  const std::int64_t kept = kept_from(request.tenant.id);
   const std::vector<CacheGroupConfig> groups = cache_groups(kv_groups(model_.config(), policy), config_.block_tokens);
-  if (cache_.fits_alone(groups, longest - 1, share)) return;  // the last token of an answer is never fed back
-  std::int64_t block_bytes = 0;
-  for (const CacheGroupConfig& group : groups) block_bytes += group.block_bytes;
-  const std::int64_t blocks = cache_.memory_bytes() / block_bytes;
-  const bool quota = cache_.fits_alone(groups, longest - 1, {});
-  const std::string limit = quota ? fmt::format("{:.0f}% of the cache's {} blocks of {} tokens, your quota",
-                                                100 * share.most, blocks, config_.block_tokens)
-                                  : fmt::format("the cache's {} blocks of {} tokens", blocks, config_.block_tokens);
-  throw Error(Error::Kind::kCapacity,
-              {fmt::format("{} tokens of prompt and answer need more than {}", longest, limit), "request",
-               quota ? "ask for fewer tokens, or for a larger quota" : "raise --kv-memory, or ask for fewer tokens"});
+  const auto fits = [&](const TenantShare& within, std::int64_t kept_bytes) {
+    return cache_.fits_alone(groups, longest - 1, within, kept_bytes);  // the last token is never fed back
+  };
+  if (fits(share, kept)) return;
+  const auto size = [](std::int64_t bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); };
+  const KvCache::Room needs = cache_.room_of(groups, longest - 1);
+  std::string limit = fmt::format("the cache's {} pages of {}", cache_.pages(), size(cache_.page_bytes()));
+  std::string fix = "raise --kv-memory, or ask for fewer tokens";
+  if (fits({}, kept)) {
+    limit = fmt::format("your quota of {}, {:.0f}% of the cache",
+                        size(static_cast<std::int64_t>(share.most * static_cast<double>(cache_.memory_bytes()))),
+                        100 * share.most);
+    fix = "ask for fewer tokens, or for a larger quota";
+  } else if (fits({}, 0)) {
+    limit += fmt::format(", {} of which are kept for others", size(kept));
+    fix = "ask for fewer tokens, or raise --kv-memory";
+  }
+  throw Error(Error::Kind::kCapacity, {fmt::format("{} tokens of prompt and answer need {} in {} pages, more than {}",
+                                                   longest, size(needs.bytes), needs.pages, limit),
+                                       "request", fix});
 }
 
 }  // namespace kvasir

@@ -1,5 +1,6 @@
 #include "engine/engine_thread.h"
 
+#include <chrono>
 #include <utility>
 
 namespace kvasir {
@@ -61,15 +62,51 @@ void EngineThread::loop() {
       work_came = std::exchange(work_came_, false);
       if (stopping_ && commands.empty()) break;
     }
-    if (work_came && idle_work_ != nullptr) idle_work_->give_way(engine_);
-    if (!commands.empty()) engine_.catch_up();
-    for (Command& command : commands) command(engine_);
-    commands.clear();
-    if (engine_.idle() && idle_work_waits()) idle_work_->begin(engine_);
-    engine_.step();
+    try {
+      if (work_came && idle_work_ != nullptr) idle_work_->give_way(engine_);
+      run_commands(commands);
+      if (engine_.idle() && idle_work_waits()) idle_work_->begin(engine_);
+      const bool works = !engine_.idle();
+      engine_.step();
+      if (works) failing_ = false;
+    } catch (const std::exception& error) {
+      fail(error.what());
+    }
   }
   engine_.cancel_all();
-  engine_.run();
+  while (!engine_.idle()) {
+    try {
+      engine_.run();
+    } catch (const std::exception& error) {
+      fail(error.what());
+    }
+  }
+}
+
+// What others see and change is the sequences' own, not what a formation has noted of them.
+void EngineThread::run_commands(std::vector<Command>& commands) {
+  std::vector<Command> now = std::exchange(commands, {});
+  if (!now.empty()) engine_.catch_up();
+  for (Command& command : now) command(engine_);
+}
+
+void EngineThread::fail(const std::string& why) noexcept {
+  failing_ = true;
+  const std::string told = "the step failed: " + why + "; ask again";
+  try {
+    engine_.fail_step(told);
+    if (on_failure_) on_failure_(why);
+  } catch (const std::exception&) {
+    // No memory even for that: the next step fails again, and this is tried again.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+void EngineThread::on_failure(std::function<void(const std::string& why)> listener) {
+  ask([this, &listener](Engine&) {
+    on_failure_ = std::move(listener);
+    return true;
+  });
 }
 
 }  // namespace kvasir

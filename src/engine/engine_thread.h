@@ -2,6 +2,8 @@
 //
 // The engine itself is single-threaded and needs no lock: other threads leave commands here, which the loop carries
 // out between two steps. It sleeps when there is nothing to do.
+//
+// What goes wrong in a step fails the requests that ran, not the thread: they hear why, and the loop goes on.
 #pragma once
 
 #include <atomic>
@@ -39,9 +41,21 @@ class EngineThread {
     using Result = decltype(look(std::declval<Engine&>()));
     auto answer = std::make_shared<std::promise<Result>>();
     std::future<Result> result = answer->get_future();
-    post([answer, look = std::move(look)](Engine& engine) { answer->set_value(look(engine)); });
+    post([answer, look = std::move(look)](Engine& engine) {
+      try {
+        answer->set_value(look(engine));
+      } catch (...) {
+        answer->set_exception(std::current_exception());
+      }
+    });
     return result.get();
   }
+
+  // Whether the last step that had something to do failed; from any thread.
+  bool failing() const { return failing_; }
+
+  // Hears of every step that failed, on the engine's thread.
+  void on_failure(std::function<void(const std::string& why)> listener);
 
  private:
   using Command = std::function<void(Engine&)>;
@@ -49,6 +63,8 @@ class EngineThread {
 
   void post(Command command, Brings brings = Brings::kQuestion);
   void loop();
+  void run_commands(std::vector<Command>& commands);
+  void fail(const std::string& why) noexcept;
 
   Engine& engine_;
   std::mutex mutex_;
@@ -57,7 +73,9 @@ class EngineThread {
   std::vector<Command> commands_;  // under mutex_
   bool work_came_ = false;         // under mutex_: idle work must give way
   bool stopping_ = false;          // under mutex_
-  std::thread thread_;             // started when all else is there
+  std::atomic<bool> failing_ = false;
+  std::function<void(const std::string&)> on_failure_;  // of the engine's thread
+  std::thread thread_;                                  // started when all else is there
 };
 
 }  // namespace kvasir

@@ -1,81 +1,78 @@
-// Host memory that blocks of paused sequences are saved to, in chunks: once taken they are kept for whoever is saved
-// next, since memory that a device reaches without help is slow to get.
+// Host memory that blocks of paused sequences are saved to: an arena that grows by chunks and is never larger than it
+// may be. Savers share chunks; what one gives back, the next one takes.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "backend/kv_storage.h"
 
 namespace kvasir {
 
+// INVARIANTS: the chunks together have at most size() bytes. A chunk's free pieces lie apart from each other, and
+// with what is allocated they are all of it.
 class HostRoom {
  public:
-  // The storage outlives this. `bytes` bound what is saved; chunks that are not full come on top, one for each who
-  // saves.
+  // The storage outlives this. `bytes` bound the memory that is taken, not only what is saved in it.
   HostRoom(KvStorage& storage, std::uint64_t bytes) : storage_(storage), bytes_(bytes) {}
-  ~HostRoom() {
-    if (!free_.empty()) storage_.finish();  // copies may be on their way
-  }
+  ~HostRoom();
   HostRoom(const HostRoom&) = delete;
   HostRoom& operator=(const HostRoom&) = delete;
 
-  std::uint64_t used() const { return used_; }
+  // So many bytes in one piece; null where the bound, other pieces or the system leave none.
+  std::byte* allocate(size_t bytes);
+  void free(std::byte* piece, size_t bytes);
+
+  std::uint64_t used() const { return used_; }    // allocated
+  std::uint64_t taken() const { return taken_; }  // from the system
   std::uint64_t size() const { return bytes_; }
   std::uint64_t left() const { return bytes_ - used_; }
 
  private:
-  friend class SavedBytes;
+  // Large enough for few calls of a system that is slow to give memory which a device reaches without help.
   static constexpr size_t kChunk = size_t{16} << 20;
 
-  Buffer take(size_t bytes) {
-    for (Buffer& chunk : free_) {
-      if (chunk.bytes() < bytes) continue;
-      std::swap(chunk, free_.back());
-      Buffer out = std::move(free_.back());
-      free_.pop_back();
-      return out;
-    }
-    return storage_.allocate_on_host(std::max(bytes, kChunk));
-  }
+  struct Chunk {
+    Buffer memory;
+    std::map<size_t, size_t> free;  // by where a piece begins: its bytes
+
+    bool empty() const { return free.size() == 1 && free.begin()->second == memory.bytes(); }
+  };
+
+  static std::byte* take_from(Chunk& chunk, size_t bytes);
+  bool add_chunk(size_t bytes);
+  void give_back_chunks();
 
   KvStorage& storage_;
   std::uint64_t bytes_;
   std::uint64_t used_ = 0;
-  std::vector<Buffer> free_;
+  std::uint64_t taken_ = 0;
+  std::vector<Chunk> chunks_;
 };
 
 // What one sequence has of it; given back when this goes.
 class SavedBytes {
  public:
-  SavedBytes(std::shared_ptr<HostRoom> room, std::uint64_t bytes) : room_(std::move(room)), bytes_(bytes) {
-    room_->used_ += bytes_;
-  }
+  explicit SavedBytes(std::shared_ptr<HostRoom> room) : room_(std::move(room)) {}
   ~SavedBytes() {
-    room_->used_ -= bytes_;
-    for (Buffer& chunk : chunks_) room_->free_.push_back(std::move(chunk));
+    for (const Piece& piece : pieces_) room_->free(piece.at, piece.bytes);
   }
   SavedBytes(const SavedBytes&) = delete;
   SavedBytes& operator=(const SavedBytes&) = delete;
 
-  // The next so many bytes, in one piece.
-  std::byte* place(size_t bytes) {
-    if (chunks_.empty() || filled_ + bytes > chunks_.back().bytes()) {
-      chunks_.push_back(room_->take(bytes));
-      filled_ = 0;
-    }
-    return chunks_.back().as<std::byte>() + std::exchange(filled_, filled_ + bytes);
-  }
+  std::byte* place(size_t bytes);  // null: there is no room
 
  private:
+  struct Piece {
+    std::byte* at = nullptr;
+    size_t bytes = 0;
+  };
+
   std::shared_ptr<HostRoom> room_;
-  std::uint64_t bytes_;
-  std::vector<Buffer> chunks_;
-  size_t filled_ = 0;  // of the last
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace kvasir

@@ -54,10 +54,9 @@ void HostSwap::run_copies(KvCache& cache) {
 
 std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease) {
   const std::uint64_t bytes = bytes_for(cache, lease);
-  CHECK(bytes > 0 && has_room(bytes));
-  run_copies(cache);
+  CHECK(bytes > 0);
   auto saved = std::unique_ptr<SavedBlocks>(
-      new SavedBlocks{lease.length(), first_private_slot(cache, lease), {}, {room_, bytes}});
+      new SavedBlocks{lease.length(), first_private_slot(cache, lease), {}, SavedBytes(room_)});
   const std::span<const size_t> groups = cache.groups_of(lease.policy());
   std::vector<HostCopy> pieces;
   saved->blocks.resize(groups.size());
@@ -65,9 +64,11 @@ std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease
     const auto size = static_cast<size_t>(storage_.layout(groups[i]).block_bytes());
     for (std::int64_t slot = saved->first_slot; slot < slots_written(cache, lease); ++slot) {
       std::byte* place = saved->blocks[i].emplace_back(saved->bytes.place(size));
+      if (place == nullptr) return nullptr;
       pieces.push_back(storage_.saved_at(place, groups[i], lease.table(i).at(slot)));
     }
   }
+  run_copies(cache);
   measured_bytes_ < kMeasuredBytes ? measure(pieces) : storage_.save(pieces);
   return saved;
 }

@@ -35,8 +35,9 @@ class HostSwap {
   std::uint64_t bytes_for(const KvCache& cache, const KvLease& lease) const;
   bool has_room(std::uint64_t bytes) const { return bytes <= room_->left(); }
 
-  // Copies the lease's blocks out, from the first that only it holds on. Requires bytes_for() > 0 and room. Runs the
-  // cache's pending copies first: they may be what is saved.
+  // Copies the lease's blocks out, from the first that only it holds on. Null, and nothing done, where the memory for
+  // it cannot be had after all. Requires bytes_for() > 0. Runs the cache's pending copies first: they may be what is
+  // saved.
   std::unique_ptr<SavedBlocks> save(KvCache& cache, const KvLease& lease);
 
   // Brings a lease that was opened anew for the same tokens up to the saved length. False, and nothing but the
@@ -45,6 +46,7 @@ class HostSwap {
 
   std::optional<double> bytes_per_second() const;  // of what was saved first; nullopt: nothing was
   std::uint64_t used() const { return room_->used(); }
+  std::uint64_t taken() const { return room_->taken(); }  // from the system, to save in
   std::uint64_t size() const { return room_->size(); }
 
  private:

@@ -75,6 +75,11 @@ std::optional<PauseChoice> choose_pause(const PauseQuestion& q) {
   std::erase_if(candidates, [&](const Sequence* s) { return s == oldest || s == oldest_of_all; });
   const auto over = [&](const Sequence* s) { return q.cache.over_guarantee(s->request.tenant.id); };
   if (std::ranges::any_of(candidates, over)) std::erase_if(candidates, [&](const Sequence* s) { return !over(s); });
+  // What another has within its guarantee stays its own when it pauses: nothing would be won, as long as somebody
+  // else can.
+  const auto own = [&](const Sequence* s) { return s->request.tenant.id == q.asking.request.tenant.id; };
+  if (std::ranges::any_of(candidates, [&](const Sequence* s) { return own(s) || over(s); }))
+    std::erase_if(candidates, [&](const Sequence* s) { return !own(s) && !over(s); });
 
   std::optional<PauseChoice> best;
   double best_cost = 0;

@@ -1,8 +1,6 @@
 #include "engine/pins.h"
 
 #include <algorithm>
-#include <set>
-#include <utility>
 
 namespace kvasir {
 
@@ -14,50 +12,82 @@ bool PinBoard::hold(KvCache& cache, const KvLease& lease, const Wish& wish) {
   const auto same = std::ranges::find(pins_, name, &Pin::name);
   if (same != pins_.end()) {
     same->expires = std::max(same->expires, wish.expires);
+    same->yields = std::max(same->yields, wish.yields);
     return true;
   }
   if (!cache.may_truncate(lease, whole)) return false;
-  Pin pin{name, whole, wish.expires, cache.fork(lease)};
+  Pin pin{name, wish.expires, wish.yields, cache.fork(lease)};
   cache.truncate(pin.lease, whole);
   pins_.push_back(std::move(pin));
+  count(pins_.back().lease, 1);
   if (bytes() > most_bytes_ || bytes(lease.tenant().id) > wish.most_bytes) {
-    pins_.pop_back();
+    drop(pins_.size() - 1);
     return false;
   }
   return true;
 }
 
-PinBoard::Count PinBoard::count(std::optional<std::uint32_t> tenant) const {
-  std::set<std::pair<size_t, BlockId>> seen;
-  Count out;
+const PinBoard::Tally& PinBoard::tally(std::optional<std::uint32_t> tenant) const {
+  if (!tenant) return all_;
+  const auto found = of_tenant_.find(*tenant);
+  return found == of_tenant_.end() ? none_ : found->second;
+}
+
+void PinBoard::count(Tally& tally, const KvLease& lease, int by) const {
+  const std::span<const size_t> groups = cache_.groups_of(lease.policy());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const BlockTable& table = lease.table(i);
+    for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
+      if (table.hole(slot)) continue;
+      const auto at = tally.pins.try_emplace({lease.keys()[static_cast<size_t>(slot)], groups[i]}, 0).first;
+      const bool was = std::exchange(at->second, at->second + by) > 0;
+      const int change = static_cast<int>(at->second > 0) - static_cast<int>(was);
+      tally.blocks += i == 0 ? change : 0;
+      tally.bytes += change * cache_.pool(groups[i]).weight();
+      if (at->second == 0) tally.pins.erase(at);
+    }
+  }
+}
+
+void PinBoard::count(const KvLease& lease, int by) {
+  count(all_, lease, by);
+  count(of_tenant_[lease.tenant().id], lease, by);
+}
+
+void PinBoard::drop(size_t pin) {
+  count(pins_[pin].lease, -1);
+  pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(pin));
+}
+
+std::int64_t PinBoard::idle_blocks() const {
+  std::map<std::pair<size_t, BlockId>, int> held;  // by pins
   for (const Pin& pin : pins_) {
-    if (tenant && pin.lease.tenant().id != *tenant) continue;
     const std::span<const size_t> groups = cache_.groups_of(pin.lease.policy());
     for (size_t i = 0; i < groups.size(); ++i) {
       const BlockTable& table = pin.lease.table(i);
       for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
-        if (table.hole(slot) || !seen.emplace(groups[i], table.at(slot)).second) continue;
-        out.blocks += i == 0;
-        out.bytes += cache_.pool(groups[i]).weight();
+        if (!table.hole(slot)) ++held[{groups[i], table.at(slot)}];
       }
     }
   }
-  return out;
+  return std::ranges::count_if(held, [this](const auto& block) {
+    return cache_.pool(block.first.first).refs(block.first.second) == block.second;
+  });
 }
 
 void PinBoard::expire(double now) {
   for (size_t i = pins_.size(); i > 0; --i) {
-    if (pins_[i - 1].expires <= now) pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+    if (pins_[i - 1].expires <= now) drop(i - 1);
   }
 }
 
 bool PinBoard::drop_soonest(std::optional<std::uint32_t> tenant) {
   std::optional<size_t> soonest;
   for (size_t i = 0; i < pins_.size(); ++i) {
-    if (tenant && pins_[i].lease.tenant().id != *tenant) continue;
+    if (pins_[i].yields == Yields::kNever || (tenant && pins_[i].lease.tenant().id != *tenant)) continue;
     if (!soonest || pins_[i].expires < pins_[*soonest].expires) soonest = i;
   }
-  if (soonest) pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(*soonest));
+  if (soonest) drop(*soonest);
   return soonest.has_value();
 }
 

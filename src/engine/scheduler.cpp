@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::int64_t kTileRows = 16;  // kernels work on so many rows at once: a chunk ends where a tile does
 
+constexpr const char* kShareChanged =
+    "tenants' shares of the cache were changed since the request came, and it has no room any more; ask again";
+
 bool same_space(const Tenant& a, const Tenant& b) { return a.id == b.id && a.secret == b.secret; }
 
 // Whether someone waits whose tenant was served no more than this one.
@@ -26,18 +29,22 @@ std::span<const TokenId> findable(const Sequence& sequence) {
 
 }  // namespace
 
-void Scheduler::add(std::unique_ptr<Sequence> sequence) {
-  sequence->arrival = ++arrivals_;
+Sequence* Scheduler::add(std::unique_ptr<Sequence> sequence) {
+  Sequence* added = sequence.get();
+  added->arrival = ++arrivals_;
   steps_ahead_ = kStepsWhileOthersWait;
-  waiting_.arrive(sequence->request.tenant.id);
   waiting_.put(std::move(sequence));
+  waiting_.arrive(added->request.tenant.id);
+  return added;
 }
 
-void Scheduler::add_running(std::unique_ptr<Sequence> sequence) {
+Sequence* Scheduler::add_running(std::unique_ptr<Sequence> sequence) {
   CHECK(sequence->lease.valid());
-  sequence->arrival = ++arrivals_;
-  waiting_.arrive(sequence->request.tenant.id);
+  Sequence* added = sequence.get();
+  added->arrival = ++arrivals_;
   running_.push_back(std::move(sequence));
+  waiting_.arrive(added->request.tenant.id);
+  return added;
 }
 
 const std::vector<PlannedRows>& Scheduler::plan(KvCache& cache) {
@@ -83,7 +90,7 @@ std::int64_t Scheduler::rows_for(const KvCache& cache, const Sequence& sequence,
 void Scheduler::schedule(Sequence& sequence, std::int64_t rows, std::int64_t& budget) {
   plan_.push_back({&sequence, static_cast<int>(rows)});
   budget -= rows;
-  waiting_.serve(sequence.request.tenant.id, rows);
+  waiting_.serve(sequence.request.tenant.id, static_cast<double>(rows));
 }
 
 // Two passes: whoever has one token to compute is in the middle of an answer that someone reads.
@@ -91,6 +98,7 @@ void Scheduler::plan_running(KvCache& cache, std::int64_t& budget) {
   answering_.clear();
   catching_up_.clear();
   for (const auto& sequence : running_) {
+    if (sequence->waits_for_mask()) continue;
     (sequence->pending() == 1 ? answering_ : catching_up_).push_back(sequence.get());
   }
   // Prompts share what the answers leave, the least served tenant first.
@@ -134,9 +142,9 @@ bool Scheduler::make_room(KvCache& cache, Sequence& sequence, std::int64_t& rows
     const auto choice = choose_pause({cache, running_, sequence, rows, swap_, pace_});
     if (!choice) {
       if (reserve_alone(cache, sequence, rows)) return true;
-      // The engine refused what cannot fit: it fitted when it came, and the tenant's limit was lowered since.
+      // The engine refused what cannot fit: it fitted when it came, and tenants' shares were changed since.
       sequence.finish = FinishReason::kFailed;
-      sequence.record.failure = "the tenant's share of the cache was lowered while the request ran; ask again";
+      sequence.record.failure = kShareChanged;
       return false;
     }
     if (choice->how == Pause::How::kWait) {
@@ -157,21 +165,21 @@ void Scheduler::stand_still(const PauseChoice& choice) {
 }
 
 void Scheduler::pause(KvCache& cache, const PauseChoice& choice) {
-  const auto place = std::ranges::find(running_, choice.who, [](const auto& s) { return s.get(); });
-  std::unique_ptr<Sequence> sequence = std::move(*place);
-  running_.erase(place);
-  if (choice.how == Pause::How::kSwap) {
+  Sequence* sequence = choice.who;
+  Pause::How how = choice.how;
+  if (how == Pause::How::kSwap) {
     sequence->saved = swap_->save(cache, sequence->lease);
-    ++counts_.swaps;
-  } else {
-    ++counts_.recomputes;
+    if (!sequence->saved) how = Pause::How::kRecompute;  // there was no memory after all
   }
+  ++(how == Pause::How::kSwap ? counts_.swaps : counts_.recomputes);
   sequence->lease = KvLease();
   sequence->rows = nullptr;
   sequence->standing_still = false;
   ++sequence->record.preemptions;
-  paused_.push_back({sequence.get(), {choice.how, 0, 0, choice.seconds}});
-  waiting_.put(std::move(sequence));
+  paused_.push_back({sequence, {how, 0, 0, choice.seconds}});
+  const auto place = std::ranges::find(running_, sequence, [](const auto& s) { return s.get(); });
+  waiting_.put(std::move(*place));
+  running_.erase(place);
 }
 
 // Said once the others have taken what they needed: only then is it known how much is left.
@@ -194,22 +202,44 @@ void Scheduler::tell_pauses(const KvCache& cache) {
 // What it can share with others is only looked up when it would not fit without, and its blocks are named once.
 Scheduler::Admitted Scheduler::room_for(const KvCache& cache, Sequence& sequence) const {
   const Tenant& tenant = sequence.request.tenant;
-  const std::int64_t size = cache.block_tokens();
   auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
   if (sequence.eviction) tokens = sequence.eviction->most_rows(tokens);
   const auto verdict = [&](std::int64_t shared) {
     const PolicyId policy = sequence.policy_id();
-    const std::int64_t blocks = tokens / size + 1 - shared + running();
-    if (cache.shortage(policy, tenant.id, blocks) == KvCache::Shortage::kPool) return Admitted::kNoRoom;
+    const auto short_of = [&](const KvCache::Growth& growth) { return cache.shortage(policy, tenant.id, growth); };
+    if (short_of({tokens + 1, shared, running()}) == KvCache::Shortage::kPool) return Admitted::kNoRoom;
     // To the block: what just fits its quota would otherwise wait for as long as others keep the engine busy.
-    const std::int64_t own = (tokens + size - 1) / size - shared;
-    return cache.shortage(policy, tenant.id, own) == KvCache::Shortage::kNone ? Admitted::kYes : Admitted::kOverQuota;
+    return short_of({tokens, shared, 0}) == KvCache::Shortage::kNone ? Admitted::kYes : Admitted::kOverQuota;
   };
   const Admitted without = verdict(0);
   if (without == Admitted::kYes) return without;
   if (sequence.block_names.empty())
     sequence.block_names = cache.block_names(sequence.tokens, tenant, sequence.policy_id());
   return verdict(cache.held_prefix(sequence.tokens, sequence.block_names, sequence.policy_id()));
+}
+
+// What a tenant is guaranteed is its own although others were lent it: those of them who have more than they are
+// guaranteed pause, the youngest first.
+Scheduler::Admitted Scheduler::take_back_room(KvCache& cache, Sequence& sequence) {
+  const std::uint32_t tenant = sequence.request.tenant.id;
+  const std::int64_t blocks = std::ssize(sequence.tokens) / cache.block_tokens() + 1;
+  if (!cache.within_guarantee(sequence.policy_id(), tenant, blocks)) return Admitted::kNoRoom;
+  Admitted room = Admitted::kNoRoom;
+  while (room == Admitted::kNoRoom) {
+    Sequence* youngest = nullptr;
+    for (const auto& other : running_) {
+      const std::uint32_t id = other->request.tenant.id;
+      if (id == tenant || !cache.over_guarantee(id) || other->finish != FinishReason::kNone) continue;
+      if (youngest == nullptr || other->arrival > youngest->arrival) youngest = other.get();
+    }
+    if (youngest == nullptr) break;
+    const std::uint64_t bytes = swap_ == nullptr ? 0 : swap_->bytes_for(cache, youngest->lease);
+    const bool swaps = bytes > 0 && swap_->has_room(bytes);
+    std::erase_if(plan_, [youngest](const PlannedRows& planned) { return planned.sequence == youngest; });
+    pause(cache, {youngest, swaps ? Pause::How::kSwap : Pause::How::kRecompute, 0});
+    room = room_for(cache, sequence);
+  }
+  return room;
 }
 
 bool Scheduler::runs(std::uint32_t tenant) const {
@@ -238,6 +268,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   const bool alone = running_.empty();
   if (!alone) {
     Admitted room = room_for(cache, sequence);
+    if (room == Admitted::kNoRoom) room = take_back_room(cache, sequence);
     // A tenant whose pins fill its quota would shut itself out for as long as others keep the engine busy.
     while (room == Admitted::kOverQuota && !runs(sequence.request.tenant.id) && pins_ != nullptr &&
            pins_->drop_soonest(sequence.request.tenant.id)) {
@@ -249,17 +280,21 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   sequence.lease = std::move(opened.lease);
   if (sequence.saved) swap_->restore(cache, sequence.lease, sequence.tokens, *sequence.saved);
   std::int64_t rows = rows_for(cache, sequence, budget);
-  const bool reserved = alone ? reserve_alone(cache, sequence, rows) : cache.reserve(sequence.lease, rows);
+  bool reserved = alone ? reserve_alone(cache, sequence, rows) : cache.reserve(sequence.lease, rows);
+  // Where a window lets go of what lies behind it, fewer rows at a time need less room.
+  while (!reserved && !alone && rows > 1) reserved = cache.reserve(sequence.lease, rows /= 2);
   if (!reserved) {
     sequence.lease = KvLease();
     if (!alone) return Admitted::kNoRoom;
     sequence.finish = FinishReason::kFailed;
-    sequence.record.failure = "the tenant's share of the cache was lowered while the request waited; ask again";
+    sequence.record.failure = kShareChanged;
     return Admitted::kHeldBack;
   }
   sequence.saved = nullptr;  // not before: whoever has to wait on keeps it
   sequence.block_names.clear();
+  sequence.passed_blocks = 0;
   if (sequence.record.steps == 0) {
+    cache.count_query(sequence.lease, opened.report);
     sequence.record.reuse = opened.report;
     sequence.record.queue_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.submitted).count();
@@ -271,29 +306,39 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
 // The tenant's first request that is not held back.
 Scheduler::Admitted Scheduler::admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget) {
   for (size_t i = 0; i < queue.size(); ++i) {
-    if (queue[i]->finish != FinishReason::kNone) continue;
+    if (queue[i]->finish != FinishReason::kNone || queue[i]->waits_for_mask()) continue;
     const Admitted admitted = try_admit(cache, *queue[i], budget);
     if (admitted == Admitted::kHeldBack) continue;
+    if (admitted == Admitted::kNoRoom) without_room_.push_back(queue[i].get());
     if (admitted == Admitted::kYes) {
       running_.push_back(std::move(queue[i]));
       queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(i));
+      count_pass(cache, *running_.back());
     }
     return admitted;
   }
   return Admitted::kHeldBack;
 }
 
-// By tenant in turn. A request without room stops everybody, or those with small ones would pass it for ever; one
-// over its tenant's quota stops only its tenant.
+// Whoever is admitted behind a request without room has passed it by all that it may come to hold.
+void Scheduler::count_pass(const KvCache& cache, const Sequence& admitted) {
+  const std::int64_t tokens = std::ssize(admitted.tokens) + admitted.request.max_tokens - admitted.answered();
+  for (Sequence* behind : without_room_) behind->passed_blocks += tokens / cache.block_tokens() + 1;
+}
+
+// By tenant in turn. A request without room, or over its tenant's quota, stops its tenant; the first also everybody
+// else, once what passed it would have filled the memory: those with small ones would pass it for ever.
 void Scheduler::admit(KvCache& cache, std::int64_t& budget) {
   std::vector<std::uint32_t> passed;
+  without_room_.clear();
   while (budget > 0 && !full()) {
     const std::vector<std::uint32_t> turns = waiting_.order();
     const auto next = std::ranges::find_if(
         turns, [&](std::uint32_t tenant) { return std::ranges::find(passed, tenant) == passed.end(); });
     if (next == turns.end()) return;
     const Admitted admitted = admit_one(cache, waiting_.queue(*next), budget);
-    if (admitted == Admitted::kNoRoom) return;
+    const bool waited = admitted == Admitted::kNoRoom && without_room_.back()->passed_blocks >= cache.blocks_alone();
+    if (waited) return;
     if (admitted != Admitted::kYes) passed.push_back(*next);
   }
 }
@@ -308,7 +353,10 @@ std::vector<std::unique_ptr<Sequence>> Scheduler::take_finished() {
   };
   take_from(running_);
   waiting_.each(take_from);
-  for (const auto& sequence : finished) waiting_.leave(sequence->request.tenant.id);
+  for (const auto& sequence : finished) {
+    waiting_.leave(sequence->request.tenant.id);
+    std::erase_if(paused_, [&sequence](const auto& paused) { return paused.first == sequence.get(); });
+  }
   if (!finished.empty()) steps_ahead_ = kStepsWhileOthersWait;
   return finished;
 }

@@ -4,6 +4,9 @@
 // ones, by tenant in turn (tenant_queues.h). When blocks run out somebody pauses (pause_choice.h): it lets go of its
 // lease, its full blocks stay in the cache to be found again by key or go to host memory, and it waits in its old
 // place. A request whose prompt another one is just computing is held back until it can share the result.
+//
+// A request without room keeps back its own tenant's, and others' only when these have passed it often enough: until
+// what passed it would have filled the whole memory once.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +55,9 @@ class Scheduler {
   void set_pace(const Pace& pace) { pace_ = pace; }
   void set_weight(std::uint32_t tenant, double weight) { waiting_.set_weight(tenant, weight); }
 
-  void add(std::unique_ptr<Sequence> sequence);
-  void add_running(std::unique_ptr<Sequence> sequence);  // has a lease
-  const std::vector<PlannedRows>& plan(KvCache& cache);  // valid until the next
+  Sequence* add(std::unique_ptr<Sequence> sequence);
+  Sequence* add_running(std::unique_ptr<Sequence> sequence);  // has a lease
+  const std::vector<PlannedRows>& plan(KvCache& cache);       // valid until the next
 
   // Whether the next step has the running ones only, as far as can be known: nobody waits who could join.
   bool settled() const { return waiting_.empty() || full() || steps_ahead_ < kStepsWhileOthersWait; }
@@ -62,7 +65,9 @@ class Scheduler {
   // plan() must decide.
   bool reserve_ahead(KvCache& cache, std::span<const PlannedRows> plan);
   // The same of a step whose rows have room already.
-  void serve_ahead(std::uint32_t tenant, std::int64_t rows) { waiting_.serve(tenant, rows); }
+  void serve_ahead(std::uint32_t tenant, std::int64_t rows) { waiting_.serve(tenant, static_cast<double>(rows)); }
+  // Time that was spent for a tenant otherwise counts towards its turn as the tokens that it would have computed.
+  void charge(std::uint32_t tenant, double seconds) { waiting_.serve(tenant, seconds / pace_.token_seconds); }
   void count_step_ahead() { ++steps_ahead_; }
 
   // Takes out what has finished, wherever it is, and hands it to the caller.
@@ -117,6 +122,8 @@ class Scheduler {
   Admitted try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget);
   Admitted room_for(const KvCache& cache, Sequence& sequence) const;
   bool runs(std::uint32_t tenant) const;
+  Admitted take_back_room(KvCache& cache, Sequence& sequence);
+  void count_pass(const KvCache& cache, const Sequence& admitted);
   bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
 
   // Those that were not admitted have no room, most likely; from time to time somebody looks.
@@ -135,6 +142,7 @@ class Scheduler {
   std::vector<PlannedRows> plan_;
   std::vector<Sequence*> answering_;
   std::vector<Sequence*> catching_up_;
+  std::vector<Sequence*> without_room_;  // first of their tenants, and passed by others
   std::vector<std::pair<Sequence*, Pause>> paused_;
   std::vector<PauseNews> told_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/host_swap.h"
+#include "engine/mask_worker.h"
 #include "engine/policies.h"
 #include "engine/request.h"
 #include "engine/sequence_rows.h"
@@ -53,6 +54,10 @@ struct alignas(64) Sequence {
   KvLease lease;                               // invalid while waiting
   std::unique_ptr<SavedBlocks> saved;          // while paused, if it was swapped out
   std::vector<Key256> block_names;             // while waiting, once they were needed: see KvCache::block_names
+  std::int64_t passed_blocks = 0;              // while waiting without room: what was given to others behind it
+  std::shared_ptr<MaskWorker::Job> mask;       // which tokens its form allows, while that is found out elsewhere …
+  std::vector<float> mask_logits;              // … and what its next token will be chosen from
+  bool slow_masks = false;                     // the last one took longer than a step has time for
   std::uint64_t arrival = 0;                   // the smaller came first; set by the scheduler
   bool standing_still = false;                 // it waits for blocks, and keeps those it has
   bool held_back = false;                      // it waited for another's prompt
@@ -65,10 +70,10 @@ struct alignas(64) Sequence {
   size_t pinned_breakpoints = 0;          // of the request's, in order
   std::optional<TokenLogprobs> logprobs;  // of the newest token, where asked for
 
-  // It answers another branch of the same request from now on. Requires that it has answered nothing yet.
-  void become(Fork fork) {
+  // It answers another branch of the same request from now on, whose listener the caller gives it. Requires that it
+  // has answered nothing yet.
+  void answer_for(const Fork& fork) {
     id = fork.id;
-    on_update = std::move(fork.branch.on_update);
     request.sampling.seed = fork.branch.seed;
     sampler = Sampler(request.sampling, request.prompt);
     if (request.constraint) sampler.constrain(request.constraint->fork());
@@ -77,6 +82,7 @@ struct alignas(64) Sequence {
   std::int64_t pending() const {  // tokens whose K and V are not in the cache
     return static_cast<std::int64_t>(tokens.size()) - (lease.valid() ? lease.length() : 0);
   }
+  bool waits_for_mask() const { return mask != nullptr; }
   PolicyId policy_id() const { return policy == nullptr ? 0 : policy->id; }
   std::int64_t answered() const { return static_cast<std::int64_t>(tokens.size() - request.prompt.size()); }
 };

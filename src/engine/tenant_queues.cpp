@@ -8,35 +8,43 @@
 
 namespace kvasir {
 
-// A tenant that was away starts level with the least served of those present: absence earns no credit.
+// While the same tenants are present the least served of them only goes forward, so it is enough to look before
+// somebody comes or leaves.
+void TenantQueues::advance_clock() {
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [unused, tenant] : tenants_) {
+    if (tenant.present > 0) least = std::min(least, tenant.served);
+  }
+  if (least < std::numeric_limits<double>::infinity()) clock_ = std::max(clock_, least);
+}
+
+// Absence earns no credit.
 void TenantQueues::arrive(std::uint32_t id) {
   OfTenant& tenant = tenants_[id];
   if (tenant.present == 0) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [unused, other] : tenants_) {
-      if (other.present > 0) least = std::min(least, other.served);
-    }
-    if (least < std::numeric_limits<double>::infinity()) tenant.served = std::max(tenant.served, least);
+    advance_clock();
+    tenant.served = std::max(tenant.served, clock_);
   }
   ++tenant.present;
 }
 
-void TenantQueues::put(std::unique_ptr<Sequence> sequence) {
+void TenantQueues::put(std::unique_ptr<Sequence>&& sequence) {
   Queue& queue = tenants_[sequence->request.tenant.id].waiting;
   const auto rank = [](const std::unique_ptr<Sequence>& s) { return std::pair(s->request.priority, s->arrival); };
   const auto place = std::ranges::upper_bound(queue, rank(sequence), {}, rank);
-  queue.insert(place, std::move(sequence));
+  *queue.insert(place, nullptr) = std::move(sequence);
 }
 
 void TenantQueues::leave(std::uint32_t tenant) {
   OfTenant& of = tenants_[tenant];
   CHECK(of.present > 0);
+  if (of.present == 1) advance_clock();
   --of.present;
 }
 
-void TenantQueues::serve(std::uint32_t tenant, std::int64_t tokens) {
+void TenantQueues::serve(std::uint32_t tenant, double tokens) {
   OfTenant& of = tenants_[tenant];
-  of.served += static_cast<double>(tokens) / of.weight;
+  of.served += tokens / of.weight;
 }
 
 double TenantQueues::served(std::uint32_t tenant) const {

@@ -1,6 +1,8 @@
 // Those who wait, by tenant. Whose turn it is follows from the tokens computed for each tenant, divided by its
-// weight: the least served goes first (virtual token counters). Within a tenant the smaller priority goes first, then
-// who came first. Nothing that one tenant caches or asks for changes another's order.
+// weight: the least served goes first (virtual token counters). A virtual clock, which only goes forward, is where
+// the least served of those present have come to: who was away starts there, however long and whoever else was away
+// too. Within a tenant the smaller priority goes first, then who came first. Nothing that one tenant caches or asks
+// for changes another's order.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +23,11 @@ class TenantQueues {
   void arrive(std::uint32_t tenant);
   void leave(std::uint32_t tenant);
 
-  // It waits: before all of its tenant that came after it.
-  void put(std::unique_ptr<Sequence> sequence);
+  // It waits: before all of its tenant that came after it. The caller keeps it where there is no memory for that.
+  void put(std::unique_ptr<Sequence>&& sequence);
 
   void set_weight(std::uint32_t tenant, double weight) { tenants_[tenant].weight = weight; }
-  void serve(std::uint32_t tenant, std::int64_t tokens);
+  void serve(std::uint32_t tenant, double tokens);
 
   std::vector<std::uint32_t> order() const;  // tenants for whom someone waits, whose turn it is first
   Queue& queue(std::uint32_t tenant) { return tenants_[tenant].waiting; }
@@ -51,7 +53,10 @@ class TenantQueues {
     double served = 0;  // tokens / weight
   };
 
+  void advance_clock();
+
   std::map<std::uint32_t, OfTenant> tenants_;
+  double clock_ = 0;  // of who is present nobody was served less
 };
 
 }  // namespace kvasir

@@ -39,18 +39,29 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, std
   CHECK(masker_ != nullptr);
 }
 
+GrammarConstraint GrammarConstraint::apart() const {
+  GrammarConstraint copy = *this;
+  copy.matcher_ = matcher_.apart();
+  return copy;
+}
+
+bool GrammarConstraint::prepare(std::size_t& work) {
+  if (!ended_ && allowed_ == nullptr) allowed_ = masker_->mask_within(matcher_, work);
+  return ended_ || allowed_ != nullptr;
+}
+
 void GrammarConstraint::mask(std::span<float> logits) {
   if (ended_) {
     TokenSet only_ends(masker_->vocabulary().size());
     for (const TokenId end : masker_->vocabulary().ends()) only_ends.insert(end);
     return forbid_others(only_ends, logits);
   }
-  const std::shared_ptr<const TokenSet> allowed = masker_->mask(matcher_);
-  if (allowed->empty()) {
+  if (allowed_ == nullptr) allowed_ = masker_->mask(matcher_);
+  if (allowed_->empty()) {
     fail_input("no token of the model can continue the answer as its schema asks", "schema",
                "the model's vocabulary does not have these characters");
   }
-  forbid_others(*allowed, logits);
+  forbid_others(*allowed_, logits);
 }
 
 void GrammarConstraint::accept(TokenId token) {
@@ -64,6 +75,7 @@ void GrammarConstraint::accept(TokenId token) {
   if (ended_ || vocabulary.is_end(token) || bytes.empty() || !matcher_.accept(bytes)) {
     fail_input(fmt::format("token {} does not continue the answer as its schema asks", token), "schema");
   }
+  allowed_ = nullptr;
 }
 
 }  // namespace kvasir::grammar

@@ -10,10 +10,18 @@
 
 namespace kvasir::grammar {
 
-// A value: a copy continues on its own, as a fork of its sequence does. Copies belong to one thread at a time.
+// A value: a copy continues on its own, as a fork of its sequence does. Copies belong to one thread at a time, all
+// together; what apart() gives may go to another.
 class GrammarConstraint {
  public:
   GrammarConstraint(std::shared_ptr<const Grammar> grammar, std::shared_ptr<TokenMasker> masker);
+
+  // A copy that shares nothing that changes.
+  GrammarConstraint apart() const;
+
+  // Finds out which tokens may come next, with at most so much work; takes off what it took. True: mask() is quick.
+  // Throws Error when it would take too long altogether.
+  bool prepare(std::size_t& work);
 
   // Sets the logits of tokens that may not come next to minus infinity; those past the vocabulary too. Throws Error
   // when no token may: the vocabulary cannot spell what the grammar asks for.
@@ -29,6 +37,7 @@ class GrammarConstraint {
  private:
   Matcher matcher_;
   std::shared_ptr<TokenMasker> masker_;
+  std::shared_ptr<const TokenSet> allowed_;  // null: not known yet
   bool ended_ = false;
 };
 

@@ -104,6 +104,12 @@ Matcher::Matcher(std::shared_ptr<const Grammar> grammar)
   stepper().start(places_);
 }
 
+Matcher Matcher::apart() const {
+  Matcher copy = *this;
+  copy.pool_ = std::make_shared<StackPool>(*pool_);
+  return copy;
+}
+
 bool Matcher::run(std::string_view bytes, Places& places) const {
   Stepper stepper = this->stepper();
   Places next;

@@ -63,6 +63,9 @@ class Matcher {
  public:
   explicit Matcher(std::shared_ptr<const Grammar> grammar);
 
+  // A copy with storage of its own, for another thread.
+  Matcher apart() const;
+
   // Takes all of the bytes and returns true, or none and returns false.
   bool accept(std::string_view bytes);
   bool can_accept(std::string_view bytes) const;

@@ -14,15 +14,16 @@ struct Walk {
   Stepper stepper;
   std::size_t work_left;
 
-  // Tries the trie's tokens from `from` on, whole subtrees at a time.
-  void run(const Places& from, const TokenTrie& trie, TokenSet& allowed) {
+  // Tries the trie's tokens from `from` on, whole subtrees at a time. False: there is too much to try.
+  bool run(const Places& from, const TokenTrie& trie, TokenSet& allowed) {
     std::vector<Places> at(trie.max_depth + 1);  // at[d]: after d bytes of the path
     at[0] = from;
     const auto end = static_cast<std::uint32_t>(trie.nodes.size() - 1);
     for (std::uint32_t i = 0; i < end;) {
       const TokenTrie::Node& node = trie.nodes[i];
       const Places& before = at[node.depth - 1U];
-      spend(before.size());
+      if (before.size() > work_left) return false;
+      work_left -= before.size();
       if (!stepper.step(before, node.byte, at[node.depth])) {
         i = node.past;
         continue;
@@ -30,14 +31,7 @@ struct Walk {
       for (std::uint32_t t = node.first_token; t < trie.nodes[i + 1].first_token; ++t) allowed.insert(trie.tokens[t]);
       ++i;
     }
-  }
-
-  void spend(std::size_t work) {
-    if (work > work_left) {
-      throw Error(Error::Kind::kCapacity, {"finding the tokens that the schema allows takes too long", "schema",
-                                           "use fewer or more distinct alternatives"});
-    }
-    work_left -= work;
+    return true;
   }
 };
 
@@ -52,10 +46,24 @@ TokenMasker::TokenMasker(std::shared_ptr<const Vocabulary> vocabulary, Limits li
 }
 
 std::shared_ptr<const TokenSet> TokenMasker::mask(const Matcher& matcher) {
+  std::size_t all = limits_.work;
+  return mask_within(matcher, all);
+}
+
+std::shared_ptr<const TokenSet> TokenMasker::mask_within(const Matcher& matcher, std::size_t& work) {
   const Key key{matcher.grammar().get(), matcher.digest()};
   if (auto found = find(key, matcher.grammar())) return found;
   // Outside of the mutex: two threads may compute the same mask, and the later one's is kept.
-  auto mask = std::make_shared<const TokenSet>(compute(matcher));
+  const std::size_t may = std::min(work, limits_.work);
+  std::size_t left = may;
+  std::optional<TokenSet> allowed = compute(matcher, left);
+  work -= allowed ? may - left : may;
+  if (!allowed && may == limits_.work) {
+    throw Error(Error::Kind::kCapacity, {"finding the tokens that the schema allows takes too long", "schema",
+                                         "use fewer or more distinct alternatives"});
+  }
+  if (!allowed) return nullptr;
+  auto mask = std::make_shared<const TokenSet>(std::move(*allowed));
   remember({key, matcher.grammar(), mask});
   return mask;
 }
@@ -91,12 +99,15 @@ void TokenMasker::remember(Entry entry) {
   entries_.pop_back();
 }
 
-TokenSet TokenMasker::compute(const Matcher& matcher) const {
+std::optional<TokenSet> TokenMasker::compute(const Matcher& matcher, std::size_t& work) const {
   std::uint32_t run = 0;
   for (const Place& place : matcher.places()) run = std::max(run, matcher.grammar()->plain_run(place.state));
   const Vocabulary::Tier& tier = vocabulary_->tier_for(run);
   TokenSet allowed = tier.allowed;
-  Walk{matcher.stepper(), limits_.work}.run(matcher.places(), tier.rest, allowed);
+  Walk walk{matcher.stepper(), work};
+  const bool whole = walk.run(matcher.places(), tier.rest, allowed);
+  work = walk.work_left;
+  if (!whole) return std::nullopt;
   if (matcher.complete()) {
     for (const TokenId end : vocabulary_->ends()) allowed.insert(end);
   }

@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 #include "grammar/matcher.h"
@@ -20,7 +21,7 @@ class TokenMasker {
   struct Limits {
     std::size_t cached_masks = 2048;  // 16 KB each for 128k tokens
     // Bytes tried, times places, for one mask. Typical masks take thousands, the worst of honest schemas a million.
-    std::size_t work = std::size_t{1} << 24;
+    std::size_t work = std::size_t{1} << 22;
   };
   struct Counts {
     std::uint64_t hits = 0;
@@ -33,6 +34,10 @@ class TokenMasker {
   // Every token whose bytes the matcher can accept; the ends too when it is complete. Remembered for the next matcher
   // of the same grammar that comes to the same places. Throws Error when it would take too long (Limits::work).
   std::shared_ptr<const TokenSet> mask(const Matcher& matcher);
+
+  // The same with at most so much work, of which it takes off what it took. Null: it would take more, and all is
+  // spent.
+  std::shared_ptr<const TokenSet> mask_within(const Matcher& matcher, std::size_t& work);
 
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   Counts counts() const;
@@ -56,7 +61,7 @@ class TokenMasker {
 
   std::shared_ptr<const TokenSet> find(const Key& key, const std::shared_ptr<const Grammar>& grammar);
   void remember(Entry entry);
-  TokenSet compute(const Matcher& matcher) const;
+  std::optional<TokenSet> compute(const Matcher& matcher, std::size_t& work) const;
 
   // Constant after construction.
   std::shared_ptr<const Vocabulary> vocabulary_;

@@ -179,8 +179,8 @@ bool BlockPool::well_formed() const {
   }
   const bool free_is_free =
       std::ranges::all_of(free_, [this](BlockId block) { return state(block) == State::kFree; });
-  return free_is_free && counted == owned_ && counted_held == held_of_ && present == size_ && held == held_ && free == free_blocks() &&
-         evictable == evictable_.size() && evictable_.well_formed();
+  return free_is_free && counted == owned_ && counted_held == held_of_ && present == size_ && held == held_ &&
+         free == free_blocks() && evictable == evictable_.size() && evictable_.well_formed();
 }
 
 }  // namespace kvasir

@@ -87,11 +87,11 @@ class BlockPool {
   std::unique_ptr<EvictionPolicy> policy_;
   std::shared_ptr<Owners> owners_;
   std::int64_t weight_;
-  std::vector<int> refs_;            // by block
-  std::vector<State> states_;        // by block
-  std::vector<OwnerId> owner_;       // by block
-  std::vector<BlockId> free_;        // a stack: the back goes first
-  IndexedHeaps evictable_;           // a heap an owner
+  std::vector<int> refs_;              // by block
+  std::vector<State> states_;          // by block
+  std::vector<OwnerId> owner_;         // by block
+  std::vector<BlockId> free_;          // a stack: the back goes first
+  IndexedHeaps evictable_;             // a heap an owner
   std::vector<std::int64_t> owned_;    // by owner: blocks of this pool …
   std::vector<std::int64_t> held_of_;  // … and those of them that are held
   std::int64_t size_ = 0;

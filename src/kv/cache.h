@@ -111,7 +111,7 @@ struct PolicyStats {
 };
 
 struct CacheStats {
-  std::int64_t queried_tokens = 0;  // of prompts opened
+  std::int64_t queried_tokens = 0;  // of requests' prompts, when they began
   std::int64_t hit_tokens = 0;
   std::int64_t published_blocks = 0;
   std::int64_t deduplicated_blocks = 0;  // computed twice at the same time; one copy was given back
@@ -139,6 +139,8 @@ class KvCache {
     ReuseReport report;
   };
   Opened open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request = 0, PolicyId policy = 0);
+  // A request begins with what open found for it: once for each, however often it must be opened again.
+  void count_query(const KvLease& lease, const ReuseReport& report);
   // What open would pin; changes nothing.
   Position reusable(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy = 0) const;
   // The names of a prompt's whole blocks, as far as open would look for them: of its content alone, so that who waits
@@ -178,7 +180,8 @@ class KvCache {
   void set_share(std::uint32_t tenant, TenantShare share);
   TenantStats tenant_stats(std::uint32_t tenant) const;
   bool over_guarantee(std::uint32_t tenant) const;
-  // Whether the tenant would hold no more than it is guaranteed with so many more blocks of each of a policy's groups.
+  // Whether the tenant would hold no more than it is guaranteed with so many more blocks of each of a policy's
+  // groups.
   bool within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const;
 
   // Why reserve() would refuse so many tokens; or so many more blocks of each of a policy's groups.
@@ -210,6 +213,14 @@ class KvCache {
   bool fits_alone(Position length, const TenantShare& share = {}) const;
   bool fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share,
                   std::int64_t kept_bytes = 0) const;
+  // What that takes: pages, and bytes of blocks in them.
+  struct Room {
+    std::int64_t pages = 0;
+    std::int64_t bytes = 0;
+  };
+  Room room_of(std::span<const CacheGroupConfig> groups, Position length) const;  // REQUIRES: fits_a_page(groups)
+  std::int64_t pages() const { return std::ssize(pages_); }
+  std::int64_t page_bytes() const { return config_.pages.bytes; }
   std::int64_t guaranteed_bytes(const TenantShare& share) const { return limits_of(share).guaranteed; }
   // Memory that no page of which could be given to another group, for what is held in it just now.
   std::int64_t held_page_bytes() const;

@@ -33,16 +33,18 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const Tenant& ten
       report.evicted_by = how.request;
     }
   }
-  stats_.queried_tokens += report.prompt_tokens;
-  stats_.hit_tokens += report.reused_tokens;
-  PolicyStats& of_policy = policies_[policy].stats;
-  of_policy.queried_tokens += report.prompt_tokens;
-  of_policy.hit_tokens += report.reused_tokens;
-  TenantStats& theirs = tenants_[tenant.id];
-  theirs.queried_tokens += report.prompt_tokens;
-  theirs.hit_tokens += report.reused_tokens;
   leases_.push_back(state.get());
   return {KvLease(this, std::move(state)), report};
+}
+
+void KvCache::count_query(const KvLease& lease, const ReuseReport& report) {
+  const auto add = [&report](auto& stats) {
+    stats.queried_tokens += report.prompt_tokens;
+    stats.hit_tokens += report.reused_tokens;
+  };
+  add(stats_);
+  add(policies_[lease.policy()].stats);
+  add(tenants_[lease.tenant().id]);
 }
 
 LeaseState KvCache::blank(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy) const {

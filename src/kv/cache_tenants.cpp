@@ -59,18 +59,22 @@ std::int64_t KvCache::most_blocks(const Retention& retention, Position tokens) c
   return std::min(holding(tokens), holding(retention.window) + 2 + holding(retention.sinks));
 }
 
-bool KvCache::fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share,
-                         std::int64_t kept_bytes) const {
-  std::int64_t pages = kept_bytes / config_.pages.bytes;
-  std::int64_t bytes = 0;
+KvCache::Room KvCache::room_of(std::span<const CacheGroupConfig> groups, Position length) const {
+  Room room;
   for (const CacheGroupConfig& group : groups) {
     const std::int64_t blocks = most_blocks(group.retention, length);
     const std::int64_t per_page = config_.pages.bytes / group.block_bytes;
-    if (per_page == 0) return false;
-    pages += (blocks + per_page - 1) / per_page;
-    bytes += blocks * group.block_bytes;
+    room.pages += (blocks + per_page - 1) / per_page;
+    room.bytes += blocks * group.block_bytes;
   }
-  return pages <= std::ssize(pages_) && bytes <= limits_of(share).most;
+  return room;
+}
+
+bool KvCache::fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share,
+                         std::int64_t kept_bytes) const {
+  if (!fits_a_page(groups)) return false;
+  const Room room = room_of(groups, length);
+  return room.pages + kept_bytes / config_.pages.bytes <= std::ssize(pages_) && room.bytes <= limits_of(share).most;
 }
 
 }  // namespace kvasir

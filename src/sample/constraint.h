@@ -2,6 +2,7 @@
 // whoever has one implements this.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 
@@ -13,6 +14,10 @@ class TokenConstraint {
  public:
   virtual ~TokenConstraint() = default;
 
+  // Finds out which tokens may come next with at most so much work, and takes off what it took. True: it is known,
+  // and mask() is quick. Throws Error when it can never be known.
+  virtual bool prepare(std::size_t& /*work*/) { return true; }
+
   // Sets the logits of tokens that may not come next to minus infinity. Throws Error when none may.
   virtual void mask(std::span<float> logits) = 0;
 
@@ -22,7 +27,7 @@ class TokenConstraint {
   // Nothing but an end may follow: the answer is finished even where ends are ignored.
   virtual bool ended() const = 0;
 
-  // A second constraint that stands where this one does, and goes on by itself.
+  // A second constraint that stands where this one does, and goes on by itself, on another thread if need be.
   virtual std::unique_ptr<TokenConstraint> fork() const = 0;
 };
 

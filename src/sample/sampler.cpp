@@ -73,6 +73,9 @@ void fail_on_logits() {
 }
 
 Sampler::Sampler(SamplingParams params, std::span<const TokenId> prompt) : params_(std::move(params)) {
+  // Below this a draw is greedy in all but its arithmetic, which would divide to infinities.
+  constexpr float kGreedy = 1e-6F;
+  if (params_.temperature < kGreedy) params_.temperature = 0.0F;
   if (!has_penalty(params_)) return;
   for (const TokenId token : prompt) ++counts_[token].prompt;
 }

@@ -42,8 +42,8 @@ class Sampler {
   Sampler(SamplingParams params, std::span<const TokenId> prompt);
 
   // From now on the answer keeps to this form.
-  void constrain(std::unique_ptr<TokenConstraint> constraint) { constraint_ = std::move(constraint); }
-  const TokenConstraint* constraint() const { return constraint_.get(); }
+  void constrain(std::shared_ptr<TokenConstraint> constraint) { constraint_ = std::move(constraint); }
+  const std::shared_ptr<TokenConstraint>& constraint() const { return constraint_; }
 
   // The next token, which will stand at `position`. Changes `logits` in place. Throws Error when they are not
   // numbers, or when the form allows no token.
@@ -74,7 +74,7 @@ class Sampler {
 
   SamplingParams params_;
   std::unordered_map<TokenId, Count> counts_;    // only when a penalty needs them
-  std::unique_ptr<TokenConstraint> constraint_;  // may be null
+  std::shared_ptr<TokenConstraint> constraint_;  // may be null
   std::vector<Candidate> candidates_;            // reused between calls
 };
 

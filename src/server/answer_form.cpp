@@ -14,10 +14,11 @@ class FormConstraint : public TokenConstraint {
  public:
   explicit FormConstraint(grammar::GrammarConstraint inner) : inner_(std::move(inner)) {}
 
+  bool prepare(std::size_t& work) override { return inner_.prepare(work); }
   void mask(std::span<float> logits) override { inner_.mask(logits); }
   void accept(TokenId token) override { inner_.accept(token); }
   bool ended() const override { return inner_.ended(); }
-  std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<FormConstraint>(inner_); }
+  std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<FormConstraint>(inner_.apart()); }
 
  private:
   grammar::GrammarConstraint inner_;

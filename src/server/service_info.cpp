@@ -53,9 +53,8 @@ Response Service::models(const HttpRequest&) {
 Response Service::model_by_name(const HttpRequest& request) {
   const std::string name = request.path.substr(std::string_view("/v1/models/").size());
   if (name != options_.model_name) {
-    throw ApiError(
-        {.status = 404, .type = "not_found_error", .param = "model", .code = "model_not_found"},
-        fmt::format("there is no model '{}' here; this is '{}'", name.substr(0, 100), options_.model_name));
+    throw ApiError({.status = 404, .type = "not_found_error", .param = "model", .code = "model_not_found"},
+                   fmt::format("there is no model '{}' here; this is '{}'", excerpt(name, 100), options_.model_name));
   }
   return json_response(model_card());
 }
@@ -63,7 +62,7 @@ Response Service::model_by_name(const HttpRequest& request) {
 Response Service::props(const HttpRequest& request) {
   const EngineConfig& config = model_.engine.config();
   return json_response({{"default_generation_settings",
-                         {{"n_ctx", model_.longest_with(caller_of(request)->share)},
+                         {{"n_ctx", model_.engine.longest_of(caller_of(request)->id)},
                           {"params", {{"temperature", 1.0}, {"top_p", 1.0}}}}},
                         {"total_slots", config.scheduler.max_sequences},
                         {"model_path", options_.model_name},
@@ -101,8 +100,8 @@ Response Service::request_record(const HttpRequest& request) {
   const std::optional<FinishedRecord> record = records_.find(caller_of(request)->id, id);
   if (!record) {
     throw ApiError({.status = 404, .type = "not_found_error", .code = "request_not_found"},
-                   fmt::format("there is no finished request '{}'; the last {} are kept", id.substr(0, 100),
-                               options_.kept_records));
+                   fmt::format("there is no finished request '{}'; the last {} are kept", excerpt(id, 100),
+                               options_.kept_records.records));
   }
   return json_response(to_json(*record));
 }
@@ -111,12 +110,14 @@ Response Service::tokenize(const HttpRequest& request) {
   const Json body = parse_json(request.body);
   const Fields fields(body);
   const std::string content = fields.required_text("content");
+  check_text(content.size(), "content");
   const auto specials =
       fields.boolean("parse_special").value_or(true) ? Tokenizer::Specials::kParse : Tokenizer::Specials::kPlain;
   const Tokenizer& tokenizer = model_.tokenizer;
   const Tokens tokens = fields.boolean("add_special").value_or(false) ? tokenizer.encode_document(content, specials)
                                                                       : tokenizer.encode(content, specials);
   if (!fields.boolean("with_pieces").value_or(false)) return json_response({{"tokens", tokens}});
+  check_tokens(tokens.size(), "content");
   OrderedJson pieces = OrderedJson::array();
   for (const TokenId token : tokens)
     pieces.push_back({{"id", token}, {"piece", piece_of(tokenizer.bytes_of(token))}});
@@ -126,11 +127,14 @@ Response Service::tokenize(const HttpRequest& request) {
 Response Service::detokenize_tokens(const HttpRequest& request) {
   const Json body = parse_json(request.body);
   const Tokens tokens = token_ids(Fields(body).required("tokens"), "tokens");
+  check_tokens(tokens.size(), "tokens");
   return json_response({{"content", detokenize(model_.tokenizer, tokens, Tokenizer::SkipSpecials::kKeep)}});
 }
 
 Response Service::apply_template(const HttpRequest& request) {
-  return json_response({{"prompt", text_of(render(parse_openai_chat(parse_json(request.body))))}});
+  std::string prompt = text_of(render(parse_openai_chat(parse_json(request.body))));
+  check_text(prompt.size(), "messages");
+  return json_response({{"prompt", std::move(prompt)}});
 }
 
 Response Service::ollama_tags(const HttpRequest&) {

@@ -132,6 +132,32 @@ TEST_F(FairnessTest, AbsenceEarnsNoCreditAfterAnEarlierVisitEither) {
   EXPECT_NEAR(static_cast<double>(computed_[2] - earlier), static_cast<double>(computed_[1] - before), 24);
 }
 
+// However long the history of one, and whoever was away: an idle moment makes nobody's past count.
+TEST_F(FairnessTest, AnIdleMomentEarnsNoCredit) {
+  for (int i = 0; i < 60; ++i) add({.tenant = 1});
+  while (!scheduler_.idle()) step();
+  ASSERT_GT(computed_[1], 500);
+  for (int i = 0; i < 60; ++i) add({.tenant = 2});
+  const RequestId mine = add({.tenant = 1})->id;
+  int steps = 0;
+  for (bool ended = false; !ended; ++steps) {
+    for (const RequestId id : step()) ended |= id == mine;
+    ASSERT_LT(steps, 20);  // it would wait until the other has had as much
+  }
+}
+
+TEST_F(FairnessTest, WorkBesideTheModelCountsTowardsATurn) {
+  scheduler_.set_pace({1e-3, 1e-2, 1});
+  add({.tenant = 1});
+  add({.tenant = 2});
+  step();
+  scheduler_.charge(1, 1.0);  // a thousand tokens
+  for (int i = 0; i < 60; ++i) add({.tenant = static_cast<std::uint32_t>(1 + i % 2)});
+  auto before = computed_;
+  for (int i = 0; i < 40; ++i) step();
+  EXPECT_GT(computed_[2] - before[2], 4 * (computed_[1] - before[1]));
+}
+
 // Waiting for another tenant's prompt would tell that it has the same.
 TEST_F(FairnessTest, OnlyAPromptOfOnesOwnIsWaitedFor) {
   scheduler_ = Scheduler({100, 8, 6});
@@ -255,14 +281,50 @@ TEST_F(PressureTest, WhoIsOverItsQuotaStopsNobodyElse) {
   EXPECT_EQ(scheduler_.waiting(), 1);
 }
 
-TEST_F(PressureTest, NoSmallOnePassesOneThatWaitsForRoom) {
+// Small ones of others pass one that waits for room, but not for ever.
+TEST_F(PressureTest, OthersPassOneThatWaitsForRoomUntilTheyHaveFilledTheMemoryOnce) {
+  add({.tenant = 1, .prompt = 20, .max_tokens = 28});
+  step();
+  const Sequence* large = add({.tenant = 2, .prompt = 30, .max_tokens = 3});
+  int passed = 0;
+  for (bool waits = false; !waits && !large->lease.valid();) {
+    add({.tenant = 3, .prompt = 3, .max_tokens = 1});
+    step();
+    waits = scheduler_.waiting() > 1;
+    passed += !waits;
+  }
+  EXPECT_GE(large->passed_blocks, cache_.blocks_alone());
+  EXPECT_EQ(passed, cache_.blocks_alone() / 2);  // two blocks each
+  int ended = 0;
+  for (int i = 0; i < 200 && !scheduler_.idle(); ++i) ended += static_cast<int>(step().size());
+  EXPECT_TRUE(scheduler_.idle());
+}
+
+TEST_F(PressureTest, WithinATenantNobodyPassesOneThatWaitsForRoom) {
   add({.tenant = 1, .prompt = 24, .max_tokens = 6});
   step();
   add({.tenant = 2, .prompt = 30, .max_tokens = 3});
-  const Sequence* small = add({.tenant = 3, .prompt = 3, .max_tokens = 3});
+  const Sequence* small = add({.tenant = 2, .prompt = 3, .max_tokens = 3});
   step();
   EXPECT_FALSE(small->lease.valid());
   EXPECT_EQ(scheduler_.waiting(), 2);
+}
+
+TEST_F(PressureTest, WhatIsGuaranteedIsTakenBackFromWhoWasLentIt) {
+  cache_.set_share(2, {0.5, 1, 1});
+  const Sequence* oldest = add({.tenant = 1, .prompt = 8, .max_tokens = 30});
+  const Sequence* borrower = add({.tenant = 1, .prompt = 24, .max_tokens = 10});
+  for (int i = 0; i < 6; ++i) step();
+  ASSERT_TRUE(borrower->lease.valid());
+  const Sequence* owner = add({.tenant = 2, .prompt = 16, .max_tokens = 2});
+  step();
+  EXPECT_TRUE(owner->lease.valid());
+  EXPECT_TRUE(oldest->lease.valid());
+  EXPECT_FALSE(borrower->lease.valid());
+  EXPECT_EQ(borrower->record.preemptions, 1);
+  int ended = 0;
+  for (int i = 0; i < 400 && !scheduler_.idle(); ++i) ended += static_cast<int>(step().size());
+  EXPECT_EQ(ended, 3);
 }
 
 TEST_F(PressureTest, ATenantAtItsLimitPausesItsOwn) {
