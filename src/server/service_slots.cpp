@@ -59,7 +59,7 @@ Response Service::slots(const HttpRequest& request) {
     const auto name = names.find(slot.id);
     const bool known = name != names.end();  // it may have ended, or begun, since
     list.push_back({{"id", list.size()},
-                    {"id_task", slot.id},
+                    {"id_task", task_number(*caller, slot.id)},
                     {"n_ctx", model_.longest},
                     {"is_processing", slot.running},
                     {"request_id", known ? OrderedJson(name->second.request_id) : OrderedJson(nullptr)},

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "kv/tenant.h"
 #include "server/admission.h"
 #include "server/api_types.h"
@@ -29,6 +30,10 @@ struct Caller {
   KeyEntry::Sees sees = KeyEntry::Sees::kOwn;
   std::shared_ptr<Admission> admission;
 };
+
+// What this tenant calls one of the engine's requests. The engine counts everybody's, so its own numbers would tell a
+// tenant how much others ask: they are for operators. Others see them under a permutation of their own.
+std::uint64_t task_number(const Caller& caller, RequestId id);
 
 // Whose blocks a request reads and writes. No two pairs of tenant and space have the same secret.
 Tenant cache_owner(const Caller& caller, const CacheSpace& space);
