@@ -28,7 +28,7 @@ OrderedJson to_list(const std::vector<T>& items) {
 
 OrderedJson to_json(const FinishedRecord::Task& task) {
   const RequestRecord& record = task.record;
-  return {{"id_task", task.id},
+  return {{"id_task", task.number},
           {"kv", record.kv},
           {"queue_seconds", record.queue_seconds},
           {"computed_tokens", record.computed_tokens},
@@ -61,22 +61,45 @@ OrderedJson to_json(const FinishedRecord& record) {
           {"tasks", to_list(record.tasks)}};
 }
 
+size_t FinishedRecord::bytes() const {
+  constexpr size_t kExplanation = 2048;  // of `cache`, whose texts are short
+  size_t sum = sizeof *this + kExplanation + request_id.size() + answer_id.size() + path.size() +
+               finish_reasons.size() * sizeof(std::string);
+  for (const Task& task : tasks) {
+    sum += sizeof task + task.record.kv.size() + task.record.failure.size() +
+           task.record.chunks.capacity() * sizeof(Chunk) + task.record.pauses.capacity() * sizeof(Pause);
+  }
+  return sum;
+}
+
 void Records::add(FinishedRecord record) {
+  const size_t bytes = record.bytes();
+  if (bytes > limits_.bytes || limits_.records == 0) return;
   const std::lock_guard lock(mutex_);
-  std::deque<FinishedRecord>& theirs = records_[record.tenant];
-  theirs.push_front(std::move(record));
-  if (theirs.size() > capacity_) theirs.pop_back();
+  Shelf& shelf = shelves_[record.tenant];
+  shelf.bytes += bytes;
+  shelf.records.push_front(std::move(record));
+  while (shelf.bytes > limits_.bytes || shelf.records.size() > limits_.records) {
+    shelf.bytes -= shelf.records.back().bytes();
+    shelf.records.pop_back();
+  }
 }
 
 std::optional<FinishedRecord> Records::find(std::uint32_t tenant, const std::string& id) const {
   const std::lock_guard lock(mutex_);
-  const auto theirs = records_.find(tenant);
-  if (theirs == records_.end()) return std::nullopt;
-  const auto found = std::ranges::find_if(theirs->second, [&](const FinishedRecord& record) {
+  const auto shelf = shelves_.find(tenant);
+  if (shelf == shelves_.end()) return std::nullopt;
+  const auto found = std::ranges::find_if(shelf->second.records, [&](const FinishedRecord& record) {
     return record.request_id == id || record.answer_id == id;
   });
-  if (found == theirs->second.end()) return std::nullopt;
+  if (found == shelf->second.records.end()) return std::nullopt;
   return *found;
+}
+
+size_t Records::bytes(std::uint32_t tenant) const {
+  const std::lock_guard lock(mutex_);
+  const auto shelf = shelves_.find(tenant);
+  return shelf == shelves_.end() ? 0 : shelf->second.bytes;
 }
 
 }  // namespace kvasir

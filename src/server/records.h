@@ -22,10 +22,13 @@ struct FinishedRecord {
   OrderedJson cache;                        // as "explain" gives it
   std::vector<std::string> finish_reasons;  // of each choice
   struct Task {
-    RequestId id = 0;  // the engine's: what /slots and evictions call it
+    std::uint64_t number = 0;  // task_number(): what /slots and evictions call it
     RequestRecord record;
   };
-  std::vector<Task> tasks;  // of each choice that was begun
+  static constexpr size_t kMostTasks = 16;
+  std::vector<Task> tasks;  // of the first choices that were begun
+
+  size_t bytes() const;  // of memory, nearly
 };
 
 OrderedJson to_json(const FinishedRecord& record);
@@ -34,16 +37,29 @@ OrderedJson to_json(const FinishedRecord& record);
 // them.
 class Records {
  public:
-  explicit Records(size_t capacity) : capacity_(capacity) {}  // of each tenant
+  struct Limits {
+    size_t records = 1024;
+    size_t bytes = size_t{16} << 20;
+  };
 
-  void add(FinishedRecord record);  // the oldest goes when there is no room
+  explicit Records(Limits of_each_tenant) : limits_(of_each_tenant) {}
+
+  // The oldest go when there is no room. One that is larger than all the room is not kept.
+  void add(FinishedRecord record);
   // Either id; the newest of several.
   std::optional<FinishedRecord> find(std::uint32_t tenant, const std::string& id) const;
 
+  size_t bytes(std::uint32_t tenant) const;
+
  private:
-  size_t capacity_;
+  struct Shelf {
+    std::deque<FinishedRecord> records;  // newest first
+    size_t bytes = 0;
+  };
+
+  Limits limits_;
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, std::deque<FinishedRecord>> records_;  // under mutex_; newest first
+  std::map<std::uint32_t, Shelf> shelves_;  // under mutex_
 };
 
 }  // namespace kvasir
