@@ -14,7 +14,8 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
 
 // Of the prompt's first `tokens`.
 std::int64_t written_tokens(const ReuseReport& reuse, std::int64_t tokens, std::int64_t block_tokens) {
-  if (reuse.stop == ReuseStop::kOff) return 0;
+  // Where nothing is published, nothing can be found again.
+  if (reuse.stop == ReuseStop::kOff || reuse.stop == ReuseStop::kPrivate) return 0;
   const std::int64_t in_full_blocks = tokens / block_tokens * block_tokens;
   return std::max<std::int64_t>(0, in_full_blocks - reuse.reused_tokens);
 }

@@ -27,7 +27,7 @@ class Metrics;
 
 struct ChoiceRequest {
   Request request;
-  std::vector<std::string> stop;
+  std::shared_ptr<const StopPatterns> stop;  // of all choices
   std::vector<TokenId> shown;    // special tokens whose text is part of the answer's
   std::optional<size_t> leader;  // an earlier choice with the same prompt
   Admission::Ticket ticket;
