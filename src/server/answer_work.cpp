@@ -24,9 +24,13 @@ std::string_view reason_name(FinishReason finish) {
   return "abort";
 }
 
+ApiError shutting_down() {
+  return {{.status = 503, .type = "unavailable_error", .retry_after_s = 1}, "the server is shutting down"};
+}
+
 }  // namespace
 
-OrderedJson explain(const Generation& generation, const Tokenizer& tokenizer, std::span<const MessageSpan> messages) {
+OrderedJson explain(const Generation& generation, const Listener& to) {
   const ReuseReport& reuse = generation.reuse(0);
   const std::span<const TokenId> prompt = generation.prompt(0);
   OrderedJson out{{"prompt_tokens", prompt.size()},
@@ -39,12 +43,12 @@ OrderedJson explain(const Generation& generation, const Tokenizer& tokenizer, st
                   {"message", nullptr}};
   if (reuse.stop == ReuseStop::kEvicted) {
     out["evicted"] = {{"seconds_ago", reuse.evicted_seconds_ago}, {"for", name_of(reuse.evicted_for)}};
-    if (reuse.evicted_for != EvictedFor::kOthers) out["evicted"]["by_task"] = reuse.evicted_by;
+    if (reuse.evicted_for != EvictedFor::kOthers) out["evicted"]["by_task"] = task_number(to.caller, reuse.evicted_by);
   }
   const auto at = static_cast<size_t>(reuse.stopped_at);
   if (reuse.prompt_tokens > 0 && at < prompt.size()) {
-    out["stopped_at_text"] = to_valid_utf8(tokenizer.bytes_of(prompt[at]));
-    out["message"] = message_at(messages, reuse.stopped_at);
+    out["stopped_at_text"] = to_valid_utf8(to.tokenizer.bytes_of(prompt[at]));
+    out["message"] = message_at(to.messages, reuse.stopped_at);
   }
   return out;
 }
@@ -59,7 +63,7 @@ AnswerWork::~AnswerWork() {
 
 AnswerReport AnswerWork::report() const {
   AnswerReport out{generation_->totals(), nullptr};
-  if (books_.explain == Explain::kYes) out.explanation = explain(*generation_, books_.tokenizer, books_.messages);
+  if (books_.explain == Explain::kYes) out.explanation = explanation();
   return out;
 }
 
@@ -71,9 +75,7 @@ Work::Progress AnswerWork::take() {
       return {std::move(progress.bytes), true, 500};
     }
     if (news.ending && news.ending->finish == FinishReason::kCancelled) {
-      const ApiError error({.status = 503, .type = "unavailable_error", .retry_after_s = 1},
-                           "the server is shutting down");
-      progress.bytes += failed(error).bytes;
+      progress.bytes += failed(shutting_down()).bytes;
       return {std::move(progress.bytes), true, 503};
     }
     if (!begun_) progress.bytes += writer_->begin(report());
@@ -115,8 +117,15 @@ std::string AnswerWork::write(Generation::News news) {
   return out += writer_->end(news.choice, *news.ending);
 }
 
-Work::Progress AnswerWork::give_up(const std::string& why) {
-  return failed(ApiError({.status = 408, .type = "timeout_error", .code = "request_timeout"}, why));
+Work::Progress AnswerWork::give_up(GiveUp why) {
+  if (why == GiveUp::kShutdown) return failed(shutting_down());
+  return failed(ApiError({.status = 408, .type = "timeout_error", .code = "request_timeout"},
+                         "the answer took longer than the server's --request-timeout"));
+}
+
+std::optional<TokenCounts> AnswerWork::tokens() const {
+  const Totals totals = generation_->totals();
+  return TokenCounts{totals.prompt_tokens, totals.reused_tokens, totals.answer_tokens};
 }
 
 Work::Progress AnswerWork::failed(const ApiError& error) {
@@ -130,10 +139,12 @@ void AnswerWork::write_down() {
   written_down_ = true;
   FinishedRecord& record = books_.record;
   record.totals = generation_->totals();
-  record.cache = explain(*generation_, books_.tokenizer, books_.messages);
+  record.cache = explanation();
   for (size_t i = 0; i < generation_->choices(); ++i) {
     record.finish_reasons.emplace_back(reason_name(generation_->finish(i)));
-    if (const auto task = generation_->task(i)) record.tasks.push_back({*task, generation_->record(i)});
+    const auto task = generation_->task(i);
+    if (task && record.tasks.size() < FinishedRecord::kMostTasks)
+      record.tasks.push_back({task_number(*books_.caller, *task), generation_->record(i)});
   }
   books_.metrics.finished({.prompt_tokens = record.totals.prompt_tokens,
                            .reused_tokens = record.totals.reused_tokens,

@@ -11,13 +11,20 @@
 #include "server/metrics.h"
 #include "server/prompt_map.h"
 #include "server/records.h"
+#include "server/tenants.h"
 #include "server/tool_call_reader.h"
 
 namespace kvasir {
 
 // Why the cache was used as it was, for the first choice: {prompt_tokens, reused_tokens, reused_by_tier, reason,
-// explanation, stopped_at, stopped_at_text, message}. Without `messages` the last one is null.
-OrderedJson explain(const Generation& generation, const Tokenizer& tokenizer, std::span<const MessageSpan> messages);
+// explanation, stopped_at, stopped_at_text, message}. Without `messages` the last one is null. What is told, and how
+// tasks are numbered, is for the one who asked.
+struct Listener {
+  const Caller& caller;
+  const Tokenizer& tokenizer;
+  std::span<const MessageSpan> messages;
+};
+OrderedJson explain(const Generation& generation, const Listener& to);
 
 class AnswerWork : public Work {
  public:
@@ -26,6 +33,7 @@ class AnswerWork : public Work {
     Metrics& metrics;
     Records& records;
     Tokenizer tokenizer;
+    std::shared_ptr<const Caller> caller;
     FinishedRecord record;  // the ids and the path; the rest is filled in at the end
     Explain explain = Explain::kNo;
     std::vector<ToolCallReader> calls{};  // one for each choice; empty: the answer is text
@@ -37,10 +45,14 @@ class AnswerWork : public Work {
 
   void on_news(std::function<void()> wake) override { generation_->on_news(std::move(wake)); }
   Progress take() override;
-  Progress give_up(const std::string& why) override;
+  Progress give_up(GiveUp why) override;
+  std::optional<TokenCounts> tokens() const override;
 
  private:
   AnswerReport report() const;
+  OrderedJson explanation() const {
+    return explain(*generation_, {*books_.caller, books_.tokenizer, books_.messages});
+  }
   std::string write(Generation::News news);
   Progress failed(const ApiError& error);
   void write_down();

@@ -20,6 +20,28 @@ std::uint64_t seed_of_choice(std::uint64_t seed, size_t choice) {
   return choice == 0 ? seed : mix(seed, choice, kChoiceSalt);
 }
 
+// Of a tenant's requests. Without a word on it no tenant takes more than half of the places that there are for all.
+std::int64_t places_of_each(const ServiceOptions& options, std::int64_t running) {
+  if (options.max_queued_per_tenant) return running + *options.max_queued_per_tenant;
+  const std::int64_t all = running + options.max_queued;
+  return options.keys ? std::max<std::int64_t>(all / 2, 1) : all;
+}
+
+size_t longest_token(const Tokenizer& tokenizer) {
+  size_t longest = 1;
+  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) longest = std::max(longest, tokenizer.bytes_of(id).size());
+  return longest;
+}
+
+void check_bias(const SamplingParams& sampling, std::int64_t vocab) {
+  for (const auto& [token, bias] : sampling.logit_bias) {
+    if (token >= vocab) {
+      bad_param("logit_bias",
+                fmt::format("token {} of logit_bias is not in the model's vocabulary of {}", token, vocab));
+    }
+  }
+}
+
 }  // namespace
 
 Response json_response(const OrderedJson& json) {
@@ -35,8 +57,8 @@ Service::Service(LoadedModel& model, ServiceOptions options)
       records_(options_.kept_records),
       responses_(options_.kept_responses),
       admission_(model.engine.config().scheduler.max_sequences + options_.max_queued),
-      tenants_(options_.keys, model.engine.config().scheduler.max_sequences +
-                                  options_.max_queued_per_tenant.value_or(options_.max_queued)),
+      tenants_(options_.keys, places_of_each(options_, model.engine.config().scheduler.max_sequences)),
+      longest_token_(longest_token(model.tokenizer)),
       forms_(model.tokenizer, model.model->config().eos),
       tool_dialect_(tool_dialect(model.tokenizer)),
       canary_(options_.canary,
@@ -55,7 +77,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
 
 std::span<const Service::Route> Service::routes() {
   using enum Route::Match;
-  static constexpr std::array<Route, 25> kRoutes{{
+  static constexpr std::array<Route, 27> kRoutes{{
       {"POST", "/v1/chat/completions", &Service::openai_chat},
       {"POST", "/v1/completions", &Service::openai_completion},
       {"POST", "/v1/responses", &Service::openai_responses},
@@ -73,16 +95,27 @@ std::span<const Service::Route> Service::routes() {
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize_tokens},
       {"POST", "/apply-template", &Service::apply_template},
-      {"GET", "/", &Service::health},
-      {"GET", "/health", &Service::health},
-      {"GET", "/v1/health", &Service::health},
+      {"GET", "/", &Service::health, kExact, Lane::kNow},
+      {"GET", "/health", &Service::health, kExact, Lane::kNow},
+      {"GET", "/v1/health", &Service::health, kExact, Lane::kNow},
+      {"GET", "/health/ready", &Service::health, kExact, Lane::kNow},
+      {"GET", kLivePath, &Service::health, kExact, Lane::kNow},
       {"GET", "/props", &Service::props},
-      {"GET", "/slots", &Service::slots},
-      {"GET", "/metrics", &Service::metrics_page},
+      {"GET", "/slots", &Service::slots, kExact, Lane::kQuestion},
+      {"GET", "/metrics", &Service::metrics_page, kExact, Lane::kQuestion},
       {"GET", "/kvasir/requests/", &Service::request_record, kBelow},
       {"GET", "/models", &Service::models},
   }};
   return kRoutes;
+}
+
+Lane Service::lane(const HttpRequest& request) {
+  const auto found = std::ranges::find_if(routes(), [&](const Route& route) { return route.fits(request.path); });
+  return found == routes().end() ? Lane::kHandlers : found->lane;
+}
+
+bool Service::is_health(std::string_view path) {
+  return std::ranges::any_of(routes(), [&](const Route& route) { return route.path == path && route.lane == Lane::kNow; });
 }
 
 Response Service::handle(const HttpRequest& request) {
@@ -93,7 +126,9 @@ Response Service::handle(const HttpRequest& request) {
     return response;
   };
   try {
-    return dispatch(request);
+    Response response = dispatch(request);
+    if (request.method == "POST") memory_.after(request.body.size());
+    return response;
   } catch (const Error& error) {
     return failed(ApiError::from(error));
   } catch (const std::bad_alloc&) {
@@ -109,62 +144,18 @@ Response Service::dispatch(const HttpRequest& request) {
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   std::string allowed;
   for (const Route& route : routes()) {
-    const bool below = route.match == Route::Match::kBelow;
-    const bool here = below ? request.path.size() > route.path.size() && request.path.starts_with(route.path)
-                            : request.path == route.path;
-    if (!here) continue;
+    if (!route.fits(request.path)) continue;
     if (route.method == method) return (this->*route.handler)(request);
     allowed += allowed.empty() ? route.method : std::string(", ") + route.method;
   }
   if (allowed.empty()) {
     throw ApiError({.status = 404, .type = "not_found_error", .code = "unknown_url"},
                    fmt::format("there is no {} here; see GET /v1/models, POST /v1/chat/completions",
-                               request.path.substr(0, 200)));
+                               excerpt(request.path, 200)));
   }
   throw ApiError({.status = 405, .code = "method_not_allowed", .allow = allowed},
-                 fmt::format("{} is asked with {}, not with {}", request.path.substr(0, 200), allowed,
-                             request.method.substr(0, 20)));
-}
-
-std::vector<Piece> Service::render(const ChatRequest& chat) const {
-  if (!model_.chat) {
-    throw ApiError({.param = "messages", .code = "no_chat_template"},
-                   "the model has no chat template; use /v1/completions, or a model that was tuned for chat");
-  }
-  RenderOptions options;
-  options.bos_token = model_.tokenizer.bos_token().value_or("");
-  options.eos_token = model_.tokenizer.eos_token().value_or("");
-  options.variables = chat.variables;
-  const Toolbox& toolbox = chat.options.toolbox;
-  const bool told = tool_dialect_.told == ToolDialect::Told::kByTemplate;
-  if (told) options.tools = template_tools(toolbox);
-  std::vector<Piece> pieces =
-      model_.chat->render(told ? chat.messages : messages_with_tools(chat.messages, toolbox), options);
-  // A call that must come begins as the model was taught to begin one.
-  if (toolbox.must == Toolbox::Must::kCall && tool_dialect_.format == ToolFormat::kHermes)
-    pieces.push_back({std::string(opening_mark(ToolFormat::kHermes)) + "\n", Origin::kTemplate});
-  return pieces;
-}
-
-Service::Tokens Service::chat_tokens(const ChatRequest& chat) const {
-  return encode_chat(model_.tokenizer, render(chat));
-}
-
-void Service::put_chat(Beginning& beginning, const ChatRequest& chat, const MarkedChat& marked) const {
-  const std::vector<Piece> pieces = render(chat);
-  Tokens tokens = encode_chat(model_.tokenizer, pieces);
-  if (chat.options.explain || !marked.marks.empty()) {
-    using Messages = MapRequest::Messages;
-    const MapRequest asked{marked.body, marked.marks, chat.options.explain ? Messages::kFind : Messages::kSkip};
-    beginning.map = map_prompt(model_.tokenizer, asked, {pieces, tokens},
-                               [&](const Json& body) { return render(marked.read(body)); });
-  }
-  beginning.prompts.push_back(std::move(tokens));
-}
-
-Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {
-  if (const auto* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
-  return model_.tokenizer.encode_document(std::get<std::string>(prompt), Tokenizer::Specials::kParse);
+                 fmt::format("{} is asked with {}, not with {}", excerpt(request.path, 200), allowed,
+                             excerpt(request.method, 20)));
 }
 
 std::vector<ToolCallReader> Service::call_readers(const HttpRequest& request, const Toolbox& toolbox,
@@ -198,9 +189,11 @@ Request Service::engine_request(const AnswerOptions& options) const {
 
 std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options,
                                             const Caller& caller) {
+  check_bias(options.sampling, model_.model->config().vocab);
   const std::shared_ptr<const TokenConstraint> constraint = forms_.constraint(
       options.toolbox.must == Toolbox::Must::kCall ? call_form(options.toolbox, tool_dialect_.format) : options.form);
   std::vector<Admission::Ticket> tickets = admit(static_cast<std::int64_t>(prompts.size()) * options.n, caller);
+  const auto stop = std::make_shared<const StopPatterns>(options.stop);
   const std::uint64_t seed = options.seed ? *options.seed : random_seed();
   std::vector<ChoiceRequest> out;
   for (Tokens& prompt : prompts) {
@@ -212,10 +205,10 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
       if (i == 0) request.prompt = std::exchange(prompt, {});
       request.tenant = cache_owner(caller, options.space);
       request.sampling.seed = seed_of_choice(seed, i);
-      const auto room = model_.longest_with(caller.share) - static_cast<std::int64_t>(request.prompt.size());
+      const auto room = model_.engine.longest_of(caller.id) - static_cast<std::int64_t>(request.prompt.size());
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
       request.constraint = constraint;
-      choice.stop = options.stop;
+      choice.stop = stop;
       if (!options.toolbox.tools.empty()) choice.shown = tool_dialect_.marks;
       if (i > 0) choice.leader = leader;
       choice.ticket = std::move(tickets[out.size()]);
@@ -257,7 +250,7 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
   Response response;
   response.work = std::make_unique<AnswerWork>(
       std::move(generation), std::move(beginning.writer),
-      AnswerWork::Books{metrics_, records_, model_.tokenizer, std::move(record),
+      AnswerWork::Books{metrics_, records_, model_.tokenizer, caller, std::move(record),
                         options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo,
                         call_readers(request, options.toolbox, count), std::move(beginning.map.messages)});
   response.body = options.stream ? Response::Body::kStreamed : Response::Body::kWhole;

@@ -21,6 +21,7 @@
 #include "server/answer_work.h"
 #include "server/api_types.h"
 #include "server/http_types.h"
+#include "server/memory_return.h"
 #include "server/metrics.h"
 #include "server/prompt_map.h"
 #include "server/records.h"
@@ -35,8 +36,8 @@ struct ResponsesRequest;
 struct ServiceOptions {
   std::string model_name = "kvasir";
   std::int64_t max_queued = 1024;                       // requests beyond those that can run at once
-  std::optional<std::int64_t> max_queued_per_tenant{};  // nullopt: as many as all together
-  size_t kept_records = 1024;                           // of each tenant
+  std::optional<std::int64_t> max_queued_per_tenant{};  // nullopt: half of the places with keys, all without
+  Records::Limits kept_records{};                       // of each tenant
   ResponseStore::Limits kept_responses{};
   std::optional<KeysFile> keys{};  // nullopt: anyone may ask
   enum class MetricsFor { kKeys, kAnyone };
@@ -48,7 +49,15 @@ class Service {
  public:
   Service(LoadedModel& model, ServiceOptions options);  // the model outlives this
 
-  // Sets request.caller from request.key. A reply: the request is turned away. Quick, and needs no body.
+  // Where a request is handled: health at once, and apart what waits for the engine.
+  static Lane lane(const HttpRequest& request);
+
+  // Whether a path asks how the server is, which needs no key.
+  static bool is_health(std::string_view path);
+  static constexpr std::string_view kLivePath = "/health/live";  // … or only that it is
+
+  // Sets request.caller and request.tenant from request.key. A reply: the request is turned away. Quick, and needs no
+  // body.
   std::optional<HttpReply> identify(HttpRequest& request) const;
 
   // Never throws for what a client did. A request nobody identified is served only where no key is needed.
@@ -76,6 +85,11 @@ class Service {
     std::string_view path;
     Handler handler;
     Match match = Match::kExact;
+    Lane lane = Lane::kHandlers;
+
+    bool fits(std::string_view asked) const {
+      return match == Match::kExact ? asked == path : asked.size() > path.size() && asked.starts_with(path);
+    }
   };
   // A way to read a chat out of a body, to be gone a second time with marks in its texts.
   struct MarkedChat {
@@ -94,6 +108,8 @@ class Service {
     std::string heartbeat;
   };
 
+  static constexpr size_t kMostListed = size_t{1} << 17;  // tokens, where the context is smaller
+
   static std::span<const Route> routes();
   bool needs_key(std::string_view path) const;
   std::shared_ptr<const Caller> caller_of(const HttpRequest& request) const;  // throws ApiError (401)
@@ -101,7 +117,10 @@ class Service {
   std::vector<TenantNumbers> tenant_numbers();
   Response dispatch(const HttpRequest& request);
 
+  void check_text(size_t bytes, const std::string& param, size_t slack = 1) const;  // before it is tokenized
+  void check_tokens(size_t count, const std::string& param) const;  // before they are listed one by one
   Tokens chat_tokens(const ChatRequest& chat) const;
+  Tokens chat_tokens(std::span<const Piece> pieces) const;
   std::vector<Piece> render(const ChatRequest& chat) const;
   void put_chat(Beginning& beginning, const ChatRequest& chat, const MarkedChat& marked) const;
   Tokens prompt_tokens(const Prompt& prompt) const;
@@ -145,11 +164,13 @@ class Service {
   ServiceOptions options_;
   std::time_t started_ = std::time(nullptr);
   Metrics metrics_;
+  MemoryReturn memory_;
   Records records_;
   ResponseStore responses_;
   LiveRequests live_;
   Admission admission_;
   Tenants tenants_;
+  size_t longest_token_;  // in bytes
   AnswerForms forms_;
   ToolDialect tool_dialect_;
   Canary::OnVerdict on_verdict_;  // of the engine's thread, as

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "server/anthropic_parse.h"
+#include "server/api_error.h"
 #include "server/ollama_parse.h"
 #include "server/openai_parse.h"
 #include "server/service.h"
@@ -9,6 +10,11 @@
 #include "text/detokenizer.h"
 
 namespace kvasir {
+namespace {
+
+constexpr size_t kMostEchoed = size_t{32} << 20;
+
+}  // namespace
 
 Response Service::openai_chat(const HttpRequest& request) {
   const Json body = parse_json(request.body);
@@ -32,6 +38,7 @@ Response Service::openai_completion(const HttpRequest& request) {
   AnswerHead about = head("cmpl-", completion.options);
   about.choices *= completion.prompts.size();
   Beginning beginning;
+  size_t echoed = 0;  // bytes, over all answers
   for (const Prompt& prompt : completion.prompts) {
     beginning.prompts.push_back(prompt_tokens(prompt));
     if (!completion.echo) continue;
@@ -39,6 +46,11 @@ Response Service::openai_completion(const HttpRequest& request) {
     const std::string echo =
         text != nullptr ? *text
                         : detokenize(model_.tokenizer, beginning.prompts.back(), Tokenizer::SkipSpecials::kSkip);
+    echoed += echo.size() * static_cast<size_t>(completion.options.n);
+    if (echoed > kMostEchoed) {
+      bad_param("echo",
+                fmt::format("the prompts are more than {} bytes when each answer repeats its own", kMostEchoed));
+    }
     about.echo.insert(about.echo.end(), static_cast<size_t>(completion.options.n), echo);
   }
   beginning.answer_id = about.id;

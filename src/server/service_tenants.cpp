@@ -30,12 +30,13 @@ void Service::set_shares() {
 }
 
 bool Service::needs_key(std::string_view path) const {
-  if (tenants_.open() || path == "/" || path == "/health" || path == "/v1/health") return false;
+  if (tenants_.open() || is_health(path)) return false;
   return path != "/metrics" || options_.metrics_for == ServiceOptions::MetricsFor::kKeys;
 }
 
 std::optional<HttpReply> Service::identify(HttpRequest& request) const {
   request.caller = tenants_.find(request.key);
+  if (request.caller && !tenants_.open()) request.tenant = request.caller->name;
   if (request.caller || !needs_key(request.path)) return std::nullopt;
   return error_reply(dialect_of(request.path), key_error(request.key));
 }

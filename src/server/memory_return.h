@@ -1,0 +1,25 @@
+// Freed memory goes back to the system after large requests: the allocator would keep it for the next one, and with
+// it the sum of what each thread's largest request ever took.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace kvasir {
+
+class MemoryReturn {
+ public:
+  // A request of so many bytes was handled. After a large one memory is given back at once, and a second time when
+  // its answer is probably gone: with a later request. At most once a second. Any thread.
+  void after(std::size_t request_bytes);
+
+  std::int64_t times() const { return times_; }  // that memory was given back
+
+ private:
+  std::atomic<int> owed_{0};
+  std::atomic<std::int64_t> next_ms_{0};  // of a steady clock: not before
+  std::atomic<std::int64_t> times_{0};
+};
+
+}  // namespace kvasir
