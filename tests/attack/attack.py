@@ -204,6 +204,12 @@ class Server:
             return "(its log is elsewhere)"
         return " | ".join(self.log_path.read_text(errors="replace").splitlines()[-2:])[-300:]
 
+    def cut(self):
+        """Ends it with what still runs, where all has been measured."""
+        check(self.alive(), "")
+        self.may_end = True
+        self.end()
+
     def end(self):
         """Ends it, and tells its exit code if it had ended by itself."""
         code = self.process.poll()

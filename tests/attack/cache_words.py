@@ -8,7 +8,7 @@ TIGHT = ["--kv-memory", str(CONTEXT * BYTES_PER_TOKEN)]
 
 def hit_rate(lab):
     """Queries and hits count each prompt once, as usage does, however often its request paused."""
-    for swap in ["1B", str(32 * MIB)]:
+    for swap in lab.of(["1B"], ["1B", str(32 * MIB)]):
         with lab.server([*TIGHT, "--swap-memory", swap]) as server:
             usages = [reply.usage for reply in at_once(
                 range(16), lambda i: server.complete(ids(90, i % 12), max_tokens=120, ignore_eos=True), 16)]
@@ -75,7 +75,7 @@ def capacity_message(lab):
 
 def no_swap(lab):
     """--swap-memory 0, as its help has it, and other sizes of nothing."""
-    for size in ["0", "0B", "0MiB"]:
+    for size in lab.of(["0"], ["0", "0B", "0MiB"]):
         with lab.server([*TIGHT, "--swap-memory", size]) as server:
             at_once(range(10), lambda i: server.complete(ids(100, i), max_tokens=150, ignore_eos=True), 10)
             how = {name: value for name, value in server.metrics().items() if name.startswith("kvasir:pauses_total")}

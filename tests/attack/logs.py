@@ -156,10 +156,10 @@ def hangups(lab):
 
 ATTACKS = [
     Attack("full log disk", full_disk),
-    Attack("limited log", limited_log),
+    Attack("limited log", limited_log, quick=False),
     Attack("dead log reader", dead_reader),
-    Attack("stalled log reader", stalled_reader),
-    Attack("refused swap", refused_swap, measures=True),
+    Attack("stalled log reader", stalled_reader, quick=False),
+    Attack("refused swap", refused_swap, quick=False, measures=True),
     Attack("refused memory", refused_memory, measures=True),
     Attack("few descriptors", few_descriptors),
     Attack("hangups", hangups),

@@ -229,12 +229,12 @@ def pins(lab):
 
 ATTACKS = [
     Attack("logit_bias", logit_bias, measures=True),
-    Attack("multiplied", multiplied, measures=True),
-    Attack("swap memory", swap_memory, measures=True),
+    Attack("multiplied", multiplied, measures=True, quick=False),
+    Attack("swap memory", swap_memory, quick=False, measures=True),
     Attack("half-sent bodies", half_sent_bodies, measures=True),
     Attack("unread streams", unread_streams, measures=True, quick=False),
     Attack("given back", given_back, measures=True),
-    Attack("records", records, measures=True),
+    Attack("records", records, quick=False, measures=True),
     Attack("kept responses", responses, measures=True, seconds=300),
     Attack("schemas", schemas, measures=True, seconds=900),
     Attack("pins", pins, quick=False, measures=True, seconds=600),
