@@ -52,7 +52,7 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
-std::uint64_t parse_bytes(std::string_view text, std::string_view flag) {
+std::uint64_t parse_bytes(std::string_view text, std::string_view flag, std::uint64_t least) {
   const std::string clean = lower(trim(text));
   double value = 0;
   const auto [end, status] = std::from_chars(clean.data(), clean.data() + clean.size(), value);
@@ -60,7 +60,7 @@ std::uint64_t parse_bytes(std::string_view text, std::string_view flag) {
   for (const Unit& known : kUnits) {
     if (status != std::errc{} || known.name != unit) continue;
     const double bytes = value * known.bytes;
-    if (bytes >= 1 && bytes < 1e18) return static_cast<std::uint64_t>(bytes);
+    if (bytes >= static_cast<double>(least) && bytes < 1e18) return static_cast<std::uint64_t>(bytes);
   }
   fail_usage(fmt::format("'{}' is not a size", text), std::string(flag), "write it like 512MiB, 24GB or 4g");
 }

@@ -141,7 +141,7 @@ LlmOptions llm_options(const ModelOptions& options) {
   out.max_batch_tokens = options.max_batch_tokens;
   out.eviction = options.eviction;
   if (!options.swap_memory.empty()) {
-    out.swap_bytes = static_cast<std::int64_t>(parse_bytes(options.swap_memory, "--swap-memory"));
+    out.swap_bytes = static_cast<std::int64_t>(parse_bytes(options.swap_memory, "--swap-memory", 0));
   }
   out.recompute = options.no_cache;
   return out;

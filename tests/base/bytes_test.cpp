@@ -45,6 +45,13 @@ TEST(Bytes, RefusesWhatIsNotASize) {
   }
 }
 
+TEST(Bytes, NothingIsASizeWhereItMakesSense) {
+  EXPECT_EQ(parse_bytes("0", "--swap-memory", 0), 0U);
+  EXPECT_EQ(parse_bytes("0MiB", "--swap-memory", 0), 0U);
+  EXPECT_THROW(parse_bytes("-1", "--swap-memory", 0), Error);
+  EXPECT_THROW(parse_bytes("", "--swap-memory", 0), Error);
+}
+
 TEST(Bytes, TheErrorNamesTheFlagAndTheText) {
   try {
     parse_bytes("much", "--kv-memory");
