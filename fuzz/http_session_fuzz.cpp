@@ -23,7 +23,7 @@ constexpr size_t kBodyLimit = 1 << 16;
 struct Pieces : Work {
   void on_news(std::function<void()>) override {}
   Progress take() override { return {"piece\n", --left == 0, 200}; }
-  Progress give_up(const std::string&) override { return {"", true, 408}; }
+  Progress give_up(GiveUp) override { return {"", true, 408}; }
   int left = 3;
 };
 
@@ -67,14 +67,14 @@ class Network {
 };
 
 void run(std::string_view first, std::string_view second) {
-  static boost::asio::thread_pool handlers(1);
+  static HandlerPool handlers({.threads = 1});
   HttpOptions options;
   options.header_bytes = 4096;
   options.body_bytes = kBodyLimit;
   HttpServer::Callbacks callbacks;
   callbacks.handle = handle;
   callbacks.refuse = [](const std::string&, int status, const std::string&) { return HttpReply{status, "x", "{}"}; };
-  SessionContext context{options, callbacks, handlers};
+  SessionContext context{options, callbacks, handlers, handlers, BodyBudget(options.bodies_bytes)};
   boost::asio::io_context io(1);
   const Network network;
   boost::asio::ip::tcp::socket socket(io);

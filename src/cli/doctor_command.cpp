@@ -108,8 +108,10 @@ class OwnServer {
   explicit OwnServer(const ModelOptions& options)
       : model_(llm_options(options)),
         service_(model_, {.keys = keys()}),
-        server_({.port = 0}, callbacks_of(service_, {})),
-        thread_([this] { server_.run(); }) {}
+        server_({.port = 0}, door_.callbacks()) {
+    door_.open(service_);
+    thread_ = std::thread([this] { server_.run(); });
+  }
   ~OwnServer() {
     server_.stop();
     thread_.join();
@@ -132,6 +134,7 @@ class OwnServer {
   std::string attacker_ = random_key();
   LoadedModel model_;
   Service service_;
+  FrontDoor door_{nullptr};
   HttpServer server_;
   std::thread thread_;
 };

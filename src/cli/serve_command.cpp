@@ -1,132 +1,38 @@
 #include "cli/serve_command.h"
 
 #include <fmt/format.h>
-
 #include <sys/resource.h>
-#include <charconv>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
+#include <csignal>
+#include <cstdlib>
 #include <memory>
+#include <optional>
+#include <thread>
 
-#include "base/bytes.h"
 #include "base/error.h"
-#include "base/private_file.h"
-#include "cli/model_options.h"
-#include "cli/policy_file.h"
 #include "cli/progress.h"
-#include "server/http_text.h"
-#include "server/keys_file.h"
-#include "server/log.h"
+#include "cli/serve_options.h"
+#include "cli/service_manager.h"
 #include "server/serve.h"
 
 namespace kvasir {
 namespace {
 
-struct ServeOptions {
-  ModelOptions model;
-  HttpOptions http;
-  ServiceOptions service;
-  std::string alias;
-  std::string max_body = "32MiB";
-  double request_timeout = 0;
-  double idle_timeout = 75;
-  std::string keys;
-  std::int64_t max_queued_per_tenant = -1;  // -1: as many as all together
-  std::vector<std::string> allowed_hosts;
-  bool public_metrics = false;
-  std::vector<std::filesystem::path> public_texts;
-  bool insecure_public = false;
-  std::string canary;  // a share, like "0.5%"
-  bool quiet = false;
-};
-
-void say(const std::string& line) {
-  fmt::print(stderr, "{}\n", line);
-  std::fflush(stderr);
-}
-
-std::chrono::milliseconds checked_seconds(double seconds, const char* option) {
-  if (seconds >= 0 && seconds <= 1e6) return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1e3));
-  fail_usage(fmt::format("{} seconds make no sense", seconds), option, "use 0 to 1000000");
-}
-
-KeysFile keys_of(const std::string& path) {
-  KeysFile keys = read_keys(path);
-  if (others_can_read(path)) say(log_line("warning", {{"file", path}, {"hint", "others can read it; chmod 600"}}));
-  if (keys.entries.empty()) say(log_line("warning", {{"file", path}, {"hint", "no keys: nobody can ask"}}));
-  return keys;
-}
-
 // A file with a mistake in it changes nothing.
-void reload(Service& service, const std::string& path) {
+void reload(Service& service, const std::string& path, Log& log) {
   try {
-    const KeysFile keys = keys_of(path);
+    const KeysFile keys = keys_of(path, log);
     service.set_keys(keys);
-    say(log_line("reload", {{"file", path}, {"keys", std::to_string(keys.entries.size())}}));
+    log.write({"reload", {{"file", path}, {"keys", static_cast<std::int64_t>(keys.entries.size())}}});
   } catch (const std::exception& error) {
-    say(log_line("reload_failed", {{"error", error.what()}, {"hint", "the old keys stay"}}));
+    log.write({"reload_failed", {{"error", error.what()}, {"hint", "the old keys stay"}}});
   }
-}
-
-// Everything that can be wrong is said before a model is loaded.
-void check_access(ServeOptions& options) {
-  ServiceOptions& service = options.service;
-  if (!options.keys.empty()) {
-    service.keys = keys_of(options.keys);
-  } else if (is_loopback(options.http.host)) {
-    options.http.allowed_hosts = options.allowed_hosts;
-  } else if (!options.insecure_public) {
-    fail_usage(fmt::format("{} can be reached from other machines, and without keys anyone could use the model",
-                           options.http.host),
-               "--host", "give --keys FILE, use 127.0.0.1, or say --insecure-public if the network is yours");
-  }
-  if (options.public_metrics) service.metrics_for = ServiceOptions::MetricsFor::kAnyone;
-  if (options.max_queued_per_tenant >= 0) service.max_queued_per_tenant = options.max_queued_per_tenant;
-}
-
-// "0.5%", or 0.005.
-double share_of(const std::string& text) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  const std::string_view unit(rest, end);
-  if (unit == "%") value /= 100;
-  if (error != std::errc() || (!unit.empty() && unit != "%") || !(value >= 0 && value <= 1)) {
-    fail_usage(fmt::format("'{}' is no share of requests", text), "--kv-canary", "use 0% to 100%, like 0.5%");
-  }
-  return value;
-}
-
-// The canary's own policies need room in the memory that the engine lays out.
-void check_canary(ServeOptions& options) {
-  CanaryConfig& canary = options.service.canary;
-  if (!options.canary.empty()) canary.share = share_of(options.canary);
-  if (!(canary.most_kl > 0)) fail_usage("no policy is that close", "--kv-canary-limit", "use more than 0, like 0.1");
-  if (canary.share == 0) return;
-  std::vector<KvPolicy> watched{parse_kv_policy(policy_argument(options.model.kv, "--kv"), "--kv")};
-  for (const std::string& also : options.model.kv_allow) {
-    if (also != "any") watched.push_back(parse_kv_policy(policy_argument(also, "--kv-allow"), "--kv-allow"));
-  }
-  for (const KvPolicy& policy : canary_policies(watched)) options.model.kv_room_for.push_back(to_text(policy));
-}
-
-void check(ServeOptions& options) {
-  check_access(options);
-  check_canary(options);
-  if (options.service.max_queued < 0)
-    fail_usage(fmt::format("{} requests cannot queue", options.service.max_queued), "--max-queued", "use 0 or more");
-  if (options.http.max_connections < 1)
-    fail_usage("no connection could be made", "--max-connections", "use 1 or more");
-  options.http.request_timeout = checked_seconds(options.request_timeout, "--request-timeout");
-  options.http.idle_timeout = checked_seconds(options.idle_timeout, "--idle-timeout");
-  options.http.body_bytes = parse_bytes(options.max_body, "--max-body");
 }
 
 // A connection is an open file, and the usual limit on these is below the connections we take.
-void allow_connections(size_t connections) {
+void allow_connections(size_t connections, Log& log) {
   constexpr rlim_t kOtherFiles = 64;
   const rlim_t wanted = connections + kOtherFiles;
   rlimit files{};
@@ -134,19 +40,20 @@ void allow_connections(size_t connections) {
   files.rlim_cur = std::min(wanted, files.rlim_max);
   setrlimit(RLIMIT_NOFILE, &files);
   if (files.rlim_cur < wanted) {
-    say(log_line("files", {{"hint", fmt::format("the system allows {} open files, fewer than --max-connections",
-                                                files.rlim_max)}}));
+    log.write(
+        {"files",
+         {{"hint", fmt::format("the system allows {} open files, fewer than --max-connections", files.rlim_max)}}});
   }
 }
 
-LoadedModel load(const ModelOptions& options, std::span<const std::filesystem::path> public_texts) {
+void load(std::optional<LoadedModel>& model, const ServeOptions& options) {
   Progress progress("loading");
-  LlmOptions llm = llm_options(options);
+  LlmOptions llm = llm_options(options.model);
   llm.on_load = [&progress](int done, int all) {
     progress.show(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all),
                   fmt::format("layer {} of {}", done, all));
   };
-  return LoadedModel(llm, public_texts);
+  model.emplace(llm, options.public_texts);
 }
 
 std::string model_name(const ServeOptions& options) {
@@ -161,59 +68,117 @@ std::string url_of(const HttpServer& server, const std::string& host) {
   return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", server.port());
 }
 
-void greet(const std::string& url, const ServeOptions& options, const std::string& device) {
+void greet(const std::string& url, const ServeOptions& options, const std::string& device, Log& log) {
   const std::string& model = options.service.model_name;
-  say(fmt::format("kvasir: serving {} at {} (OpenAI: {}/v1, Anthropic and Ollama: {}) on {}", model, url, url, url,
-                  device));
-  say(
+  log.say(fmt::format("kvasir: serving {} at {} (OpenAI: {}/v1, Anthropic and Ollama: {}) on {}", model, url, url,
+                      url, device));
+  log.say(
       fmt::format("try:    curl {}/v1/chat/completions {}-H 'content-type: application/json' "
                   "-d '{{\"messages\":[{{\"role\":\"user\",\"content\":\"Tell me a story about a fox.\"}}]}}'",
                   url, options.service.keys ? "-H \"authorization: bearer $KEY\" " : ""));
+  log.write({"ready", {{"model", model}, {"url", url}, {"device", device}}});
 }
+
+// A server on a thread of its own, cut off when this ends before it does.
+class RunningServer {
+ public:
+  explicit RunningServer(HttpServer& server) : server_(server), thread_([&server] { server.run(); }) {}
+  ~RunningServer() {
+    if (!thread_.joinable()) return;
+    server_.stop();
+    thread_.join();
+  }
+  RunningServer(const RunningServer&) = delete;
+  RunningServer& operator=(const RunningServer&) = delete;
+
+  void wait() { thread_.join(); }
+
+ private:
+  HttpServer& server_;
+  std::thread thread_;
+};
+
+// The server's life, from its first signal to its last.
+class Serving {
+ public:
+  Serving(ServeOptions& options, Log& log)
+      : options_(options),
+        log_(log),
+        door_(options.quiet ? nullptr : &log),
+        server_(options.http, callbacks()),
+        manager_(notify_socket()) {
+    server_.drain_on_signals();
+    server_.on_signal(SIGUSR1, [this] { log_.reopen(); });
+    if (options.service.keys || !options.log.file.empty()) server_.on_signal(SIGHUP, [this] { hang_up(); });
+  }
+
+  // Listens first: who asks while the model is loaded is told so.
+  void run() {
+    RunningServer running(server_);
+    log_.write({"listening", {{"url", url_of(server_, options_.http.host)}}});
+    load(model_, options_);
+    service_.emplace(*model_, options_.service);
+    door_.open(*service_);
+    loaded_ = true;
+    manager_.tell("READY=1");
+    greet(url_of(server_, options_.http.host), options_, model_->backend->description(), log_);
+    running.wait();
+  }
+
+ private:
+  static std::optional<std::string> notify_socket() {
+    const char* socket = std::getenv("NOTIFY_SOCKET");
+    return socket == nullptr ? std::nullopt : std::optional<std::string>(socket);
+  }
+
+  HttpServer::Callbacks callbacks() {
+    HttpServer::Callbacks out = door_.callbacks();
+    out.on_drain = [this, before = out.on_drain] {
+      before();
+      begin_to_end();
+    };
+    out.on_drain_timeout = [this](size_t cut) {
+      log_.write({"drain_timeout", {{"answers_ended", static_cast<std::int64_t>(cut)}}});
+    };
+    return out;
+  }
+
+  // There is nothing to finish before the model is there, and no way to stop its loading.
+  void begin_to_end() {
+    manager_.tell("STOPPING=1");
+    log_.write({"drain", {{"hint", "finishing what runs; again to end now"}}});
+    if (loaded_) return;
+    log_.flush();
+    std::_Exit(0);
+  }
+
+  void hang_up() {
+    log_.reopen();
+    if (!options_.service.keys || !loaded_) return;
+    manager_.tell_reloading();
+    reload(*service_, options_.keys, log_);
+    manager_.tell("READY=1");
+  }
+
+  // In the order they depend on each other: the server ends before what it serves.
+  ServeOptions& options_;
+  Log& log_;
+  FrontDoor door_;
+  std::optional<LoadedModel> model_;
+  std::optional<Service> service_;
+  std::atomic<bool> loaded_ = false;  // the two above are there
+  HttpServer server_;
+  ServiceManager manager_;
+};
 
 void serve(ServeOptions& options) {
-  check(options);
-  allow_connections(options.http.max_connections);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that is gone is no reason to end
+  Log log(log_options(options));
+  check(options, log);
+  allow_connections(options.http.max_connections, log);
   options.service.model_name = model_name(options);
-  LoadedModel model = load(options.model, options.public_texts);
-  Service service(model, options.service);
-  std::function<void(const std::string&)> log;
-  if (!options.quiet) log = say;
-  HttpServer server(options.http, callbacks_of(service, log));
-  if (options.service.keys) server.reload_on_signal([&] { reload(service, options.keys); });
-  server.drain_on_signals([] { say(log_line("drain", {{"hint", "finishing what runs; again to end now"}})); });
-  greet(url_of(server, options.http.host), options, model.backend->description());
-  server.run();
-  say(log_line("end", {}));
-}
-
-void add_access_options(CLI::App& command, ServeOptions& options) {
-  const std::string group = "Access";
-  command
-      .add_option("--keys", options.keys,
-                  "Keys file, made with kvasir keys: only its tenants may ask. Read again on SIGHUP")
-      ->group(group);
-  command
-      .add_option("--public-prefix", options.public_texts,
-                  "File with a beginning of prompts that all tenants share: text, or .json with {\"messages\": […]}. "
-                  "May be given several times")
-      ->group(group);
-  command
-      .add_option("--max-queued-per-tenant", options.max_queued_per_tenant,
-                  "Requests of one tenant that may wait; more get 429. Default: --max-queued")
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
-  command
-      .add_flag("--public-metrics", options.public_metrics,
-                "With keys: show /metrics, every tenant's numbers, to anyone")
-      ->group(group);
-  command
-      .add_option("--allow-host", options.allowed_hosts,
-                  "Without keys: names in the Host header to answer to, besides local ones")
-      ->group(group);
-  command
-      .add_flag("--insecure-public", options.insecure_public, "Listen on other than loopback addresses, without keys")
-      ->group(group);
+  Serving(options, log).run();
+  log.write({"end"});
 }
 
 }  // namespace
@@ -224,48 +189,7 @@ void add_serve_command(CLI::App& app) {
   command->footer(
       "Logs go to stderr, one line each. SIGHUP reads the keys again. SIGTERM and Ctrl-C finish what runs, then end; "
       "a second one ends now.");
-  const std::string group = "Server";
-  HttpOptions& http = options->http;
-  command->add_option("--host", http.host, "Address to listen on")->capture_default_str()->group(group);
-  command->add_option("--port", http.port, "Port to listen on; 0: any that is free")
-      ->capture_default_str()
-      ->group(group);
-  command->add_option("-a,--alias", options->alias, "The model's name in replies; default: its folder's")
-      ->group(group);
-  command->add_option("--max-queued", options->service.max_queued, "Requests that may wait; more get 429")
-      ->capture_default_str()
-      ->group(group);
-  command->add_option("--max-connections", http.max_connections, "Connections at once")
-      ->capture_default_str()
-      ->group(group);
-  command->add_option("--max-body", options->max_body, "Largest request")->capture_default_str()->group(group);
-  command->add_option("--request-timeout", options->request_timeout, "Seconds for an answer; 0: no limit")
-      ->capture_default_str()
-      ->group(group);
-  command->add_option("--idle-timeout", options->idle_timeout, "Seconds a connection may be idle")
-      ->capture_default_str()
-      ->group(group);
-  command
-      ->add_option("--allow-origin", http.allowed_origins,
-                   "Web pages that may use the server, besides local ones; *: all")
-      ->group(group);
-  add_access_options(*command, *options);
-  command->add_flag("-q,--quiet", options->quiet, "No line for each request")->group(group);
-  add_model_options(*command, options->model);
-  command
-      ->add_option("--kv-allow", options->model.kv_allow,
-                   "A KV policy that requests may ask for besides --kv; any: all. May be given several times")
-      ->group("Cache");
-  command
-      ->add_option("--kv-canary", options->canary,
-                   "Share of requests under lossy KV policies to read again in idle time over a plain cache, and "
-                   "compare; like 0.5%. Off by default")
-      ->group("Cache");
-  command
-      ->add_option("--kv-canary-limit", options->service.canary.most_kl,
-                   "Mean divergence in nats beyond which a policy is replaced by a safer one")
-      ->capture_default_str()
-      ->group("Cache");
+  add_serve_options(*command, *options);
   command->callback([options] { serve(*options); });
 }
 

@@ -11,7 +11,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <unordered_set>
+#include <vector>
 
 #include "base/error.h"
 #include "server/http_session.h"
@@ -29,7 +31,9 @@ struct HttpServer::Impl {
         acceptor(io),
         signals(io),
         accept_pause(io),
-        handlers(static_cast<size_t>(std::max(options.handler_threads, 1))) {
+        drain_timer(io),
+        handlers({options.handler_threads, options.handler_queue}),
+        questions({1, options.handler_queue}) {
     bind();
   }
 
@@ -39,8 +43,10 @@ struct HttpServer::Impl {
   void turn_away(tcp::socket socket) const;
   void leave(const std::shared_ptr<Session>& session);
   void begin_drain();
+  void cut_short();
   void wait_for_signal();
   void end_if_drained();
+  void close_all();
 
   HttpOptions options;
   Callbacks callbacks;
@@ -49,11 +55,14 @@ struct HttpServer::Impl {
   std::uint16_t port = 0;
   asio::signal_set signals;
   asio::steady_timer accept_pause;
-  asio::thread_pool handlers;
-  SessionContext context{options, callbacks, handlers};
+  asio::steady_timer drain_timer;
+  HandlerPool handlers;
+  HandlerPool questions;
+  SessionContext context{options, callbacks, handlers, questions, BodyBudget(options.bodies_bytes)};
   std::unordered_set<std::shared_ptr<Session>> sessions;
-  std::function<void()> on_drain;
-  std::function<void()> on_reload;
+  size_t awaited = 0;  // sessions that a drain waits for: all that were there when it began
+  bool drains_on_signals = false;
+  std::map<int, std::function<void()>> hooks;
 };
 
 void HttpServer::Impl::bind() {
@@ -80,8 +89,11 @@ asio::awaitable<void> HttpServer::Impl::accept_loop() {
     tcp::socket socket = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (!acceptor.is_open()) break;
     if (!error) {
-      open(std::move(socket));
-      continue;
+      try {
+        open(std::move(socket));
+        continue;
+      } catch (const std::exception&) {  // no memory for one more: this connection's trouble is no other's
+      }
     }
     // Most likely no file descriptors are left: others will close.
     accept_pause.expires_after(std::chrono::milliseconds(50));
@@ -93,8 +105,12 @@ void HttpServer::Impl::open(tcp::socket socket) {
   if (sessions.size() >= options.max_connections) return turn_away(std::move(socket));
   auto session = std::make_shared<Session>(std::move(socket), context);
   sessions.insert(session);
+  if (!context.draining) ++awaited;
   if (callbacks.on_connections) callbacks.on_connections(static_cast<std::int64_t>(sessions.size()));
-  asio::co_spawn(io, session->run(), [this, session](const std::exception_ptr&) { leave(session); });
+  asio::co_spawn(io, session->run(), [this, session, late = context.draining](const std::exception_ptr&) {
+    if (!late) --awaited;
+    leave(session);
+  });
 }
 
 // One try, without waiting: who is turned away costs nothing more.
@@ -115,29 +131,56 @@ void HttpServer::Impl::leave(const std::shared_ptr<Session>& session) {
 }
 
 void HttpServer::Impl::begin_drain() {
+  if (context.draining) return;
   context.draining = true;
-  error_code ignored;
-  acceptor.close(ignored);
-  accept_pause.cancel();
-  for (const auto& session : sessions) session->close_if_idle();
+  if (callbacks.on_drain) callbacks.on_drain();
+  // Closing a session may end it, and change the set.
+  for (const auto& session : std::vector(sessions.begin(), sessions.end())) session->close_if_idle();
+  if (options.drain_timeout.count() > 0) {
+    drain_timer.expires_after(options.drain_timeout);
+    drain_timer.async_wait([this](const error_code& error) {
+      if (!error) cut_short();
+    });
+  }
   end_if_drained();
+}
+
+// What still runs is told so, and then has a moment to send it.
+void HttpServer::Impl::cut_short() {
+  context.drain_over = true;
+  size_t cut = 0;
+  for (const auto& session : std::vector(sessions.begin(), sessions.end())) cut += session->cut_short() ? 1 : 0;
+  if (callbacks.on_drain_timeout) callbacks.on_drain_timeout(cut);
+  drain_timer.expires_after(std::chrono::seconds(2));
+  drain_timer.async_wait([this](const error_code& error) {
+    if (!error) close_all();
+  });
 }
 
 // run() returns when nothing is left to wait for.
 void HttpServer::Impl::end_if_drained() {
+  if (!context.draining || awaited > 0) return;
   error_code ignored;
-  if (context.draining && sessions.empty()) signals.cancel(ignored);
+  signals.cancel(ignored);
+  drain_timer.cancel();
+  close_all();
+}
+
+void HttpServer::Impl::close_all() {
+  error_code ignored;
+  acceptor.close(ignored);
+  accept_pause.cancel();
+  for (const auto& session : std::vector(sessions.begin(), sessions.end())) session->close_now();
 }
 
 void HttpServer::Impl::wait_for_signal() {
   signals.async_wait([this](const error_code& error, int number) {
     if (error) return;
-    if (number == SIGHUP) {
-      asio::post(handlers, on_reload);
+    if (const auto hook = hooks.find(number); hook != hooks.end()) {
+      questions.submit("", hook->second);
       return wait_for_signal();
     }
     if (context.draining) std::_Exit(128 + number);
-    if (on_drain) on_drain();
     wait_for_signal();
     begin_drain();
   });
@@ -152,8 +195,16 @@ std::uint16_t HttpServer::port() const { return impl_->port; }
 
 void HttpServer::run() {
   asio::co_spawn(impl_->io, impl_->accept_loop(), asio::detached);
-  impl_->io.run();
+  if (!impl_->hooks.empty() || impl_->drains_on_signals) impl_->wait_for_signal();
+  for (bool ended = false; !ended;) {
+    try {
+      impl_->io.run();
+      ended = true;
+    } catch (const std::exception&) {  // no memory for a moment; what it concerned is left to its timeouts
+    }
+  }
   impl_->handlers.join();
+  impl_->questions.join();
 }
 
 void HttpServer::drain() {
@@ -163,20 +214,19 @@ void HttpServer::drain() {
 void HttpServer::stop() {
   asio::post(impl_->io, [impl = impl_.get()] {
     impl->begin_drain();
-    for (const auto& session : impl->sessions) session->close_now();
+    impl->close_all();
   });
 }
 
-void HttpServer::drain_on_signals(std::function<void()> on_drain) {
-  impl_->on_drain = std::move(on_drain);
+void HttpServer::drain_on_signals() {
+  impl_->drains_on_signals = true;
   impl_->signals.add(SIGTERM);
   impl_->signals.add(SIGINT);
-  impl_->wait_for_signal();
 }
 
-void HttpServer::reload_on_signal(std::function<void()> on_reload) {
-  impl_->on_reload = std::move(on_reload);
-  impl_->signals.add(SIGHUP);
+void HttpServer::on_signal(int number, std::function<void()> hook) {
+  impl_->hooks[number] = std::move(hook);
+  impl_->signals.add(number);
 }
 
 }  // namespace kvasir

@@ -1,37 +1,33 @@
 #include "server/http_session.h"
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/http/error.hpp>
-#include <boost/beast/http/read.hpp>
 #include <utility>
-
-#include "server/random_id.h"
 
 namespace kvasir {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = boost::beast::http;
 using boost::system::error_code;
 
 namespace {
 
-// A number for what was wrong with the bytes; 0: the connection is beyond answering.
-int status_of(const error_code& error) {
-  if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
-  if (error == http::error::body_limit) return 413;
-  if (error == http::error::end_of_stream || error == http::error::partial_message) return 0;
-  return error.category() == http::make_error_code(http::error::bad_method).category() ? 400 : 0;
+std::string_view outcome_of(const Work::Progress& progress) {
+  if (progress.status == 408) return "timeout";
+  return progress.status == 503 ? "shutdown" : "done";
 }
+
+// Of what is read and not yet understood: a head, or a line of a chunk.
+size_t unread_bytes(const HttpOptions& options) { return options.header_bytes + (64U << 10); }
 
 }  // namespace
 
 Session::Session(asio::ip::tcp::socket socket, SessionContext& context)
-    : context_(context), stream_(std::move(socket)), news_(stream_.get_executor()) {
+    : context_(context),
+      stream_(std::move(socket)),
+      news_(stream_.get_executor()),
+      buffer_(unread_bytes(context.options)) {
   error_code ignored;
   stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
   stream_.socket().non_blocking(true, ignored);
@@ -49,6 +45,15 @@ void Session::close_now() {
   stream_.close();
 }
 
+bool Session::cut_short() {
+  if (answering_) {
+    news_.cancel();
+  } else {
+    close_now();
+  }
+  return answering_;
+}
+
 asio::awaitable<void> Session::run() {
   try {
     co_await serve();
@@ -62,123 +67,40 @@ asio::awaitable<void> Session::run() {
   stream_.close();
 }
 
+// One who comes while the server drains is still told so.
 asio::awaitable<void> Session::serve() {
-  while (!context_.draining && !gone_) {
+  do {
     const Read read = co_await read_request();
     if (read == Read::kClose) break;
+    answering_ = true;
     if (read == Read::kRequest) co_await answer();
+    answering_ = false;
+    stop_watching();
     response_ = {};
     if (keep_alive() == KeepAlive::kNo) {
       co_await linger();
       break;
     }
-  }
-}
-
-asio::awaitable<bool> Session::wait_for_first_byte() {
-  if (buffer_.size() > 0) co_return true;
-  idle_ = true;
-  stream_.expires_after(context_.options.idle_timeout);
-  error_code error;
-  const size_t bytes =
-      co_await stream_.async_read_some(buffer_.prepare(4096), asio::redirect_error(asio::use_awaitable, error));
-  idle_ = false;
-  buffer_.commit(bytes);
-  co_return !error;
-}
-
-asio::awaitable<Session::Read> Session::read_request() {
-  exchange_ = {};
-  request_ = {};
-  origin_.clear();
-  host_.clear();
-  wants_keep_alive_ = false;
-  const bool begun = co_await wait_for_first_byte();
-  if (!begun) co_return Read::kClose;
-  start_ = Clock::now();
-  Parser parser;
-  parser.header_limit(context_.options.header_bytes);
-  parser.body_limit(context_.options.body_bytes);
-  stream_.expires_after(context_.options.header_timeout);
-  error_code error;
-  co_await http::async_read_header(stream_, buffer_, parser, asio::redirect_error(asio::use_awaitable, error));
-  if (!error) {
-    take_request(parser);
-    if (std::optional<HttpReply> reply = answer_without_handler()) {
-      if (!parser.is_done()) wants_keep_alive_ = false;  // the body stays unread
-      co_await send_whole(std::move(*reply));
-      log("refused");
-      co_return Read::kAnswered;
-    }
-    stream_.expires_after(context_.options.body_timeout);
-    const std::string_view expect = parser.get()[http::field::expect];
-    if (!parser.is_done() && beast::iequals(expect, "100-continue")) co_await write("HTTP/1.1 100 Continue\r\n\r\n");
-    stream_.expires_after(context_.options.body_timeout);
-    co_await http::async_read(stream_, buffer_, parser, asio::redirect_error(asio::use_awaitable, error));
-  }
-  if (error) {
-    co_await refuse_unread(error);
-    co_return Read::kClose;
-  }
-  request_.body = std::move(parser.get().body());
-  co_return Read::kRequest;
-}
-
-asio::awaitable<void> Session::refuse_unread(const error_code& error) {
-  const int status = status_of(error);
-  if (status == 0) co_return;
-  wants_keep_alive_ = false;
-  if (request_.id.empty()) request_.id = "req-" + random_hex(96);
-  HttpReply reply =
-      context_.callbacks.refuse(request_.path, status, "this is not a request the server reads: " + error.message());
-  co_await send_whole(std::move(reply));
-  log("refused");
-  co_await linger();
-}
-
-void Session::take_request(Parser& parser) {
-  const auto& message = parser.get();
-  request_.method = std::string(message.method_string());
-  request_.path = std::string(path_of(message.target()));
-  const std::string_view id = message["x-request-id"];
-  request_.id = is_request_id(id) ? std::string(id) : "req-" + random_hex(96);
-  request_.key = std::string(key_of(message[http::field::authorization], message["x-api-key"]));
-  const std::string_view explain = message["x-kvasir-explain"];
-  request_.explain = !explain.empty() && explain != "0" && explain != "false";
-  origin_ = std::string(message[http::field::origin]);
-  host_ = std::string(message[http::field::host]);
-  version_ = static_cast<int>(message.version());
-  wants_keep_alive_ = message.keep_alive();
+  } while (!context_.draining && !gone_);
 }
 
 KeepAlive Session::keep_alive() const {
   return wants_keep_alive_ && !context_.draining && !gone_ ? KeepAlive::kYes : KeepAlive::kNo;
 }
 
-std::optional<HttpReply> Session::answer_without_handler() {
-  if (context_.options.allowed_hosts && !is_allowed_host(host_, *context_.options.allowed_hosts)) {
-    return context_.callbacks.refuse(request_.path, 403, "the server does not go by this name; see --allow-host");
-  }
-  if (!origin_.empty() && !is_allowed_origin(origin_, context_.options.allowed_origins)) {
-    return context_.callbacks.refuse(request_.path, 403,
-                                     "pages of this origin may not use the server; see --allow-origin");
-  }
-  if (request_.method != "OPTIONS") {  // a browser asks with OPTIONS before it sends a key
-    return context_.callbacks.identify ? context_.callbacks.identify(request_) : std::nullopt;
-  }
-  HttpReply reply;
-  reply.status = 204;
-  reply.headers = {{"allow", "GET, POST, DELETE, OPTIONS"},
-                   {"access-control-allow-methods", "GET, POST, DELETE, OPTIONS"},
-                   {"access-control-allow-headers", "*, authorization"},
-                   {"access-control-max-age", "600"}};
-  return reply;
-}
-
 asio::awaitable<void> Session::answer() {
-  co_await asio::co_spawn(context_.handlers.get_executor(), call_handler(), asio::use_awaitable);
+  const Lane lane = context_.callbacks.lane ? context_.callbacks.lane(request_) : Lane::kHandlers;
+  if (lane == Lane::kNow) {
+    response_ = context_.callbacks.handle(request_);
+  } else {
+    watch_for_close();
+    const bool handled = co_await call_handler(lane == Lane::kHandlers ? context_.handlers : context_.questions);
+    if (!handled) co_return;
+  }
   request_.body = {};  // up to tens of megabytes, and an answer may take minutes
+  body_share_.reset();
   if (response_.body == Response::Body::kReady) {
+    stop_watching();
     co_await send_whole(std::move(response_.reply));
     log("done");
     co_return;
@@ -188,19 +110,73 @@ asio::awaitable<void> Session::answer() {
       if (const auto self = weak.lock()) self->news_.cancel();
     });
   });
-  watch_for_close();
   if (response_.body == Response::Body::kWhole) {
     co_await send_when_done();
   } else {
     co_await send_stream();
   }
-  stop_watching();
 }
 
-// Runs on a handler thread while the session waits: nothing else touches request_ and response_.
-asio::awaitable<void> Session::call_handler() {
-  response_ = context_.callbacks.handle(request_);
-  co_return;
+// False: no handler will see the request, and whoever still waits for an answer has one.
+asio::awaitable<bool> Session::call_handler(HandlerPool& pool) {
+  handled_ = false;
+  // While the session waits, nothing but the handler touches request_ and response_; and the last to let go of the
+  // session is the thread of the sockets.
+  const HandlerPool::Ticket ticket = pool.submit(request_.tenant, [self = shared_from_this()]() mutable {
+    try {
+      self->response_ = self->context_.callbacks.handle(self->request_);
+    } catch (const std::exception&) {  // no memory, not even for an error
+      self->response_.reply.status = 500;
+    }
+    const auto executor = self->stream_.get_executor();
+    asio::post(executor, [self = std::move(self)] {
+      self->handled_ = true;
+      self->news_.cancel();
+    });
+  });
+  if (!ticket) {
+    Refusal full{429, "too many of your requests wait to be read; try again"};
+    co_await refuse_unhandled(std::move(full));
+    co_return false;
+  }
+  bool waiting = true;
+  while (!handled_) {
+    news_.expires_at(waiting ? deadline() : Clock::time_point::max());
+    error_code ignored;
+    co_await news_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    if (handled_ || !waiting || !(gone_ || time_is_up())) continue;
+    waiting = false;  // it runs, and cannot be stopped
+    if (!pool.withdraw(ticket)) continue;
+    if (gone_) {
+      log("gone");
+      co_return false;
+    }
+    Refusal late{408, "the request waited longer than the server's --request-timeout"};
+    if (time_is_up() == GiveUp::kShutdown) late = {503, "the server is shutting down"};
+    co_await refuse_unhandled(std::move(late));
+    co_return false;
+  }
+  co_return true;
+}
+
+asio::awaitable<void> Session::refuse_unhandled(Refusal why) {
+  const bool late = why.status == 408;
+  HttpReply reply = context_.callbacks.refuse(request_.path, why.status, why.message);
+  late ? reply.headers.emplace_back("x-should-retry", "false") : reply.headers.emplace_back("retry-after", "1");
+  stop_watching();
+  co_await send_whole(std::move(reply));
+  log(late ? "timeout" : "refused");
+}
+
+Session::Clock::time_point Session::deadline() const {
+  const std::chrono::milliseconds limit = context_.options.request_timeout;
+  return limit.count() > 0 ? start_ + limit : Clock::time_point::max();
+}
+
+std::optional<GiveUp> Session::time_is_up() const {
+  if (context_.drain_over) return GiveUp::kShutdown;
+  if (Clock::now() >= deadline()) return GiveUp::kDeadline;
+  return std::nullopt;
 }
 
 HttpReply Session::with_common_headers(HttpReply reply) const {
@@ -238,8 +214,9 @@ asio::awaitable<void> Session::send_when_done() {
   reply.body = std::move(body);
   // A client that was kept waiting until the deadline gains nothing by asking again at once.
   if (progress.status == 408) reply.headers.emplace_back("x-should-retry", "false");
+  if (progress.status == 503) reply.headers.emplace_back("retry-after", "1");
   co_await send_whole(std::move(reply));
-  log(progress.status == 408 ? "timeout" : "done");
+  log(outcome_of(progress));
 }
 
 asio::awaitable<void> Session::send_stream() {
@@ -259,28 +236,25 @@ asio::awaitable<void> Session::send_stream() {
     if (progress.done && framing == Framing::kChunked) bytes += kLastChunk;
     if (!bytes.empty()) co_await write(std::move(bytes));
   }
-  log(gone_ ? "gone" : progress.status == 408 ? "timeout" : "done");
+  log(gone_ ? "gone" : outcome_of(progress));
 }
 
 // Something to send, a heartbeat included, or the end; returns empty-handed only when the client is gone.
 asio::awaitable<Work::Progress> Session::next_progress() {
   const HttpOptions& options = context_.options;
   const Clock::time_point silent_until = Clock::now() + options.heartbeat_after;
-  const bool limited = options.request_timeout.count() > 0;
-  const Clock::time_point deadline = limited ? start_ + options.request_timeout : Clock::time_point::max();
   while (!gone_) {
     Work::Progress progress = response_.work->take();
     if (progress.done || !progress.bytes.empty()) co_return progress;
-    const Clock::time_point now = Clock::now();
-    if (now >= deadline) {
-      progress = response_.work->give_up("the answer took longer than the server's --request-timeout");
+    if (const std::optional<GiveUp> why = time_is_up()) {
+      progress = response_.work->give_up(*why);
       co_return progress;
     }
-    if (now >= silent_until && !response_.heartbeat.empty()) {
+    if (Clock::now() >= silent_until && !response_.heartbeat.empty()) {
       progress.bytes = response_.heartbeat;
       co_return progress;
     }
-    news_.expires_at(response_.heartbeat.empty() ? deadline : std::min(deadline, silent_until));
+    news_.expires_at(response_.heartbeat.empty() ? deadline() : std::min(deadline(), silent_until));
     error_code ignored;
     co_await news_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
   }
@@ -329,14 +303,20 @@ void Session::stop_watching() {
   stream_.socket().cancel(ignored);
 }
 
-void Session::log(std::string_view outcome) {
-  if (request_.id.empty()) return;  // nothing was asked
-  exchange_.id = request_.id;
-  exchange_.method = request_.method;
-  exchange_.path = request_.path;
-  exchange_.outcome = outcome;
-  exchange_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  if (context_.callbacks.on_exchange) context_.callbacks.on_exchange(exchange_);
+// A line that cannot be had must not keep the connection open.
+void Session::log(std::string_view outcome) noexcept {
+  if (request_.id.empty() || !context_.callbacks.on_exchange) return;  // nothing was asked
+  try {
+    exchange_.id = request_.id;
+    exchange_.tenant = request_.tenant;
+    exchange_.method = request_.method;
+    exchange_.path = request_.path;
+    exchange_.outcome = outcome;
+    exchange_.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+    if (response_.work) exchange_.tokens = response_.work->tokens();
+    context_.callbacks.on_exchange(exchange_);
+  } catch (const std::exception&) {
+  }
 }
 
 }  // namespace kvasir

@@ -4,7 +4,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -13,6 +12,8 @@
 #include <optional>
 #include <string>
 
+#include "server/body_budget.h"
+#include "server/handler_pool.h"
 #include "server/http_server.h"
 #include "server/http_text.h"
 
@@ -22,8 +23,11 @@ namespace kvasir {
 struct SessionContext {
   const HttpOptions& options;
   const HttpServer::Callbacks& callbacks;
-  boost::asio::thread_pool& handlers;
+  HandlerPool& handlers;
+  HandlerPool& questions;  // of Lane::kQuestion
+  BodyBudget bodies;
   bool draining = false;
+  bool drain_over = false;  // answers are ended
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -34,6 +38,10 @@ class Session : public std::enable_shared_from_this<Session> {
   void close_if_idle();
   void close_now();
 
+  // Ends the answer that is being made with an error, and a request that is being read without one. Whether it was an
+  // answer.
+  bool cut_short();
+
  private:
   using Clock = std::chrono::steady_clock;
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
@@ -42,14 +50,19 @@ class Session : public std::enable_shared_from_this<Session> {
   enum class Read { kRequest, kAnswered, kClose };  // kAnswered: from its headers
 
   Awaitable<void> serve();
+
+  // http_session_read.cpp
   Awaitable<Read> read_request();
   Awaitable<bool> wait_for_first_byte();
-  Awaitable<void> refuse_unread(const boost::system::error_code& error);
-  void take_request(Parser& parser);
+  Awaitable<std::optional<Refusal>> read_head();
+  Awaitable<Read> read_body(Parser& parser);
+  Awaitable<Read> refuse_unread(Refusal fault);
+  void take_request(const Parser& parser);
+  std::optional<HttpReply> answer_without_handler();
 
   Awaitable<void> answer();
-  std::optional<HttpReply> answer_without_handler();
-  Awaitable<void> call_handler();
+  Awaitable<bool> call_handler(HandlerPool& pool);
+  Awaitable<void> refuse_unhandled(Refusal why);
   Awaitable<void> send_whole(HttpReply reply);
   Awaitable<void> send_when_done();
   Awaitable<void> send_stream();
@@ -57,22 +70,27 @@ class Session : public std::enable_shared_from_this<Session> {
   Awaitable<void> write(std::string bytes);
   Awaitable<void> linger();
 
+  Clock::time_point deadline() const;
+  std::optional<GiveUp> time_is_up() const;
   void watch_for_close();
   void stop_watching();
   HttpReply with_common_headers(HttpReply reply) const;
   KeepAlive keep_alive() const;
-  void log(std::string_view outcome);
+  void log(std::string_view outcome) noexcept;
 
   SessionContext& context_;
   boost::beast::tcp_stream stream_;
   boost::asio::steady_timer news_;  // fires, or is cancelled, when there may be something to do
   boost::beast::flat_buffer buffer_;
-  bool idle_ = false;      // between two requests
-  bool gone_ = false;      // the client has closed its side
-  bool watching_ = false;  // for that
+  bool idle_ = false;       // between two requests
+  bool answering_ = false;  // one has been read
+  bool gone_ = false;       // the client has closed its side
+  bool watching_ = false;   // for that
 
   // The request being answered.
   HttpRequest request_;
+  BodyBudget::Share body_share_;
+  bool handled_ = false;  // response_ is there
   std::string origin_;
   std::string host_;
   int version_ = 11;

@@ -31,8 +31,23 @@ inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 // A client's x-request-id as it may be logged, kept and sent back: printable, without spaces, at most 128 bytes.
 bool is_request_id(std::string_view id);
 
-// The path of a request target, without its query.
+// What is wrong with a request's head, its last empty line included, so that two who read it might not agree on where
+// the request ends, whose it is or to whom it goes: nullopt for nothing. Names and numbers are left to the parser.
+struct Refusal {
+  int status = 400;
+  std::string message;
+};
+std::optional<Refusal> fault_of(std::string_view head);
+
+// Whether what begins a head cannot become one: it begins with no method, or bytes[from…] have a line's end that is
+// none, or a control character.
+bool is_hopeless(std::string_view bytes, size_t from = 0);
+
+// The path of a request target, without its query; also of "http://host/path".
 std::string_view path_of(std::string_view target);
+
+// Of a target in absolute form, which goes before the Host header; empty: it has none.
+std::string_view authority_of(std::string_view target);
 
 // Whether a page of this origin may talk to us: loopback pages, and those the operator named. A page from elsewhere
 // that a browser happens to show must not use the model of the person in front of it.

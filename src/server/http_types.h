@@ -1,8 +1,10 @@
 // HTTP as the handlers see it: plain values, no sockets.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +23,7 @@ struct HttpRequest {
   std::string id;                                  // x-request-id: the client's, or one of ours
   std::string key{};                               // as the client gave it; empty: none
   std::shared_ptr<const Caller> caller = nullptr;  // whose key it is; null: not asked yet
+  std::string tenant{};                            // its name; empty: nobody's in particular
   bool explain = false;                            // x-kvasir-explain
 };
 
@@ -30,6 +33,22 @@ struct HttpReply {
   std::string body;
   Headers headers{};
 };
+
+// Where a request is handled.
+enum class Lane : std::uint8_t {
+  kHandlers,  // may take a while: in turns with those of others
+  kQuestion,  // waits for the engine's step: apart, since it needs no handler meanwhile
+  kNow,       // at once, on the thread of the sockets
+};
+
+struct TokenCounts {
+  std::int64_t prompt = 0;
+  std::int64_t cached = 0;  // of the prompt
+  std::int64_t answer = 0;
+};
+
+// Why the server ends an answer before its time.
+enum class GiveUp : std::uint8_t { kDeadline, kShutdown };
 
 // An answer in the making. Used by one thread at a time; destroying it early cancels what still runs.
 class Work {
@@ -46,8 +65,11 @@ class Work {
   virtual void on_news(std::function<void()> wake) = 0;
   virtual Progress take() = 0;
 
-  // Ends the answer where it is, for a reason that is the server's: a deadline.
-  virtual Progress give_up(const std::string& why) = 0;
+  // Ends the answer where it is, for a reason that is the server's.
+  virtual Progress give_up(GiveUp why) = 0;
+
+  // What it cost so far; nullopt: it is no matter of tokens.
+  virtual std::optional<TokenCounts> tokens() const { return std::nullopt; }
 };
 
 // What a handler returns.

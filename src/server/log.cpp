@@ -4,16 +4,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
+
+#include "server/json_fields.h"
 
 namespace kvasir {
 namespace {
 
+constexpr size_t kLongestValue = 512;
+
 bool is_plain(char c) { return c > ' ' && c < '\x7f' && c != '"' && c != '\\' && c != '='; }
 
 std::string in_quotes(std::string_view value) {
-  constexpr size_t kLongest = 512;
-  value = value.substr(0, kLongest);
   if (!value.empty() && std::ranges::all_of(value, is_plain)) return std::string(value);
   std::string out = "\"";
   for (const char c : value) {
@@ -26,22 +28,53 @@ std::string in_quotes(std::string_view value) {
   return out + '"';
 }
 
+std::string now_text() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(ms / 1000)), ms % 1000);
+}
+
+std::string text_of_field(const LogField& field) {
+  if (const auto* text = std::get_if<std::string>(&field.value)) return in_quotes(text->substr(0, kLongestValue));
+  if (const auto* number = std::get_if<std::int64_t>(&field.value)) return fmt::format("{}", *number);
+  return fmt::format("{:.6g}", std::get<double>(field.value));
+}
+
+OrderedJson json_of_field(const LogField& field) {
+  if (const auto* text = std::get_if<std::string>(&field.value)) return text->substr(0, kLongestValue);
+  if (const auto* number = std::get_if<std::int64_t>(&field.value)) return *number;
+  return std::get<double>(field.value);
+}
+
 }  // namespace
 
-std::string log_line(std::string_view event, std::initializer_list<std::pair<std::string_view, std::string>> fields) {
-  std::string out = fmt::format("time={:%Y-%m-%dT%H:%M:%SZ} event={}", fmt::gmtime(std::time(nullptr)), event);
-  for (const auto& [key, value] : fields) out += fmt::format(" {}={}", key, in_quotes(value));
+std::string log_line(const LogEvent& event, LogFormat format) {
+  if (format == LogFormat::kJson) {
+    OrderedJson out{{"time", now_text()}, {"event", std::string(event.name)}};
+    for (const LogField& field : event.fields) out[std::string(field.key)] = json_of_field(field);
+    return to_text(out);
+  }
+  std::string out = fmt::format("time={} event={}", now_text(), event.name);
+  for (const LogField& field : event.fields) out += fmt::format(" {}={}", field.key, text_of_field(field));
   return out;
 }
 
-std::string log_line(const HttpExchange& exchange) {
-  return log_line("request", {{"id", exchange.id},
-                              {"method", exchange.method},
-                              {"path", exchange.path},
-                              {"status", fmt::format("{}", exchange.status)},
-                              {"outcome", std::string(exchange.outcome)},
-                              {"bytes", fmt::format("{}", exchange.bytes)},
-                              {"ms", fmt::format("{:.1f}", exchange.seconds * 1e3)}});
+LogEvent event_of(const HttpExchange& exchange) {
+  LogEvent out{"request",
+               {{"id", exchange.id},
+                {"tenant", exchange.tenant.empty() ? "-" : exchange.tenant},
+                {"method", exchange.method},
+                {"path", exchange.path},
+                {"status", std::int64_t{exchange.status}},
+                {"outcome", std::string(exchange.outcome)},
+                {"bytes", static_cast<std::int64_t>(exchange.bytes)},
+                {"ms", static_cast<double>(static_cast<std::int64_t>(exchange.seconds * 1e4)) / 10}}};
+  if (exchange.tokens) {
+    out.fields.push_back({"prompt_tokens", exchange.tokens->prompt});
+    out.fields.push_back({"cached_tokens", exchange.tokens->cached});
+    out.fields.push_back({"answer_tokens", exchange.tokens->answer});
+  }
+  return out;
 }
 
 }  // namespace kvasir

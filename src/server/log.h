@@ -1,18 +1,33 @@
-// Log lines: one line each, key=value, values from outside quoted and escaped.
+// Log lines: one line each, as key=value or as JSON. Values may come from outside and hold any bytes.
 #pragma once
 
-#include <initializer_list>
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <variant>
+#include <vector>
 
 #include "server/http_server.h"
 
 namespace kvasir {
 
-// time=2026-08-01T12:00:00Z event=drain key=value …
-std::string log_line(std::string_view event, std::initializer_list<std::pair<std::string_view, std::string>> fields);
+enum class LogFormat : std::uint8_t { kText, kJson };
 
-std::string log_line(const HttpExchange& exchange);
+struct LogField {
+  std::string_view key;
+  std::variant<std::string, std::int64_t, double> value;  // of a text at most 512 bytes are told
+};
+
+struct LogEvent {
+  std::string_view name;
+  std::vector<LogField> fields{};
+};
+
+// Without a line's end, and with none in it:
+// time=2026-08-01T12:00:00.123Z event=drain key=value …
+// {"time":"2026-08-01T12:00:00.123Z","event":"drain","key":"value",…}
+std::string log_line(const LogEvent& event, LogFormat format);
+
+LogEvent event_of(const HttpExchange& exchange);
 
 }  // namespace kvasir

@@ -187,6 +187,11 @@ void Metrics::connections(std::int64_t open) {
   open_connections_ = open;
 }
 
+void Metrics::log_lines_dropped(std::int64_t total) {
+  const std::lock_guard lock(mutex_);
+  log_lines_dropped_ = total;
+}
+
 std::string Metrics::render(const EngineNumbers& engine) const {
   Page page(model_name_);
   write_engine(page, engine);
@@ -204,6 +209,8 @@ std::string Metrics::render(const EngineNumbers& engine) const {
   page.histogram("vllm:inter_token_latency_seconds", "Between two tokens of an answer", next_token_);
   page.histogram("vllm:e2e_request_latency_seconds", "From the request to its end", whole_);
   page.one("kvasir:http_connections", "gauge", "Open connections", static_cast<double>(open_connections_));
+  page.one("kvasir:log_lines_dropped_total", "counter", "Lines of the log that could not be written",
+           static_cast<double>(log_lines_dropped_));
   page.family("kvasir:http_replies_total", "counter", "Replies, by status");
   for (const auto& [status, count] : by_status_) page.sample(count, fmt::format("status=\"{}\"", status));
   return page.take();

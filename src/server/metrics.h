@@ -79,6 +79,7 @@ class Metrics {
   void finished(const FinishedRequest& request);
   void replied(int status);
   void connections(std::int64_t open);
+  void log_lines_dropped(std::int64_t total);
 
   // The whole page, in Prometheus' text format 0.0.4.
   std::string render(const EngineNumbers& engine) const;
@@ -98,6 +99,7 @@ class Metrics {
   std::int64_t reused_tokens_ = 0;
   std::int64_t generated_tokens_ = 0;
   std::int64_t open_connections_ = 0;
+  std::int64_t log_lines_dropped_ = 0;
   std::map<std::string, std::int64_t, std::less<>> by_reason_{{"abort", 0}, {"error", 0}, {"length", 0}, {"stop", 0}};
   std::map<int, std::int64_t> by_status_;
 };

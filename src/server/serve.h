@@ -1,16 +1,43 @@
-// A service behind sockets.
+// A service behind sockets: what the HTTP server asks while the model is loaded, while it serves and while it ends.
 #pragma once
 
-#include <functional>
-#include <string>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
 
 #include "server/http_server.h"
+#include "server/log_writer.h"
 #include "server/service.h"
 
 namespace kvasir {
 
-// What an HttpServer in front of this service calls. `log` gets a line for each exchange and each pause, from any
-// thread; it may be empty. The service outlives the server.
-HttpServer::Callbacks callbacks_of(Service& service, std::function<void(const std::string& line)> log);
+// Whether to send requests here, as /health tells it.
+enum class Readiness : std::uint8_t { kLoading, kReady, kDraining };
+std::string_view name_of(Readiness readiness);
+
+// Stands before a service that may not be there yet: until open() everybody is told to come again, and health is told
+// without the service. All methods may be called from any thread.
+class FrontDoor {
+ public:
+  // `log` gets a line for each exchange, pause and replaced policy; null: none. Outlives this.
+  explicit FrontDoor(Log* log) : log_(log) {}
+
+  // From now on requests go to the service, which outlives the server that has callbacks().
+  void open(Service& service);
+
+  Readiness readiness() const { return readiness_; }
+
+  // What an HttpServer calls; this outlives it.
+  HttpServer::Callbacks callbacks();
+
+ private:
+  std::optional<HttpReply> identify(HttpRequest& request) const;
+  Response handle(const HttpRequest& request);
+  void tell_service(const HttpExchange& exchange);
+
+  Log* log_;
+  std::atomic<Service*> service_ = nullptr;
+  std::atomic<Readiness> readiness_ = Readiness::kLoading;
+};
 
 }  // namespace kvasir

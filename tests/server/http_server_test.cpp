@@ -138,7 +138,7 @@ TEST_F(HttpServerTest, SilenceInAStreamIsFilled) {
   struct Silent : Work {
     void on_news(std::function<void()>) override {}
     Progress take() override { return {"", std::chrono::steady_clock::now() > end, 200}; }
-    Progress give_up(const std::string&) override { return {"", true, 408}; }
+    Progress give_up(GiveUp) override { return {"", true, 408}; }
     std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   };
   callbacks.handle = [](const HttpRequest&) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/json_fields.h"
 #include "server/log.h"
 #include "server/sse.h"
 
@@ -73,11 +74,71 @@ TEST(Loopback, IsThisMachineOnly) {
 }
 
 TEST(LogLine, StaysOneLineWhateverItQuotes) {
-  const std::string line =
-      log_line("x", {{"a", "plain"}, {"b", "two words"}, {"c", "new\nline \"q\" a=b"}, {"d", ""}});
+  const LogEvent event{"x",
+                       {{"a", "plain"}, {"b", "two words"}, {"c", "new\nline \"q\" a=b"}, {"d", ""}, {"e", 2.5}}};
+  const std::string line = log_line(event, LogFormat::kText);
   EXPECT_EQ(line.find('\n'), std::string::npos);
-  EXPECT_NE(line.find(R"( event=x a=plain b="two words" c="new\x0aline \x22q\x22 a=b" d="")"), std::string::npos)
+  EXPECT_NE(line.find(R"( event=x a=plain b="two words" c="new\x0aline \x22q\x22 a=b" d="" e=2.5)"),
+            std::string::npos)
       << line;
+}
+
+TEST(LogLine, IsJsonWhateverItQuotes) {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  const std::string line = log_line(
+      {"x", {{"bytes", bytes}, {"long", std::string(5000, '\xe2')}, {"n", std::int64_t{-7}}}}, LogFormat::kJson);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const Json read = Json::parse(line);
+  EXPECT_EQ(read["event"], "x");
+  EXPECT_EQ(read["n"], -7);
+  EXPECT_EQ(read["time"].get<std::string>().size(), std::string("2026-08-01T12:00:00.123Z").size());
+}
+
+TEST(LogLine, TellsWhoseRequestItWas) {
+  HttpExchange exchange{"req-1", "alice", "POST", "/v1/x", 200, 5, 0.01234, "done", TokenCounts{7, 4, 3}};
+  const Json read = Json::parse(log_line(event_of(exchange), LogFormat::kJson));
+  EXPECT_EQ(read["tenant"], "alice");
+  EXPECT_EQ(read["ms"], 12.3);
+  EXPECT_EQ(read["cached_tokens"], 4);
+  exchange.tenant.clear();
+  exchange.tokens.reset();
+  const std::string line = log_line(event_of(exchange), LogFormat::kText);
+  EXPECT_NE(line.find(" id=req-1 tenant=- method=POST path=/v1/x status=200 outcome=done bytes=5 ms=12.3"),
+            std::string::npos)
+      << line;
+}
+
+std::string head_of(const std::string& headers) { return "POST /x HTTP/1.1\r\n" + headers + "\r\n"; }
+
+TEST(Head, IsRefusedWhereTwoReadersMightDiffer) {
+  EXPECT_FALSE(fault_of(head_of("")));
+  EXPECT_FALSE(
+      fault_of(head_of("Host: a\r\nTransfer-Encoding:\t Chunked \r\nx-note: \xff\r\nExpect: 100-Continue\r\n")));
+  for (const char* wrong :
+       {"host: a\r\nHost: a\r\n", "content-length: 1\r\ncontent-length: 1\r\n", "content-length: 1, 1\r\n",
+        "content-length: +1\r\n", "content-length:\r\n", "content-length: 5\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n", "host : a\r\n", "host\t: a\r\n",
+        "x: a\r\n b\r\n", " x: a\r\n", "x: a\rb\r\n", "x: a\nb: c\r\n", "no colon\r\n", ": empty\r\n",
+        "authorization: a\r\nauthorization: b\r\n", "x-api-key: a\r\nX-Api-Key: b\r\n", "x: \x01\r\n"}) {
+    const std::optional<Refusal> fault = fault_of(head_of(wrong));
+    ASSERT_TRUE(fault) << wrong;
+    EXPECT_EQ(fault->status, 400) << wrong;
+  }
+  for (const char* encoding :
+       {"xchunked", "identity", "\"chunked\"", "chunked, identity", "gzip, chunked", "gzip", ""})
+    EXPECT_EQ(fault_of(head_of(std::string("transfer-encoding: ") + encoding + "\r\n"))->status, 501) << encoding;
+  EXPECT_EQ(fault_of(head_of("expect: 200-ok\r\n"))->status, 417);
+  EXPECT_EQ(fault_of("POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n")->status, 400);
+}
+
+TEST(Target, MayBeAbsolute) {
+  EXPECT_EQ(path_of("http://example.com/v1/models?x=1"), "/v1/models");
+  EXPECT_EQ(path_of("HTTPS://example.com:81"), "/");
+  EXPECT_EQ(path_of("http://example.com?x"), "/");
+  EXPECT_EQ(path_of("/v1/http://x/"), "/v1/http://x/");
+  EXPECT_EQ(authority_of("http://example.com:81/v1"), "example.com:81");
+  EXPECT_EQ(authority_of("/v1"), "");
 }
 
 }  // namespace

@@ -100,6 +100,12 @@ class Client {
     return true;
   }
 
+  // Whether a reply has begun to come, or never will.
+  static bool readable(const Client& client) {
+    pollfd wait{client.socket_, POLLIN, 0};
+    return !client.buffer_.empty() || ::poll(&wait, 1, 0) == 1;
+  }
+
   bool closed_by_peer() {
     while (receive()) {
     }
@@ -172,9 +178,11 @@ class TestServer {
  public:
   explicit TestServer(LoadedModel& model, HttpOptions http = {}, ServiceOptions service = {})
       : service_(model, std::move(service)),
-        server_(ephemeral(std::move(http)), callbacks_of(service_, {})),
-        port_(server_.port()),
-        thread_([this] { server_.run(); }) {}
+        server_(ephemeral(std::move(http)), door_.callbacks()),
+        port_(server_.port()) {
+    door_.open(service_);
+    thread_ = std::thread([this] { server_.run(); });
+  }
   ~TestServer() {
     server_.stop();
     join();
@@ -200,6 +208,7 @@ class TestServer {
   }
 
   Service service_;
+  FrontDoor door_{nullptr};
   HttpServer server_;
   std::uint16_t port_;
   std::thread thread_;
