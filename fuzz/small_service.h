@@ -18,7 +18,7 @@ inline void ask_small_service(HttpRequest request) {
     LlmOptions options;
     options.model = KVASIR_SOURCE_DIR "/models/tales-draft";
     options.threads = 1;
-    options.context = 128;  // a long prompt would be time spent in the model, which is not what is tried here
+    options.context = 512;  // a long prompt would be time spent in the model, which is not what is tried here
     return options;
   }());
   static Service service(model, {});

@@ -40,7 +40,7 @@ def is_ours(file, root, build):
 
 
 def main():
-    commands, root, clang = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
+    commands, root, clang = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
     if os.environ.get("KVASIR_SKIP_CLANG") == "1":
         print("skipped: KVASIR_SKIP_CLANG=1")
         sys.exit(SKIPPED)
