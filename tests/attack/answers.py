@@ -25,10 +25,10 @@ class Question:
 
 
 def draw_question(draw):
-    """A small one: a prompt of up to 250 tokens, often with a beginning that others have too, and up to 50 tokens of answer."""
+    """A small one: a prompt of up to 250 tokens, often with a beginning that others have too, and up to 120 tokens of answer."""
     shared = words(draw.choice([0, 30, 100, 160]), draw.randrange(4))
     text = f"{shared} {words(draw.randrange(2, 60), draw.randrange(10_000))}".strip()
-    tokens, greedy = draw.randrange(1, 50), draw.random() < 0.5
+    tokens, greedy = draw.choice([draw.randrange(1, 50)] * 5 + [120]), draw.random() < 0.5
     common = {"temperature": 0 if greedy else draw.choice([0.7, 1.0, 1.3]), "seed": draw.randrange(1000)}
     if policy := draw.choice(POLICIES):
         common["kv"] = policy

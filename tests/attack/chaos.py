@@ -19,12 +19,12 @@ import threading
 import time
 
 from answers import check_answers, known_answers, leave
-from attack import Attack, CONTEXT, BYTES_PER_TOKEN, Crowd, Failure, MIB, check, ids, mib, wait_until
+from attack import Attack, Crowd, Failure, MIB, check, ids, mib, wait_until
 from logs import limit_memory
 
 TENANTS = {"alice": ("--guaranteed", "20%"), "bob": ("--weight", "3"), "op": ("--operator",)}
 # Long answers pause, and swap what they had: the calamities meet all of the engine's paths.
-FLAGS = ["--kv-memory", str(CONTEXT * BYTES_PER_TOKEN), "--swap-memory", str(4 * MIB), "--kv-allow", "any"]
+FLAGS = ["--kv-memory", str(7 * MIB), "--swap-memory", str(4 * MIB), "--kv-allow", "any"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +168,7 @@ def settled(server, fds, rss):
 def chaos(lab):
     """All calamities in turn on one server."""
     questions, answers = known_answers(lab, 11, lab.of(60, 400))
-    share = lab.of(20, len(questions))
+    share = lab.of(16, len(questions))
     reader = subprocess.Popen([sys.executable, "-c", "import sys\nfor line in sys.stdin.buffer: pass"], stdin=subprocess.PIPE)
     equal = refused = 0
     try:
