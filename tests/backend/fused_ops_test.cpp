@@ -314,8 +314,8 @@ TEST_P(FusedTest, AttentionAndTheProductBehindIt) {
       backend_->attention(batch, out.view());
       const DeviceRows product = rows(count, kWidth);
       backend_->matmul(*weight, out.view(), nullptr, product.view());
-      const DeviceRows copy(*backend_, [&] {
-        OwnedMatrix now(count, kHeads * dim);
+      const DeviceRows copy(*backend_, [&, width = kHeads * dim] {
+        OwnedMatrix now(count, width);
         now.values = out.values();
         now.view.data = now.values.data();
         return now;
