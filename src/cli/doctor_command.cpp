@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <fstream>
@@ -14,6 +16,7 @@
 #include "base/error.h"
 #include "base/private_file.h"
 #include "cli/isolation_probe.h"
+#include "cli/isolation_promises.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
 #include "model/config.h"
@@ -102,11 +105,31 @@ void check_up(const DoctorOptions& options) {
   if (!model || !keys) fail_system("see what is marked PROBLEM");
 }
 
+// Text in a file that is there for a moment.
+class PublicFile {
+ public:
+  PublicFile() : path_(std::filesystem::temp_directory_path() / fmt::format("kvasir-doctor-{}.txt", ::getpid())) {
+    std::ofstream out(path_);
+    for (int i = 0; i < 20; ++i) out << "All tenants of this server begin with this text, number " << i << ". ";
+  }
+  ~PublicFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  PublicFile(const PublicFile&) = delete;
+  PublicFile& operator=(const PublicFile&) = delete;
+
+  std::vector<std::filesystem::path> paths() const { return {path_}; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 // A server with two tenants in this process, on a port that is free.
 class OwnServer {
  public:
   explicit OwnServer(const ModelOptions& options)
-      : model_(llm_options(options)),
+      : model_(llm_options(options), PublicFile().paths()),
         service_(model_, {.keys = keys()}),
         server_({.port = 0}, door_.callbacks()) {
     door_.open(service_);
@@ -123,10 +146,20 @@ class OwnServer {
   const std::string& victim() const { return victim_; }
   const std::string& attacker() const { return attacker_; }
 
+  PromiseOptions promises() const {
+    const KvCache& cache = model_.engine.cache();
+    PromiseOptions out{address(), victim_, attacker_, {}, 0, cache.blocks_alone() * cache.block_tokens()};
+    out.public_text.assign(model_.public_texts[0].begin(), model_.public_texts[0].end());
+    out.guaranteed_tokens = static_cast<std::int64_t>(kGuaranteed * static_cast<double>(out.cache_tokens));
+    return out;
+  }
+
  private:
+  static constexpr double kGuaranteed = 0.25;  // of the cache, to the victim
+
   KeysFile keys() const {
     return {random_secret(),
-            {{.name = "victim", .hash = hash_of_key(victim_), .created = {}, .share = {}},
+            {{.name = "victim", .hash = hash_of_key(victim_), .created = {}, .share = {kGuaranteed, 1, 1}},
              {.name = "attacker", .hash = hash_of_key(attacker_), .created = {}, .share = {}}}};
   }
 
@@ -159,6 +192,15 @@ void examine(const IsolationOptions& options) {
   fmt::print("isolation holds\n");
 }
 
+void examine(const PromiseOptions& options) {
+  bool all = true;
+  for (const PromiseReport& report : try_promises(options)) {
+    fmt::print("  {:<46}{:<5}{}\n", report.promise, report.kept ? "yes" : "NO", report.seen);
+    all = all && report.kept;
+  }
+  if (!all) fail_system("a promise to tenants is not kept", {}, "see what is marked NO");
+}
+
 void doctor(const DoctorOptions& options) {
   if (!options.isolation) return check_up(options);
   if (options.samples < 20 || options.samples % 2 != 0)
@@ -180,6 +222,7 @@ void doctor(const DoctorOptions& options) {
   isolation.address = server.address();
   isolation.victim_key = server.victim();
   isolation.attacker_key = server.attacker();
+  examine(server.promises());
   examine(isolation);
 }
 

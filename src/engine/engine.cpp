@@ -68,7 +68,6 @@ std::vector<RequestId> Engine::submit(Request request, OnUpdate on_update, std::
 void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_update,
                    std::vector<Branch> branches) {
   CHECK(ids.size() == 1 + branches.size());
-  const double prepared = request.prepare_seconds;
   Sequence* added = nullptr;
   try {
     request.breakpoints = places_to_keep(request);
@@ -85,7 +84,6 @@ void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_
   }
   added->on_update = std::move(on_update);
   for (size_t i = 0; i < branches.size(); ++i) added->forks.push_back({ids[i + 1], std::move(branches[i])});
-  scheduler_.charge(added->request.tenant.id, prepared);
 }
 
 // Where a window slides, the last whole block before a mark must be kept with what its window sees from there, and

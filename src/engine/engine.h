@@ -79,6 +79,9 @@ class Engine {
   void claim();
   void release() { claimed_ = false; }
 
+  // Time that somebody spent on a tenant's requests elsewhere: it counts towards the tenant's turn.
+  void charge(std::uint32_t tenant, double seconds) { scheduler_.charge(tenant, seconds); }
+
   // The longest sequence, of prompt and answer, that a tenant can ever have; from any thread.
   std::int64_t longest_of(std::uint32_t tenant) const;
 

@@ -41,6 +41,10 @@ void EngineThread::cancel(RequestId id) {
   post([id](Engine& engine) { engine.cancel(id); });
 }
 
+void EngineThread::charge(std::uint32_t tenant, double seconds) {
+  post([tenant, seconds](Engine& engine) { engine.charge(tenant, seconds); });
+}
+
 void EngineThread::post(Command command, Brings brings) {
   {
     const std::lock_guard lock(mutex_);

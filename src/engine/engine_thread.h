@@ -33,7 +33,8 @@ class EngineThread {
   // the engine's thread: it must be quick, and hand on what it hears.
   RequestId submit(Request request, OnUpdate on_update);
   std::vector<RequestId> submit(Request request, OnUpdate on_update, std::vector<Branch> branches);
-  void cancel(RequestId id);  // takes effect before the next step
+  void cancel(RequestId id);                          // takes effect before the next step, as
+  void charge(std::uint32_t tenant, double seconds);  // this does: see Engine::charge
 
   // Runs `look` on the engine's thread between two steps and returns its answer: for statistics.
   template <class Look>

@@ -45,8 +45,7 @@ struct Request {
   std::optional<KvPolicy> kv;  // nullopt: the engine's own
   int priority = 0;            // within the tenant: the smaller goes first
   Tenant tenant;
-  std::string label;           // what logs call it; empty: its id
-  double prepare_seconds = 0;  // that somebody spent on it before: they count towards its tenant's turn
+  std::string label;  // what logs call it; empty: its id
   // What the engine asks itself may be of any policy, and is not told of when it ends.
   enum class Origin : std::uint8_t { kClient, kEngine };
   Origin origin = Origin::kClient;

@@ -294,7 +294,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   sequence.block_names.clear();
   sequence.passed_blocks = 0;
   if (sequence.record.steps == 0) {
-    cache.count_query(sequence.lease, opened.report);
+    if (sequence.request.origin == Request::Origin::kClient) cache.count_query(sequence.lease, opened.report);
     sequence.record.reuse = opened.report;
     sequence.record.queue_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.submitted).count();

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "base/hash.h"
+#include "base/memory_reserve.h"
 #include "server/api_error.h"
 #include "server/random_id.h"
 #include "server/sse.h"
@@ -118,6 +120,31 @@ bool Service::is_health(std::string_view path) {
   return std::ranges::any_of(routes(), [&](const Route& route) { return route.path == path && route.lane == Lane::kNow; });
 }
 
+// What a handler takes for a request counts towards its tenant's turn, refused or not. Little of it is not worth
+// telling the engine.
+class Service::ChargedTime {
+ public:
+  ChargedTime(Service& service, const HttpRequest& request) : service_(service), request_(request) {}
+  ~ChargedTime() {
+    constexpr double kWorthTelling = 1e-3;
+    const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
+    const bool waits = Service::lane(request_) != Lane::kHandlers;  // for the engine: that is no work
+    if (waits || seconds < kWorthTelling || !request_.caller) return;
+    try {
+      service_.engine_.charge(request_.caller->id, seconds);
+    } catch (const std::bad_alloc&) {  // somebody is not charged
+    }
+  }
+  ChargedTime(const ChargedTime&) = delete;
+  ChargedTime& operator=(const ChargedTime&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Service& service_;
+  const HttpRequest& request_;
+  Clock::time_point began_ = Clock::now();
+};
+
 Response Service::handle(const HttpRequest& request) {
   const Dialect dialect = dialect_of(request.path);
   const auto failed = [&](const ApiError& error) {
@@ -125,6 +152,7 @@ Response Service::handle(const HttpRequest& request) {
     response.reply = error_reply(dialect, error);
     return response;
   };
+  const ChargedTime charged(*this, request);
   try {
     Response response = dispatch(request);
     if (request.method == "POST") memory_.after(request.body.size());
@@ -132,6 +160,7 @@ Response Service::handle(const HttpRequest& request) {
   } catch (const Error& error) {
     return failed(ApiError::from(error));
   } catch (const std::bad_alloc&) {
+    refill_memory_reserve();
     return failed(ApiError({.status = 503, .type = "unavailable_error", .retry_after_s = 1},
                            "there is not enough memory just now"));
   } catch (const std::exception& error) {
@@ -290,7 +319,7 @@ EngineNumbers Service::engine_numbers() {
     for (size_t g = 0; g < cache.groups(); ++g) {
       const BlockPool& pool = cache.pool(g);
       out.blocks += pool.size();
-      out.held_blocks += pool.held();
+      out.held_blocks += pool.held();  // less what only pins hold, below
       out.cached_blocks += pool.available() - pool.free_blocks();
     }
     out.block_tokens = cache.block_tokens();
@@ -301,6 +330,7 @@ EngineNumbers Service::engine_numbers() {
     out.block_idle = cache.stats().block_idle;
     out.block_reuse_gap = cache.stats().block_reuse_gap;
     out.scheduler = engine.scheduler().counts();
+    out.held_blocks -= engine.pins().idle_blocks();
     out.pinned_blocks = engine.pins().blocks();
     out.swapped_bytes = static_cast<std::int64_t>(engine.swap().used());
     out.moved_pages = cache.stats().moved_pages;

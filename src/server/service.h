@@ -69,6 +69,10 @@ class Service {
   // Hears of every pause, on the engine's thread.
   void on_pause(Engine::OnPause listener);
 
+  // Hears of every step of the engine that failed, on the engine's thread.
+  void on_failure(std::function<void(const std::string& why)> listener) { engine_.on_failure(std::move(listener)); }
+  bool failing() const { return engine_.failing(); }  // the last one that had something to do
+
   // Hears of every policy that the canary found too far off, on the engine's thread.
   void on_verdict(Canary::OnVerdict listener);
 
@@ -77,6 +81,7 @@ class Service {
   std::int64_t in_flight() const { return admission_.taken(); }  // requests that the engine has not let go of
 
  private:
+  class ChargedTime;
   using Tokens = std::vector<TokenId>;
   using Handler = Response (Service::*)(const HttpRequest&);
   struct Route {
