@@ -15,8 +15,9 @@ struct KeptResponse {
   std::string id;
   std::string response;  // the object, as it was sent
   std::string items;     // the array of items that led to it; its own output is not among them
+  std::string output{};  // the array of items that it added, once more: the response may be long besides
 
-  size_t bytes() const { return id.size() + response.size() + items.size(); }
+  size_t bytes() const { return id.size() + response.size() + items.size() + output.size(); }
 };
 
 // All methods may be called from any thread. No tenant finds or drops another's.

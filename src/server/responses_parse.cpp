@@ -16,6 +16,8 @@ namespace {
 
 constexpr Fields::Range kTokenCount{1, 1 << 30};
 constexpr size_t kMostMetadata = 16;
+constexpr size_t kLongestId = 256;                    // bytes
+constexpr size_t kLongestSettings = size_t{4} << 20;  // bytes of JSON: a stream says them three times
 
 constexpr std::array<Unsupported, 4> kLater{{
     {"background", "an answer is made while its request is open"},
@@ -89,8 +91,13 @@ std::optional<int> read_logprobs(const Fields& fields) {
   return wanted ? std::optional(top) : std::nullopt;
 }
 
+// Kept, and in no prompt, whose length would bound it.
 std::string id_or_new(const Fields& item, const char* prefix) {
-  return item.text("id").value_or(prefix + random_hex(96));
+  std::string id = item.text("id").value_or("");
+  if (id.size() > kLongestId)
+    bad_param(item.path("id"),
+              fmt::format("{} has {} bytes; use at most {}", item.path("id"), id.size(), kLongestId));
+  return id.empty() ? prefix + random_hex(96) : id;
 }
 
 OrderedJson text_part(const std::string& role, const std::string& text) {
@@ -111,7 +118,8 @@ OrderedJson content_parts(const Json& content, const std::string& role, const st
       parts.push_back({{"type", type}, {"refusal", part.required_text("refusal")}});
     } else if (type == "input_text" || type == "output_text" || type == "text") {
       parts.push_back(text_part(role, part.required_text("text")));
-      if (const Json* mark = part.find("prompt_cache_breakpoint")) parts.back()["prompt_cache_breakpoint"] = *mark;
+      if (const auto mark = part.object("prompt_cache_breakpoint"))
+        parts.back()["prompt_cache_breakpoint"] = {{"mode", mark->required_text("mode")}};
     } else {
       not_supported(part.path("type"),
                     fmt::format("parts of type \"{}\" are not supported: this model reads text", excerpt(type, 40)));
@@ -285,6 +293,10 @@ ResponsesRequest parse_responses(const Json& body) {
   request.store = fields.boolean("store").value_or(true);
   openai_cache_marks(body, "input");  // their places are found in the whole conversation; here they are only checked
   request.settings = settings_of(fields, request);
+  if (const size_t bytes = to_text(request.settings).size(); bytes > kLongestSettings) {
+    bad_param("tools", fmt::format("tools, instructions and other settings have {} bytes; use at most {}", bytes,
+                                   kLongestSettings));
+  }
   return request;
 }
 

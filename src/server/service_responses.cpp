@@ -45,8 +45,8 @@ OrderedJson Service::conversation(const HttpRequest& request, const ResponsesReq
   const auto previous = responses_.find(caller_of(request)->id, asked.previous);
   if (!previous) no_response(asked.previous, "previous_response_id", options_.kept_responses.responses);
   OrderedJson items = kept_json(previous->items);
-  const OrderedJson response = kept_json(previous->response);
-  items.insert(items.end(), response["output"].begin(), response["output"].end());
+  const OrderedJson output = kept_json(previous->output);
+  items.insert(items.end(), output.begin(), output.end());
   items.insert(items.end(), asked.items.begin(), asked.items.end());
   return items;
 }
@@ -71,7 +71,8 @@ Response Service::openai_responses(const HttpRequest& request) {
   ResponseFrame frame{std::move(asked.settings), nullptr};
   if (asked.store) {
     frame.keep = [this, tenant = caller_of(request)->id, items = to_text(items)](const OrderedJson& response) {
-      responses_.add(tenant, {response["id"].get<std::string>(), to_text(response), items});
+      responses_.add(tenant,
+                     {response["id"].get<std::string>(), to_text(response), items, to_text(response["output"])});
     };
   }
   const auto writer = asked.chat.options.stream ? responses_stream : responses_whole;

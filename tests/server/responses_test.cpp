@@ -264,6 +264,9 @@ TEST_F(ResponsesTest, MistakesNameTheParameter) {
   EXPECT_EQ(param({{"input", "x"}, {"text", {{"format", {{"type", "json_schema"}, {"name", "x"}}}}}}),
             "text.format.schema");
   EXPECT_EQ(param({{"input", "x"}, {"metadata", {{"a", 1}}}}), "metadata");
+  EXPECT_EQ(param({{"input", {{{"role", "user"}, {"content", "x"}, {"id", std::string(257, 'i')}}}}}), "input[0].id");
+  const Json wide{{"type", "function"}, {"name", "f"}, {"description", std::string(5 << 20, 'd')}};
+  EXPECT_EQ(param({{"input", "x"}, {"tools", {wide}}, {"tool_choice", "none"}}), "tools");
   EXPECT_EQ(param({{"input", "x"}, {"max_output_tokens", 0}}), "max_output_tokens");
   EXPECT_EQ(param({{"input", "x"}, {"temperature", 3}}), "temperature");
 }
