@@ -13,17 +13,19 @@ namespace kvasir {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
-constexpr size_t kLongestHead = 4096;  // it is read again with every piece
+constexpr size_t kLongestHead = 4096;  // what is held back is read again with every piece
+constexpr size_t kLongestGap = 256;    // so is this
 constexpr std::string_view kBetween = " \t\r\n,;[]";
 
 std::string_view closing_mark(ToolFormat format) { return format == ToolFormat::kHermes ? "</tool_call>" : ""; }
 
-// The longest end of `text` that is white space and then the beginning of `mark`.
+// The longest end of `text` that is white space, not without end, and then the beginning of `mark`.
 size_t unfinished(std::string_view text, std::string_view mark) {
   size_t most = std::min(mark.size(), text.size());
   while (most > 0 && text.substr(text.size() - most) != mark.substr(0, most)) --most;
   const size_t space = text.substr(0, text.size() - most).find_last_not_of(kSpace);
-  return text.size() - (space == std::string_view::npos ? 0 : space + 1);
+  const size_t held = text.size() - (space == std::string_view::npos ? 0 : space + 1);
+  return held < kLongestGap ? held : most;
 }
 
 // {"name": "…", "arguments": up to the brace of the arguments.
@@ -182,7 +184,11 @@ ToolCallReader::Step ToolCallReader::read_text() {
   if (mark.empty()) {  // the answer is a call from its first character on, or none
     static constexpr std::string_view kTag = "<|python_tag|>";
     const size_t first = held_.find_first_not_of(kSpace);
-    if (first == std::string::npos) return Step::kWait;
+    if (first == std::string::npos && held_.size() < kLongestGap) return Step::kWait;
+    if (first == std::string::npos) {
+      state_ = State::kPlain;
+      return Step::kAgain;
+    }
     const std::string_view rest = std::string_view(held_).substr(first);
     if (rest.size() < kTag.size() && kTag.starts_with(rest)) return Step::kWait;
     const bool tagged = rest.starts_with(kTag);
@@ -212,9 +218,9 @@ ToolCallReader::Step ToolCallReader::read_text() {
 
 ToolCallReader::Step ToolCallReader::read_before() {
   const size_t brace = held_.find_first_not_of(kBetween);
-  if (brace == std::string::npos) return Step::kWait;
-  if (held_[brace] != '{') {
-    if (reading_.format == ToolFormat::kMistral) return read_named(brace);
+  if (brace == std::string::npos && held_.size() < kLongestGap) return Step::kWait;
+  if (brace == std::string::npos || held_[brace] != '{') {
+    if (brace != std::string::npos && reading_.format == ToolFormat::kMistral) return read_named(brace);
     no_call();
     return Step::kAgain;
   }
@@ -294,7 +300,10 @@ ToolCallReader::Step ToolCallReader::read_inside() {
 
 ToolCallReader::Step ToolCallReader::read_after() {
   const size_t next = held_.find_first_not_of(kBetween);
-  if (next == std::string::npos) return Step::kWait;
+  if (next == std::string::npos) {
+    held_.clear();  // nobody hears of what is between calls
+    return Step::kWait;
+  }
   const std::string_view rest = std::string_view(held_).substr(next);
   const std::string_view close = closing_mark(reading_.format);
   if (!close.empty()) {

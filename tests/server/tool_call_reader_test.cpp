@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cpu_time.h"
+
 namespace kvasir::testing {
 namespace {
 
@@ -33,6 +35,21 @@ std::string read(const ToolReading& how, const std::string& text, size_t piece) 
 
 void expect_read(const ToolReading& how, const std::string& text, const std::string& expected) {
   for (size_t piece = 1; piece <= text.size(); ++piece) EXPECT_EQ(read(how, text, piece), expected) << piece;
+}
+
+// White space may be the beginning of a call, or of nothing: it is not held back, and read again, for ever.
+TEST(ToolCallReader, WhiteSpaceWithoutEndCostsLittle) {
+  for (const ToolFormat format : {ToolFormat::kHermes, ToolFormat::kMistral, ToolFormat::kLlama, ToolFormat::kJson}) {
+    for (const std::string begin : {"", "<tool_call>", "[TOOL_CALLS]", "[TOOL_CALLS]f[ARGS]{}", "{"}) {
+      ToolCallReader reader(reading(format));
+      reader.push(begin);
+      EXPECT_LT(cpu_seconds([&] {
+                  for (int i = 0; i < 200'000; ++i) reader.push(" ");
+                }),
+                4)
+          << begin;
+    }
+  }
 }
 
 TEST(ToolCallReader, Hermes) {
