@@ -376,8 +376,7 @@ void Engine::choose_or_fail(Sequence& sequence, const NextRow& row) {
   try {
     choose(sequence, row);
   } catch (const Error& error) {  // one request's trouble is no other's
-    sequence.finish = FinishReason::kFailed;
-    sequence.record.failure = error.what();
+    fail_for(sequence, error);
   }
 }
 

@@ -186,6 +186,7 @@ class Engine {
   void finish_done();
   void tell(const Sequence& sequence, TokenId token) const;
   // engine_failures.cpp
+  static void fail_for(Sequence& sequence, const std::exception& error);
   void drop_flights();
   static void tell_failed(RequestId id, const OnUpdate& listener, const std::string& why);
   // engine_masks.cpp

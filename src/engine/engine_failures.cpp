@@ -2,6 +2,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/error.h"
 #include "engine/engine.h"
 
 namespace kvasir {
@@ -14,6 +15,14 @@ void fail(Sequence& sequence, const std::string& why) {
 }
 
 }  // namespace
+
+// What cannot fit was asked for: the request is at fault.
+void Engine::fail_for(Sequence& sequence, const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  if (known != nullptr && known->kind() == Error::Kind::kCapacity)
+    sequence.record.fault = RequestRecord::Fault::kRequest;
+  fail(sequence, error.what());
+}
 
 // What is in the air is waited for, since it writes to memory that is given away next; nobody looks at it.
 void Engine::drop_flights() {

@@ -37,9 +37,7 @@ void Engine::take_mask(Sequence& sequence) {
   try {
     if (job->error) std::rethrow_exception(job->error);
   } catch (const std::exception& error) {
-    sequence.finish = FinishReason::kFailed;
-    sequence.record.failure = error.what();
-    return;
+    return fail_for(sequence, error);
   }
   choose_or_fail(sequence, {logits, {}});
 }

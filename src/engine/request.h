@@ -94,6 +94,8 @@ struct RequestRecord {
   static constexpr size_t kMostChunks = 1024;
   static constexpr size_t kMostPauses = 64;
   std::string failure;  // kFailed: what went wrong, and what to do
+  enum class Fault : std::uint8_t { kOurs, kRequest };
+  Fault fault = Fault::kOurs;  // whose it is
 };
 
 struct Update {

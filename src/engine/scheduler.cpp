@@ -1,6 +1,7 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <map>
 #include <span>
 
 #include "base/check.h"
@@ -233,12 +234,49 @@ Scheduler::Admitted Scheduler::take_back_room(KvCache& cache, Sequence& sequence
       if (youngest == nullptr || other->arrival > youngest->arrival) youngest = other.get();
     }
     if (youngest == nullptr) break;
-    const std::uint64_t bytes = swap_ == nullptr ? 0 : swap_->bytes_for(cache, youngest->lease);
-    const bool swaps = bytes > 0 && swap_->has_room(bytes);
-    std::erase_if(plan_, [youngest](const PlannedRows& planned) { return planned.sequence == youngest; });
-    pause(cache, {youngest, swaps ? Pause::How::kSwap : Pause::How::kRecompute, 0});
+    pause_now(cache, *youngest);
     room = room_for(cache, sequence);
   }
+  return room;
+}
+
+// The cheaper way, whatever is planned for it.
+void Scheduler::pause_now(KvCache& cache, Sequence& sequence) {
+  const std::uint64_t bytes = swap_ == nullptr ? 0 : swap_->bytes_for(cache, sequence.lease);
+  const bool swaps = bytes > 0 && swap_->has_room(bytes);
+  std::erase_if(plan_, [&sequence](const PlannedRows& planned) { return planned.sequence == &sequence; });
+  pause(cache, {&sequence, swaps ? Pause::How::kSwap : Pause::How::kRecompute, 0});
+}
+
+std::int64_t Scheduler::running_of(std::uint32_t tenant) const {
+  return std::ranges::count_if(running_, [tenant](const auto& s) { return s->request.tenant.id == tenant; });
+}
+
+// The youngest of the tenant that runs the most, of those that would keep more than the asking one has then, and were
+// served no less. False: there is no such tenant.
+bool Scheduler::pause_somebody_for(KvCache& cache, std::uint32_t tenant) {
+  const std::int64_t own = running_of(tenant);
+  std::map<std::uint32_t, std::int64_t> running;
+  for (const auto& sequence : running_) ++running[sequence->request.tenant.id];
+  Sequence* victim = nullptr;
+  for (const auto& sequence : running_) {
+    const std::uint32_t other = sequence->request.tenant.id;
+    if (other == tenant || running[other] <= own + 1 || waiting_.served(other) < waiting_.served(tenant)) continue;
+    if (sequence->finish != FinishReason::kNone) continue;
+    const auto rank = [&](const Sequence& s) { return std::pair(running[s.request.tenant.id], s.arrival); };
+    if (victim == nullptr || rank(*sequence) > rank(*victim)) victim = sequence.get();
+  }
+  if (victim == nullptr) return false;
+  pause_now(cache, *victim);
+  return true;
+}
+
+// A tenant that runs nothing has waited for some steps: others that run several make room for it.
+Scheduler::Admitted Scheduler::take_room_in_turn(KvCache& cache, Sequence& sequence) {
+  const std::uint32_t tenant = sequence.request.tenant.id;
+  Admitted room = Admitted::kNoRoom;
+  if (++sequence.plans_without_room < kPlansWithoutRoom || runs(tenant)) return room;
+  while (room == Admitted::kNoRoom && pause_somebody_for(cache, tenant)) room = room_for(cache, sequence);
   return room;
 }
 
@@ -269,6 +307,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   if (!alone) {
     Admitted room = room_for(cache, sequence);
     if (room == Admitted::kNoRoom) room = take_back_room(cache, sequence);
+    if (room == Admitted::kNoRoom) room = take_room_in_turn(cache, sequence);
     // A tenant whose pins fill its quota would shut itself out for as long as others keep the engine busy.
     while (room == Admitted::kOverQuota && !runs(sequence.request.tenant.id) && pins_ != nullptr &&
            pins_->drop_soonest(sequence.request.tenant.id)) {
@@ -293,6 +332,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   sequence.saved = nullptr;  // not before: whoever has to wait on keeps it
   sequence.block_names.clear();
   sequence.passed_blocks = 0;
+  sequence.plans_without_room = 0;
   if (sequence.record.steps == 0) {
     if (sequence.request.origin == Request::Origin::kClient) cache.count_query(sequence.lease, opened.report);
     sequence.record.reuse = opened.report;
@@ -331,11 +371,15 @@ void Scheduler::count_pass(const KvCache& cache, const Sequence& admitted) {
 void Scheduler::admit(KvCache& cache, std::int64_t& budget) {
   std::vector<std::uint32_t> passed;
   without_room_.clear();
-  while (budget > 0 && !full()) {
+  while (budget > 0) {
     const std::vector<std::uint32_t> turns = waiting_.order();
     const auto next = std::ranges::find_if(
         turns, [&](std::uint32_t tenant) { return std::ranges::find(passed, tenant) == passed.end(); });
     if (next == turns.end()) return;
+    if (full()) {
+      const bool due = running_of(*next) * waiting_.tenants_present() < config_.max_sequences;
+      if (!due || !pause_somebody_for(cache, *next)) return;
+    }
     const Admitted admitted = admit_one(cache, waiting_.queue(*next), budget);
     const bool waited = admitted == Admitted::kNoRoom && without_room_.back()->passed_blocks >= cache.blocks_alone();
     if (waited) return;

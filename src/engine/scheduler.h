@@ -7,6 +7,10 @@
 //
 // A request without room keeps back its own tenant's, and others' only when these have passed it often enough: until
 // what passed it would have filled the whole memory once.
+//
+// Places to run in, and room, are shared as turns are: where all are taken, a tenant with less than its part of the
+// places gets one of the tenant that has the most, and one that runs nothing does not wait for room for long while
+// another runs several. Nobody loses its last one that way.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +64,7 @@ class Scheduler {
   const std::vector<PlannedRows>& plan(KvCache& cache);       // valid until the next
 
   // Whether the next step has the running ones only, as far as can be known: nobody waits who could join.
-  bool settled() const { return waiting_.empty() || full() || steps_ahead_ < kStepsWhileOthersWait; }
+  bool settled() const { return waiting_.empty() || steps_ahead_ < kStepsWhileOthersWait; }
   // Room for a step of all that run and go on, as plan() would give it. False: somebody would have to make room, and
   // plan() must decide.
   bool reserve_ahead(KvCache& cache, std::span<const PlannedRows> plan);
@@ -122,12 +126,18 @@ class Scheduler {
   Admitted try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget);
   Admitted room_for(const KvCache& cache, Sequence& sequence) const;
   bool runs(std::uint32_t tenant) const;
+  std::int64_t running_of(std::uint32_t tenant) const;
   Admitted take_back_room(KvCache& cache, Sequence& sequence);
+  Admitted take_room_in_turn(KvCache& cache, Sequence& sequence);
+  bool pause_somebody_for(KvCache& cache, std::uint32_t tenant);
+  void pause_now(KvCache& cache, Sequence& sequence);
   void count_pass(const KvCache& cache, const Sequence& admitted);
   bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
 
   // Those that were not admitted have no room, most likely; from time to time somebody looks.
   static constexpr int kStepsWhileOthersWait = 16;
+  // Of plans, until a tenant that runs nothing need wait no longer for others that run several.
+  static constexpr int kPlansWithoutRoom = 16;
 
   SchedulerConfig config_;
   HostSwap* swap_ = nullptr;

@@ -54,7 +54,8 @@ struct alignas(64) Sequence {
   KvLease lease;                               // invalid while waiting
   std::unique_ptr<SavedBlocks> saved;          // while paused, if it was swapped out
   std::vector<Key256> block_names;             // while waiting, once they were needed: see KvCache::block_names
-  std::int64_t passed_blocks = 0;              // while waiting without room: what was given to others behind it
+  std::int64_t passed_blocks = 0;              // while waiting without room: what was given to others behind it, …
+  int plans_without_room = 0;                  // … and how often it was looked for
   std::shared_ptr<MaskWorker::Job> mask;       // which tokens its form allows, while that is found out elsewhere …
   std::vector<float> mask_logits;              // … and what its next token will be chosen from
   bool slow_masks = false;                     // the last one took longer than a step has time for

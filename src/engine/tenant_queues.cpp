@@ -64,6 +64,10 @@ std::vector<std::uint32_t> TenantQueues::order() const {
   return out;
 }
 
+std::int64_t TenantQueues::tenants_present() const {
+  return std::ranges::count_if(tenants_, [](const auto& tenant) { return tenant.second.present > 0; });
+}
+
 std::int64_t TenantQueues::size() const {
   std::int64_t count = 0;
   for (const auto& [id, tenant] : tenants_) count += static_cast<std::int64_t>(tenant.waiting.size());

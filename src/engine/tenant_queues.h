@@ -34,6 +34,7 @@ class TenantQueues {
   double served(std::uint32_t tenant) const;
 
   std::int64_t size() const;
+  std::int64_t tenants_present() const;  // who have a request, waiting or not
   bool empty() const { return size() == 0; }
 
   template <class Visit>

@@ -28,6 +28,11 @@ ApiError shutting_down() {
   return {{.status = 503, .type = "unavailable_error", .retry_after_s = 1}, "the server is shutting down"};
 }
 
+ApiError failure_of(const Ending& ending) {
+  if (ending.fault == RequestRecord::Fault::kRequest) return {{.status = 400}, ending.failure};
+  return {{.status = 500, .type = "server_error"}, ending.failure};
+}
+
 }  // namespace
 
 OrderedJson explain(const Generation& generation, const Listener& to) {
@@ -43,7 +48,8 @@ OrderedJson explain(const Generation& generation, const Listener& to) {
                   {"message", nullptr}};
   if (reuse.stop == ReuseStop::kEvicted) {
     out["evicted"] = {{"seconds_ago", reuse.evicted_seconds_ago}, {"for", name_of(reuse.evicted_for)}};
-    if (reuse.evicted_for != EvictedFor::kOthers) out["evicted"]["by_task"] = task_number(to.caller, reuse.evicted_by);
+    if (reuse.evicted_for != EvictedFor::kOthers)
+      out["evicted"]["by_task"] = task_number(to.caller, reuse.evicted_by);
   }
   const auto at = static_cast<size_t>(reuse.stopped_at);
   if (reuse.prompt_tokens > 0 && at < prompt.size()) {
@@ -71,8 +77,9 @@ Work::Progress AnswerWork::take() {
   Progress progress;
   for (Generation::News& news : generation_->take()) {
     if (news.ending && news.ending->finish == FinishReason::kFailed) {
-      progress.bytes += failed(ApiError({.status = 500, .type = "server_error"}, news.ending->failure)).bytes;
-      return {std::move(progress.bytes), true, 500};
+      const Progress end = failed(failure_of(*news.ending));
+      progress.bytes += end.bytes;
+      return {std::move(progress.bytes), true, end.status};
     }
     if (news.ending && news.ending->finish == FinishReason::kCancelled) {
       progress.bytes += failed(shutting_down()).bytes;

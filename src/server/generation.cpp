@@ -131,7 +131,7 @@ Generation::News Generation::read(const TokenNews& news) {
     out.ending = Ending{FinishReason::kStop, *choice.stops.matched()};
   } else if (news.finish != FinishReason::kNone) {
     end(choice, news.finish);
-    out.ending = Ending{news.finish, {}, choice.record.failure};
+    out.ending = Ending{news.finish, {}, choice.record.failure, choice.record.fault};
   }
   return out;
 }

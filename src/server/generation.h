@@ -28,8 +28,8 @@ class Metrics;
 struct ChoiceRequest {
   Request request;
   std::shared_ptr<const StopPatterns> stop;  // of all choices
-  std::vector<TokenId> shown;    // special tokens whose text is part of the answer's
-  std::optional<size_t> leader;  // an earlier choice with the same prompt
+  std::vector<TokenId> shown;                // special tokens whose text is part of the answer's
+  std::optional<size_t> leader;              // an earlier choice with the same prompt
   Admission::Ticket ticket;
 };
 
@@ -37,7 +37,8 @@ struct Ending {
   FinishReason finish = FinishReason::kNone;
   std::string stop_string{};  // kStop: the one that was met; empty: the model ended the text
   std::string failure{};      // kFailed
-  bool called = false;        // tools, as the writer heard
+  RequestRecord::Fault fault = RequestRecord::Fault::kOurs;
+  bool called = false;  // tools, as the writer heard
 };
 
 // What the choices cost and found so far; complete at the end.

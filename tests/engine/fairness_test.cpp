@@ -300,6 +300,38 @@ TEST_F(PressureTest, OthersPassOneThatWaitsForRoomUntilTheyHaveFilledTheMemoryOn
   EXPECT_TRUE(scheduler_.idle());
 }
 
+// All places are taken by one: another gets its part of them at once, and no more.
+TEST_F(FairnessTest, PlacesToRunInAreSharedAmongTenants) {
+  scheduler_ = Scheduler({100, 4, 0});
+  for (int i = 0; i < 6; ++i) add({.tenant = 1, .max_tokens = 400});
+  for (int i = 0; i < 3; ++i) step();
+  ASSERT_EQ(scheduler_.running(), 4);
+  std::vector<const Sequence*> others;
+  for (int i = 0; i < 4; ++i) others.push_back(add({.tenant = 2, .max_tokens = 400}));
+  step();
+  EXPECT_TRUE(others[0]->lease.valid());
+  for (int i = 0; i < 20; ++i) step();  // until it was served no more than the other
+  EXPECT_EQ(scheduler_.running(), 4);
+  EXPECT_EQ(std::ranges::count_if(others, [](const Sequence* s) { return s->lease.valid(); }), 2);
+  const auto paused = scheduler_.preemptions();
+  for (int i = 0; i < 30; ++i) step();
+  EXPECT_EQ(scheduler_.preemptions(), paused);  // and so it stays
+}
+
+// All room is one tenant's: another that runs nothing does not wait until one of those answers ends.
+TEST_F(PressureTest, ATenantThatRunsNothingGetsRoomOfOneThatRunsSeveral) {
+  scheduler_ = Scheduler({100, 8, 0});
+  for (int i = 0; i < 3; ++i) add({.tenant = 1, .prompt = 13, .max_tokens = 20});
+  step();
+  const Sequence* large = add({.tenant = 2, .prompt = 13, .max_tokens = 2});
+  int steps = 0;
+  while (!large->lease.valid() && steps < 100) ++steps, step();
+  EXPECT_LE(steps, 17);
+  int ended = 0;
+  for (int i = 0; i < 400 && !scheduler_.idle(); ++i) ended += static_cast<int>(step().size());
+  EXPECT_TRUE(scheduler_.idle());
+}
+
 TEST_F(PressureTest, WithinATenantNobodyPassesOneThatWaitsForRoom) {
   add({.tenant = 1, .prompt = 24, .max_tokens = 6});
   step();

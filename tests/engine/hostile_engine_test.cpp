@@ -100,6 +100,7 @@ TEST_F(HostileEngineTest, AFormThatCannotBeKnownFailsItsOwnRequest) {
   engine.run();
   EXPECT_EQ(heard_[failed].finish, FinishReason::kFailed);
   EXPECT_NE(heard_[failed].record.failure.find("takes too long"), std::string::npos);
+  EXPECT_EQ(heard_[failed].record.fault, RequestRecord::Fault::kRequest);
   EXPECT_EQ(heard_[other].tokens.size(), 9U);
   EXPECT_EQ(engine.cache().pool(0).held(), 0);
 }
@@ -156,12 +157,14 @@ TEST_F(HostileEngineTest, AFailedStepFailsWhoRanAndTheThreadGoesOn) {
       std::promise<void> all;
       std::vector<Update> seen;
       std::string failure;
+      RequestRecord::Fault fault = RequestRecord::Fault::kRequest;
     };
     auto ends = std::make_shared<Ends>();
     ends->left = 1 + static_cast<int>(branches.size());
     const auto listen = [ends](const Update& update) {
       if (update.finish == FinishReason::kNone) return;
       ends->failure = update.record->failure;
+      ends->fault = update.record->fault;
       ends->seen.push_back(update);
       if (--ends->left == 0) ends->all.set_value();
     };
@@ -173,6 +176,7 @@ TEST_F(HostileEngineTest, AFailedStepFailsWhoRanAndTheThreadGoesOn) {
   backend.fails = true;
   const auto failed = answer({{1, {}}, {2, {}}});  // all three, before their prompt was computed
   for (const Update& update : failed->seen) EXPECT_EQ(update.finish, FinishReason::kFailed);
+  EXPECT_EQ(failed->fault, RequestRecord::Fault::kOurs);
   EXPECT_NE(failed->failure.find("the device is gone"), std::string::npos);
   EXPECT_EQ(thread.ask([&told](Engine&) { return told; }), "the device is gone");
   EXPECT_TRUE(thread.failing());
