@@ -10,8 +10,12 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
+#include "api/warm_up.h"
+#include "backend/make_backend.h"
 #include "base/error.h"
+#include "base/memory_reserve.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
 #include "cli/service_manager.h"
@@ -54,6 +58,12 @@ void load(std::optional<LoadedModel>& model, const ServeOptions& options) {
                   fmt::format("layer {} of {}", done, all));
   };
   model.emplace(llm, options.public_texts);
+}
+
+// A GPU has kernels and graphs for each size of a batch.
+std::vector<int> batches_to_warm_up(const std::string& device) {
+  if (device_named(device).starts_with("cuda")) return {1, 2, 4, 8, 16, 32};
+  return {1};
 }
 
 std::string model_name(const ServeOptions& options) {
@@ -116,10 +126,16 @@ class Serving {
   void run() {
     RunningServer running(server_);
     log_.write({"listening", {{"url", url_of(server_, options_.http.host)}}});
-    load(model_, options_);
-    service_.emplace(*model_, options_.service);
+    try {
+      load(model_, options_);
+      if (!options_.no_warmup) warm_up(model_->engine, batches_to_warm_up(options_.model.device));
+      service_.emplace(*model_, options_.service);
+    } catch (...) {
+      loading_ = false;
+      throw;
+    }
     door_.open(*service_);
-    loaded_ = true;
+    loading_ = false;
     manager_.tell("READY=1");
     greet(url_of(server_, options_.http.host), options_, model_->backend->description(), log_);
     running.wait();
@@ -147,14 +163,14 @@ class Serving {
   void begin_to_end() {
     manager_.tell("STOPPING=1");
     log_.write({"drain", {{"hint", "finishing what runs; again to end now"}}});
-    if (loaded_) return;
+    if (!loading_) return;
     log_.flush();
     std::_Exit(0);
   }
 
   void hang_up() {
     log_.reopen();
-    if (!options_.service.keys || !loaded_) return;
+    if (!options_.service.keys || loading_) return;
     manager_.tell_reloading();
     reload(*service_, options_.keys, log_);
     manager_.tell("READY=1");
@@ -166,13 +182,15 @@ class Serving {
   FrontDoor door_;
   std::optional<LoadedModel> model_;
   std::optional<Service> service_;
-  std::atomic<bool> loaded_ = false;  // the two above are there
+  std::atomic<bool> loading_ = true;  // the two above; until then, or until that failed
   HttpServer server_;
   ServiceManager manager_;
 };
 
 void serve(ServeOptions& options) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that is gone is no reason to end
+  std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that is gone is no reason to end, …
+  std::signal(SIGXFSZ, SIG_IGN);  // … nor is a file of it that may not grow
+  const MemoryReserve reserve(size_t{64} << 20);
   Log log(log_options(options));
   check(options, log);
   allow_connections(options.http.max_connections, log);
@@ -187,8 +205,9 @@ void add_serve_command(CLI::App& app) {
   auto options = std::make_shared<ServeOptions>();
   CLI::App* command = app.add_subcommand("serve", "Serve the OpenAI, Anthropic and Ollama APIs");
   command->footer(
-      "Logs go to stderr, one line each. SIGHUP reads the keys again. SIGTERM and Ctrl-C finish what runs, then end; "
-      "a second one ends now.");
+      "Logs go to stderr or --log-file, one line each. SIGHUP reads the keys again, SIGUSR1 opens the log file "
+      "again. "
+      "SIGTERM and Ctrl-C finish what runs, for --drain-timeout at most, then end; a second one ends now.");
   add_serve_options(*command, *options);
   command->callback([options] { serve(*options); });
 }

@@ -30,7 +30,7 @@ struct ServeOptions {
   double idle_timeout = 75;
   double drain_timeout = 30;
   std::string keys;
-  std::int64_t max_queued_per_tenant = -1;  // -1: as many as all together
+  std::int64_t max_queued_per_tenant = -1;  // -1: as ServiceOptions has it
   std::vector<std::string> allowed_hosts;
   bool public_metrics = false;
   std::vector<std::filesystem::path> public_texts;

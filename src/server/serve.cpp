@@ -43,6 +43,8 @@ std::string_view name_of(Readiness readiness) {
       return "loading";
     case Readiness::kReady:
       return "ok";
+    case Readiness::kFailed:
+      return "failed";
     case Readiness::kDraining:
       break;
   }
@@ -55,9 +57,24 @@ void FrontDoor::open(Service& service) {
         [log = log_](const std::string& request, const Pause& pause) { log->write(event_of(request, pause)); });
     service.on_verdict([log = log_](const Canary::Verdict& verdict) { log->write(event_of(verdict)); });
   }
+  service.on_failure([this](const std::string& why) { note_failure(why); });
   service_ = &service;
   Readiness expected = Readiness::kLoading;
   readiness_.compare_exchange_strong(expected, Readiness::kReady);
+}
+
+void FrontDoor::note_failure(const std::string& why) {
+  failed_at_ = Clock::now().time_since_epoch().count();
+  if (log_ != nullptr) log_->write({"step_failed", {{"error", why}}});
+}
+
+Readiness FrontDoor::readiness() const {
+  constexpr std::chrono::seconds kTold{10};
+  const Readiness readiness = readiness_;
+  const Service* service = service_;
+  if (readiness != Readiness::kReady || !service->failing()) return readiness;
+  const Clock::time_point failed_at{Clock::duration(failed_at_.load())};
+  return Clock::now() - failed_at < kTold ? Readiness::kFailed : readiness;
 }
 
 std::optional<HttpReply> FrontDoor::identify(HttpRequest& request) const {
@@ -69,7 +86,7 @@ std::optional<HttpReply> FrontDoor::identify(HttpRequest& request) const {
 }
 
 Response FrontDoor::handle(const HttpRequest& request) {
-  const Readiness readiness = readiness_;
+  const Readiness readiness = this->readiness();
   if (Service::is_health(request.path) && readiness != Readiness::kReady) {
     Response response;
     const bool alive = request.path == Service::kLivePath;

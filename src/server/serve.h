@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -12,32 +13,38 @@
 namespace kvasir {
 
 // Whether to send requests here, as /health tells it.
-enum class Readiness : std::uint8_t { kLoading, kReady, kDraining };
+enum class Readiness : std::uint8_t { kLoading, kReady, kFailed, kDraining };
 std::string_view name_of(Readiness readiness);
 
 // Stands before a service that may not be there yet: until open() everybody is told to come again, and health is told
 // without the service. All methods may be called from any thread.
 class FrontDoor {
  public:
-  // `log` gets a line for each exchange, pause and replaced policy; null: none. Outlives this.
+  // `log` gets a line for each exchange, pause, replaced policy and failed step; null: none. Outlives this.
   explicit FrontDoor(Log* log) : log_(log) {}
 
   // From now on requests go to the service, which outlives the server that has callbacks().
   void open(Service& service);
 
-  Readiness readiness() const { return readiness_; }
+  // kFailed for a while after a step of the engine that failed, unless one has worked since: who sends no more
+  // requests because of it could not learn otherwise that all is well again.
+  Readiness readiness() const;
 
   // What an HttpServer calls; this outlives it.
   HttpServer::Callbacks callbacks();
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   std::optional<HttpReply> identify(HttpRequest& request) const;
   Response handle(const HttpRequest& request);
   void tell_service(const HttpExchange& exchange);
+  void note_failure(const std::string& why);
 
   Log* log_;
   std::atomic<Service*> service_ = nullptr;
-  std::atomic<Readiness> readiness_ = Readiness::kLoading;
+  std::atomic<Readiness> readiness_ = Readiness::kLoading;  // but for kFailed
+  std::atomic<Clock::rep> failed_at_ = 0;
 };
 
 }  // namespace kvasir

@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "child.h"
 #include "cli/http_client.h"
 #include "cli/keys_command.h"
 #include "program.h"
@@ -88,49 +89,6 @@ TEST_F(KeysProgramTest, TheDoctorLooksAtTheMachine) {
   expect_refused("doctor --isolation --url http://127.0.0.1:1", 2, "two tenants");
 }
 
-// The program as a child whose stderr is a file.
-class Child {
- public:
-  Child(const std::vector<std::string>& arguments, const std::string& err) : err_(err), pid_(::fork()) {
-    if (pid_ != 0) return;
-    std::vector<char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    if (std::freopen(err.c_str(), "w", stderr) != nullptr) ::execv(argv[0], argv.data());
-    ::_exit(127);
-  }
-  ~Child() {
-    if (pid_ > 0) end();
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  void signal(int number) const { ::kill(pid_, number); }
-
-  int end() {
-    ::kill(pid_, SIGTERM);
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
-  // What it has said, once that has `text` in it; empty after half a minute without.
-  std::string said(const std::string& text) const {
-    for (int i = 0; i < 3000; ++i) {
-      std::ifstream stream(err_);
-      std::string all{std::istreambuf_iterator<char>(stream), {}};
-      if (all.find(text) != std::string::npos) return all;
-      ::usleep(10'000);
-    }
-    return {};
-  }
-
- private:
-  std::string err_;
-  pid_t pid_;
-};
-
 TEST_F(KeysProgramTest, SighupReadsTheKeysAgain) {
   const std::string alice = keys("add alice").out.substr(0, 46);
   const std::string model = KVASIR_SOURCE_DIR "/models/tales-draft";
@@ -138,7 +96,7 @@ TEST_F(KeysProgramTest, SighupReadsTheKeysAgain) {
   const std::string greeting = server.said("try:");
   ASSERT_FALSE(greeting.empty());
   const size_t at = greeting.find("http://");
-  const HttpAddress address = parse_url(greeting.substr(at, greeting.find(' ', at) - at));
+  const HttpAddress address = parse_url(greeting.substr(at, greeting.find_first_of(" \n", at) - at));
   const auto status = [&](const std::string& key) { return HttpClient(address).get("/v1/models", key).status; };
   EXPECT_EQ(status(alice), 200);
   EXPECT_EQ(status(""), 401);
