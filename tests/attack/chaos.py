@@ -167,7 +167,7 @@ def settled(server, fds, rss):
 
 def chaos(lab):
     """All calamities in turn on one server."""
-    questions, answers = known_answers(lab, 11, lab.of(60, 400))
+    questions, answers = known_answers(lab, 11, lab.of(60, 200))
     share = lab.of(16, len(questions))
     reader = subprocess.Popen([sys.executable, "-c", "import sys\nfor line in sys.stdin.buffer: pass"], stdin=subprocess.PIPE)
     equal = refused = 0
@@ -197,7 +197,7 @@ def chaos(lab):
 
 def full_log(lab):
     """The same load with a log on a full disk from the first line on."""
-    questions, answers = known_answers(lab, 11, lab.of(60, 400))
+    questions, answers = known_answers(lab, 11, lab.of(60, 200))
     with open("/dev/full", "wb") as full, lab.server(FLAGS, TENANTS, stderr=full) as server:
         equal, _ = check_answers(server, questions, answers, 12, ["alice", "bob"])
         check(server.process.poll() is None and wait_until(lambda: at_rest(server), 10), "requests still run")
@@ -206,7 +206,7 @@ def full_log(lab):
 
 def drained(lab):
     """SIGTERM under load: what runs is answered, and the server ends with 0."""
-    questions, answers = known_answers(lab, 11, lab.of(60, 400))
+    questions, answers = known_answers(lab, 11, lab.of(60, 200))
     with lab.server(FLAGS, TENANTS) as server:
         server.may_end = True
         with Crowd(24, lambda i, turn: check_answers(server, [questions[i]], [answers[i]], 1, ["alice"]), forever=False) as crowd:

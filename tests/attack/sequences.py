@@ -18,7 +18,7 @@ TENANTS = {"alice": ("--guaranteed", "20%"), "bob": ("--most", "60%", "--weight"
 
 
 def squeezed(lab):
-    count, clients = lab.of(60, 400), 24
+    count, clients = lab.of(60, 200), 24
     questions, answers = known_answers(lab, 11, count)
     equal = pauses = too_large = 0
     for flags, tenants in lab.of([(SETTINGS[1], TENANTS)], list(itertools.product(SETTINGS, (None, TENANTS)))):
