@@ -120,12 +120,22 @@ bool Service::is_health(std::string_view path) {
   return std::ranges::any_of(routes(), [&](const Route& route) { return route.path == path && route.lane == Lane::kNow; });
 }
 
-// What a handler takes for a request counts towards its tenant's turn, refused or not. Little of it is not worth
-// telling the engine.
-class Service::ChargedTime {
+// What follows on every request, refused or not: the handler's time counts towards the tenant's turn (little of it is
+// not worth telling the engine), and the memory that it took is given back.
+class Service::Aftermath {
  public:
-  ChargedTime(Service& service, const HttpRequest& request) : service_(service), request_(request) {}
-  ~ChargedTime() {
+  Aftermath(Service& service, const HttpRequest& request) : service_(service), request_(request) {}
+  ~Aftermath() {
+    if (request_.method == "POST") service_.memory_.after(request_.body.size());
+    charge();
+  }
+  Aftermath(const Aftermath&) = delete;
+  Aftermath& operator=(const Aftermath&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void charge() noexcept {
     constexpr double kWorthTelling = 1e-3;
     const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
     const bool waits = Service::lane(request_) != Lane::kHandlers;  // for the engine: that is no work
@@ -135,11 +145,7 @@ class Service::ChargedTime {
     } catch (const std::bad_alloc&) {  // somebody is not charged
     }
   }
-  ChargedTime(const ChargedTime&) = delete;
-  ChargedTime& operator=(const ChargedTime&) = delete;
 
- private:
-  using Clock = std::chrono::steady_clock;
   Service& service_;
   const HttpRequest& request_;
   Clock::time_point began_ = Clock::now();
@@ -152,11 +158,9 @@ Response Service::handle(const HttpRequest& request) {
     response.reply = error_reply(dialect, error);
     return response;
   };
-  const ChargedTime charged(*this, request);
+  const Aftermath aftermath(*this, request);
   try {
-    Response response = dispatch(request);
-    if (request.method == "POST") memory_.after(request.body.size());
-    return response;
+    return dispatch(request);
   } catch (const Error& error) {
     return failed(ApiError::from(error));
   } catch (const std::bad_alloc&) {

@@ -81,7 +81,7 @@ class Service {
   std::int64_t in_flight() const { return admission_.taken(); }  // requests that the engine has not let go of
 
  private:
-  class ChargedTime;
+  class Aftermath;
   using Tokens = std::vector<TokenId>;
   using Handler = Response (Service::*)(const HttpRequest&);
   struct Route {
