@@ -50,6 +50,7 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str()
       ->group(model);
   command.add_option("-t,--threads", options.threads, "Threads; 0: as many as cores")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->group(model);
   command.add_option("--isa", options.isa, "auto, scalar, avx2, avx512, avx512dot; the answer is the same with each")
@@ -82,6 +83,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   add_compute_options(command, options);
   const std::string cache = "Cache";
   command.add_option("-c,--ctx-size", options.context, "Longest sequence in tokens; 0: as the model was trained")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str()
       ->group(cache);
   command

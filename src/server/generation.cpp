@@ -50,8 +50,9 @@ Generation::~Generation() {
 }
 
 OnUpdate Generation::listener(size_t index) {
-  return [mailbox = mailbox_, index, ticket = std::exchange(choices_[index].request.ticket, nullptr),
-          told = std::optional<size_t>()](const Update& update) mutable {
+  return [mailbox = mailbox_, engine = &context_.engine, index,
+          ticket = std::exchange(choices_[index].request.ticket, nullptr), told = std::optional<size_t>(),
+          given_up = false](const Update& update) mutable {
     const RequestRecord& record = *update.record;
     TokenNews news{.choice = index, .token = update.token, .finish = update.finish, .at = Clock::now()};
     news.counts = {record.computed_tokens, record.preemptions, record.steps};
@@ -60,7 +61,13 @@ OnUpdate Generation::listener(size_t index) {
     if (told != length || update.finish != FinishReason::kNone) news.record = record;
     told = length;
     if (update.logprobs != nullptr) news.logprobs = *update.logprobs;
-    mailbox->push(std::move(news));
+    if (given_up && update.finish == FinishReason::kCancelled) {
+      news.finish = FinishReason::kFailed;
+      news.record->failure = "the answer was given up: its client reads too slowly";
+    }
+    if (mailbox->push(std::move(news)) || given_up || update.finish != FinishReason::kNone) return;
+    given_up = true;
+    engine->cancel(update.id);
   };
 }
 

@@ -40,6 +40,7 @@ struct HttpServer::Impl {
   void bind();
   asio::awaitable<void> accept_loop();
   void open(tcp::socket socket);
+  bool close_longest_idle();
   void turn_away(tcp::socket socket) const;
   void leave(const std::shared_ptr<Session>& session);
   void begin_drain();
@@ -101,8 +102,19 @@ asio::awaitable<void> HttpServer::Impl::accept_loop() {
   }
 }
 
+// Whoever keeps connections without using them keeps nobody else out.
+bool HttpServer::Impl::close_longest_idle() {
+  std::shared_ptr<Session> longest;
+  for (const auto& session : sessions) {
+    if (!session->idle_since()) continue;
+    if (!longest || *session->idle_since() < *longest->idle_since()) longest = session;
+  }
+  if (longest) longest->close_now();
+  return longest != nullptr;
+}
+
 void HttpServer::Impl::open(tcp::socket socket) {
-  if (sessions.size() >= options.max_connections) return turn_away(std::move(socket));
+  if (sessions.size() >= options.max_connections && !close_longest_idle()) return turn_away(std::move(socket));
   auto session = std::make_shared<Session>(std::move(socket), context);
   sessions.insert(session);
   if (!context.draining) ++awaited;

@@ -34,7 +34,7 @@ Session::Session(asio::ip::tcp::socket socket, SessionContext& context)
 }
 
 void Session::close_if_idle() {
-  if (idle_) close_now();
+  if (idle_since_) close_now();
 }
 
 void Session::close_now() {

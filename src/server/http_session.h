@@ -36,6 +36,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   boost::asio::awaitable<void> run();  // until the connection is closed; never throws
   void close_if_idle();
+  // Since when it has waited for a request; nullopt: it has one.
+  std::optional<std::chrono::steady_clock::time_point> idle_since() const { return idle_since_; }
   void close_now();
 
   // Ends the answer that is being made with an error, and a request that is being read without one. Whether it was an
@@ -82,10 +84,10 @@ class Session : public std::enable_shared_from_this<Session> {
   boost::beast::tcp_stream stream_;
   boost::asio::steady_timer news_;  // fires, or is cancelled, when there may be something to do
   boost::beast::flat_buffer buffer_;
-  bool idle_ = false;       // between two requests
-  bool answering_ = false;  // one has been read
-  bool gone_ = false;       // the client has closed its side
-  bool watching_ = false;   // for that
+  std::optional<Clock::time_point> idle_since_{};  // between two requests
+  bool answering_ = false;                         // one has been read
+  bool gone_ = false;                              // the client has closed its side
+  bool watching_ = false;                          // for that
 
   // The request being answered.
   HttpRequest request_;

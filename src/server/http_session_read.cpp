@@ -33,12 +33,12 @@ Refusal fault_in(const error_code& error) {
 
 asio::awaitable<bool> Session::wait_for_first_byte() {
   if (buffer_.size() > 0) co_return true;
-  idle_ = true;
+  idle_since_ = Clock::now();
   stream_.expires_after(context_.options.idle_timeout);
   error_code error;
   const size_t bytes =
       co_await stream_.async_read_some(buffer_.prepare(4096), asio::redirect_error(asio::use_awaitable, error));
-  idle_ = false;
+  idle_since_ = std::nullopt;
   buffer_.commit(bytes);
   co_return !error;
 }

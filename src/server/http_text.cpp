@@ -152,6 +152,7 @@ std::optional<Refusal> fault_of(std::string_view head) {
   }
   // HTTP/1.0 knows no chunks: who forwards it may not have looked for them.
   if (first.ends_with("HTTP/1.0") && !seen.values[1].empty()) return Refusal{400, "transfer-encoding in HTTP/1.0"};
+  if (first.ends_with("HTTP/1.1") && seen.values[2].empty()) return Refusal{400, "the header host is missing"};
   return seen.fault();
 }
 

@@ -30,19 +30,30 @@ struct TokenNews {
   std::chrono::steady_clock::time_point at;
 };
 
+// What nobody takes is bounded: a client that does not read holds up its own answer's taking, and beyond the bound
+// the answer is given up. From then on only ends are kept.
+//
 // All methods may be called from any thread. The wake function is called under the lock, so that after close() it is
 // never called again; it must do no more than hand on.
 class Mailbox {
  public:
-  void push(TokenNews news) {
+  static constexpr size_t kMostUnread = size_t{32} << 20;  // bytes
+
+  // False: the answer must be given up.
+  bool push(TokenNews news) {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;
+    if (closed_) return true;
+    if (given_up_ && news.finish == FinishReason::kNone) return false;
+    unread_ += bytes_of(news);
     news_.push_back(std::move(news));
     if (news_.size() == 1 && wake_) wake_();
+    given_up_ = given_up_ || unread_ > kMostUnread;
+    return !given_up_;
   }
 
   std::vector<TokenNews> take() {
     const std::lock_guard lock(mutex_);
+    unread_ = 0;
     return std::exchange(news_, {});
   }
 
@@ -60,8 +71,15 @@ class Mailbox {
   }
 
  private:
+  static size_t bytes_of(const TokenNews& news) {
+    const size_t likeliest = news.logprobs ? news.logprobs->top.size() : 0;
+    return sizeof(TokenNews) + likeliest * sizeof(news.logprobs->top[0]);
+  }
+
   std::mutex mutex_;
   std::vector<TokenNews> news_;  // under mutex_
+  size_t unread_ = 0;            // under mutex_: bytes of them
+  bool given_up_ = false;        // under mutex_
   std::function<void()> wake_;   // under mutex_
   bool closed_ = false;          // under mutex_
 };

@@ -33,12 +33,14 @@ TEST_F(HostileBytesTest, Garbage) {
 
 TEST_F(HostileBytesTest, BrokenHeads) {
   for (const char* bytes :
-       {"GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "G\x01T / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n",
-        "GET / HTTP/1.1\r\ncontent-length: x\r\n\r\n", "POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
-        "POST / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
-        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
-        "POST / HTTP/1.1\r\ncontent-length: 99999999999999999999999\r\n\r\n"}) {
+       {"GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "G\x01T / HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        "GET / HTTP/1.1\r\nhost: localhost\r\nno colon\r\n\r\n",
+        "GET / HTTP/1.1\r\nhost: localhost\r\ncontent-length: x\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: -1\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        "POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999999999999999\r\n\r\n"}) {
     Client client(server_.port());
     client.send(bytes);
     const Reply reply = client.read_reply();
@@ -50,16 +52,16 @@ TEST_F(HostileBytesTest, BrokenHeads) {
 
 TEST_F(HostileBytesTest, HugeHeadersAndBodies) {
   Client headers(server_.port());
-  headers.send("GET / HTTP/1.1\r\nx: " + std::string(100'000, 'a') + "\r\n\r\n");
+  headers.send("GET / HTTP/1.1\r\nhost: localhost\r\nx: " + std::string(100'000, 'a') + "\r\n\r\n");
   EXPECT_EQ(headers.read_reply().status, 431);
   Client many(server_.port());
-  std::string lines = "GET / HTTP/1.1\r\n";
+  std::string lines = "GET / HTTP/1.1\r\nhost: localhost\r\n";
   for (int i = 0; i < 5000; ++i) lines += "x-" + std::to_string(i) + ": y\r\n";
   many.send(lines + "\r\n");
   EXPECT_EQ(many.read_reply().status, 431);
   EXPECT_EQ(server_.ask("POST", "/v1/completions", std::string((1 << 20) + 1, ' ')).status, 413);
   Client chunked(server_.port());
-  chunked.send("POST /v1/completions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n");
+  chunked.send("POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n");
   const std::string chunk = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
   for (int i = 0; i < 40 && chunked.send(chunk); ++i) {
   }
@@ -70,16 +72,16 @@ TEST_F(HostileBytesTest, HugeHeadersAndBodies) {
 TEST_F(HostileBytesTest, HalfRequestsAndTrickles) {
   {
     Client half(server_.port());
-    half.send("POST /v1/completions HTTP/1.1\r\ncontent-le");
+    half.send("POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-le");
   }
   {
     Client half(server_.port());
-    half.send("POST /v1/completions HTTP/1.1\r\ncontent-length: 100\r\n\r\n{\"prompt\":");
+    half.send("POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{\"prompt\":");
   }
   Client nothing(server_.port());
   Client slow(server_.port());
   Client slow_body(server_.port());
-  slow_body.send("POST /v1/completions HTTP/1.1\r\ncontent-length: 100\r\n\r\n");
+  slow_body.send("POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n");
   // A byte now and then does not keep a connection: the time is for all of the head, and for all of the body.
   bool head_open = true;
   bool body_open = true;
@@ -123,7 +125,7 @@ TEST_F(HostileBytesTest, BytesThatAreNotTextInTheHead) {
 TEST_F(HostileBytesTest, LengthsThatAreNotTheBodys) {
   const std::string body = R"({"content":"one two three"})";
   const auto with_length = [&](const std::string& length) {
-    return "POST /tokenize HTTP/1.1\r\ncontent-length: " + length + "\r\n\r\n" + body;
+    return "POST /tokenize HTTP/1.1\r\nhost: localhost\r\ncontent-length: " + length + "\r\n\r\n" + body;
   };
   EXPECT_EQ(reply_to(with_length(std::to_string(body.size() + 1))).status, 0);  // a half: nobody to answer
   for (const char* wrong : {"+27", "27 27", "0x1b", "27;", "1e1", "", "27, 28"}) {
@@ -139,7 +141,7 @@ TEST_F(HostileBytesTest, LengthsThatAreNotTheBodys) {
 }
 
 TEST_F(HostileBytesTest, Chunks) {
-  const std::string head = "POST /tokenize HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+  const std::string head = "POST /tokenize HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
   Client good(server_.port());
   good.send(head + "d;name=value\r\n{\"content\":\"x\r\n2\r\n\"}\r\n0\r\nlater: x\r\n\r\n");
   EXPECT_EQ(good.read_reply().status, 200);
@@ -157,8 +159,8 @@ TEST_F(HostileBytesTest, Chunks) {
   // What is not understood ends the connection: its body is not the next request.
   for (const char* encoding : {"gzip", "gzip, chunked", "chunked, chunked", "xchunked", "identity", "\"chunked\""}) {
     Client client(server_.port());
-    client.send(std::string("POST /tokenize HTTP/1.1\r\ntransfer-encoding: ") + encoding + "\r\n\r\n" +
-                request_text("GET", "/health", ""));
+    client.send(std::string("POST /tokenize HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: ") + encoding +
+                "\r\n\r\n" + request_text("GET", "/health", ""));
     EXPECT_EQ(client.read_reply().status, 501) << encoding;
     EXPECT_TRUE(client.closed_by_peer());
     EXPECT_EQ(client.buffer(), "") << "a second reply";
@@ -168,7 +170,7 @@ TEST_F(HostileBytesTest, Chunks) {
 
 // Neither the line of a chunk nor what follows the last one may be longer than a head.
 TEST_F(HostileBytesTest, EndlessLinesOfChunks) {
-  const std::string head = "POST /tokenize HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
+  const std::string head = "POST /tokenize HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
   for (const char* begin : {"2;x=", "0\r\nx: "}) {
     Client client(server_.port());
     client.send(head + begin);
@@ -189,7 +191,7 @@ TEST_F(HostileBytesTest, HeadsThatTwoReadersReadDifferently) {
        {"host: a\r\nhost: b\r\n" + length, length + length, length + "transfer-encoding: chunked\r\n",
         "x: a\r\n b: c\r\n" + length, "host : a\r\n" + length}) {
     Client client(server_.port());
-    client.send("POST /tokenize HTTP/1.1\r\n" + headers + "\r\n" + body);
+    client.send("POST /tokenize HTTP/1.1\r\nhost: localhost\r\n" + headers + "\r\n" + body);
     EXPECT_EQ(client.read_reply().status, 400) << headers;
     EXPECT_TRUE(client.closed_by_peer());
   }
@@ -239,9 +241,8 @@ TEST_F(HostileBytesTest, Head) {
 
 TEST_F(HostileBytesTest, ExpectContinue) {
   const std::string body = R"({"content":"x"})";
-  const std::string head =
-      "POST /tokenize HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: " + std::to_string(body.size()) +
-      "\r\n\r\n";
+  const std::string head = "POST /tokenize HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: " +
+                           std::to_string(body.size()) + "\r\n\r\n";
   Client curl(server_.port());
   curl.send(head);
   EXPECT_EQ(curl.read_head().status, 100);
@@ -252,7 +253,7 @@ TEST_F(HostileBytesTest, ExpectContinue) {
   if (reply.status == 100) reply = curl.read_head();
   EXPECT_EQ(reply.status, 200);
   Client large(server_.port());
-  large.send("POST /tokenize HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 9999999\r\n\r\n");
+  large.send("POST /tokenize HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 9999999\r\n\r\n");
   EXPECT_EQ(large.read_reply().status, 413);
   Client leaves(server_.port());
   leaves.send(head);
@@ -289,7 +290,8 @@ TEST_F(HostileBytesTest, NearlyGoodRequests) {
   std::mt19937 random(3);
   const std::vector<std::string> good{
       request_text("POST", "/v1/chat/completions", story(2).dump()),
-      "POST /tokenize HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nf\r\n{\"content\":\"x\"}\r\n0\r\n\r\n",
+      "POST /tokenize HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: "
+      "chunked\r\n\r\nf\r\n{\"content\":\"x\"}\r\n0\r\n\r\n",
       request_text("GET", "/v1/models", "", "connection: close\r\nexpect: 100-continue\r\n")};
   for (int i = 0; i < 300; ++i) {
     std::string bytes = good[random() % good.size()];

@@ -87,7 +87,8 @@ TEST(HostileBodies, HaveABudgetTogether) {
   HeldServer server(options);
   const auto announce = [&](const std::string& tenant) {
     auto client = std::make_unique<Client>(server.port());
-    client->send("POST /quick HTTP/1.1\r\nx-api-key: " + tenant + "\r\ncontent-length: 900000\r\n\r\nx");
+    client->send("POST /quick HTTP/1.1\r\nhost: localhost\r\nx-api-key: " + tenant +
+                 "\r\ncontent-length: 900000\r\n\r\nx");
     return client;
   };
   const auto alice = announce("alice");
@@ -99,7 +100,7 @@ TEST(HostileBodies, HaveABudgetTogether) {
   EXPECT_EQ(reply.headers.at("connection"), "close");
   // Another tenant has the other half; with chunks, what was read counts.
   Client bob(server.port());
-  bob.send("POST /quick HTTP/1.1\r\nx-api-key: bob\r\ntransfer-encoding: chunked\r\n\r\n");
+  bob.send("POST /quick HTTP/1.1\r\nhost: localhost\r\nx-api-key: bob\r\ntransfer-encoding: chunked\r\n\r\n");
   const std::string chunk = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
   for (int i = 0; i < 14; ++i) ASSERT_TRUE(bob.send(chunk));
   bob.send("0\r\n\r\n");

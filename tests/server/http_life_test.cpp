@@ -92,7 +92,7 @@ TEST(HttpDrain, EndsWhatWaitsForAHandlerAndWhatIsHalfSent) {
   ASSERT_TRUE(eventually([&] { return server.handled() == 2; }));
   const auto waiting = server.begin("/held");
   Client half(server.port());
-  half.send("POST /quick HTTP/1.1\r\ncontent-length: 100\r\n\r\nx");
+  half.send("POST /quick HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nx");
   std::this_thread::sleep_for(milliseconds(50));
   server.server().drain();
   EXPECT_EQ(endless->read_reply().body, "shutdown");

@@ -82,8 +82,8 @@ TEST_F(HttpServerTest, AClientThatLeavesEndsItsRequest) {
     body["n"] = 3;
     Client client(server.port());
     const std::string text = body.dump();
-    client.send("POST /v1/chat/completions HTTP/1.1\r\nx-request-id: leaves-" + std::to_string(stream) +
-                "\r\ncontent-length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
+    client.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-request-id: leaves-" +
+                std::to_string(stream) + "\r\ncontent-length: " + std::to_string(text.size()) + "\r\n\r\n" + text);
     if (stream) {
       EXPECT_TRUE(client.receive_until("data: "));
     }
@@ -167,11 +167,17 @@ TEST_F(HttpServerTest, TurnsAwayWhatIsTooMuch) {
   Client two(server.port());
   EXPECT_EQ(one.ask("GET", "/health").status, 200);
   EXPECT_EQ(two.ask("GET", "/health").status, 200);
+  Client instead(server.port());  // of who was idle longest
+  const Reply served = instead.ask("GET", "/health");
+  EXPECT_EQ(served.status, 200) << served.body;
+  EXPECT_FALSE(one.receive_until("\r\n"));
+  for (Client* busy : {&two, &instead}) busy->send("POST /tokenize HTTP/1.1\r\nhost: localhost\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   Client three(server.port());
   const Reply reply = three.read_reply();
   EXPECT_EQ(reply.status, 503);
   EXPECT_EQ(reply.headers.at("retry-after"), "1");
-  one.close();
+  two.close();
   EXPECT_TRUE(eventually([&] { return Client(server.port()).ask("GET", "/health").status == 200; }));
 }
 
@@ -184,8 +190,8 @@ TEST_F(HttpServerTest, DrainFinishesWhatRuns) {
   body["stream"] = true;
   Client busy(server.port());
   const std::string text = body.dump();
-  busy.send("POST /v1/chat/completions HTTP/1.1\r\ncontent-length: " + std::to_string(text.size()) + "\r\n\r\n" +
-            text);
+  busy.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: " +
+            std::to_string(text.size()) + "\r\n\r\n" + text);
   EXPECT_TRUE(busy.receive_until("data: "));
   server.drain();
   const Reply reply = busy.read_reply();
@@ -201,8 +207,8 @@ TEST_F(HttpServerTest, StopCutsWhatRuns) {
   body["stream"] = true;
   Client busy(server->port());
   const std::string text = body.dump();
-  busy.send("POST /v1/chat/completions HTTP/1.1\r\ncontent-length: " + std::to_string(text.size()) + "\r\n\r\n" +
-            text);
+  busy.send("POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: " +
+            std::to_string(text.size()) + "\r\n\r\n" + text);
   EXPECT_TRUE(busy.receive_until("data: "));
   server.reset();
   EXPECT_TRUE(busy.closed_by_peer());

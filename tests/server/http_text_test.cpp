@@ -109,7 +109,10 @@ TEST(LogLine, TellsWhoseRequestItWas) {
       << line;
 }
 
-std::string head_of(const std::string& headers) { return "POST /x HTTP/1.1\r\n" + headers + "\r\n"; }
+std::string head_of(const std::string& headers) {
+  const bool has_host = headers.find("ost:") != std::string::npos;
+  return std::string("POST /x HTTP/1.1\r\n") + (has_host ? "" : "host: a\r\n") + headers + "\r\n";
+}
 
 TEST(Head, IsRefusedWhereTwoReadersMightDiffer) {
   EXPECT_FALSE(fault_of(head_of("")));
@@ -129,6 +132,8 @@ TEST(Head, IsRefusedWhereTwoReadersMightDiffer) {
        {"xchunked", "identity", "\"chunked\"", "chunked, identity", "gzip, chunked", "gzip", ""})
     EXPECT_EQ(fault_of(head_of(std::string("transfer-encoding: ") + encoding + "\r\n"))->status, 501) << encoding;
   EXPECT_EQ(fault_of(head_of("expect: 200-ok\r\n"))->status, 417);
+  EXPECT_EQ(fault_of("GET / HTTP/1.1\r\n\r\n")->status, 400);
+  EXPECT_FALSE(fault_of("GET / HTTP/1.0\r\n\r\n"));
   EXPECT_EQ(fault_of("POST / HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n")->status, 400);
 }
 
