@@ -125,7 +125,6 @@ class Serving {
   // Listens first: who asks while the model is loaded is told so.
   void run() {
     RunningServer running(server_);
-    log_.write({"listening", {{"url", url_of(server_, options_.http.host)}}});
     try {
       load(model_, options_);
       if (!options_.no_warmup) warm_up(model_->engine, batches_to_warm_up(options_.model.device));
@@ -162,6 +161,7 @@ class Serving {
   // There is nothing to finish before the model is there, and no way to stop its loading.
   void begin_to_end() {
     manager_.tell("STOPPING=1");
+    if (!loading_ && !service_) return;  // its error says all
     log_.write({"drain", {{"hint", "finishing what runs; again to end now"}}});
     if (!loading_) return;
     log_.flush();

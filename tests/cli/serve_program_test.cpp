@@ -14,9 +14,9 @@ namespace {
 
 class ServeProgramTest : public ProgramTest {
  protected:
-  static std::vector<std::string> serve(const std::vector<std::string>& options) {
+  static std::vector<std::string> serve(const std::vector<std::string>& options, const std::string& port = "0") {
     std::vector<std::string> out{
-        KVASIR_PROGRAM, "serve", "--port", "0", "-m", KVASIR_SOURCE_DIR "/models/tales-draft"};
+        KVASIR_PROGRAM, "serve", "--port", port, "-m", KVASIR_SOURCE_DIR "/models/tales-draft"};
     out.insert(out.end(), options.begin(), options.end());
     return out;
   }
@@ -60,7 +60,7 @@ TEST_F(ServeProgramTest, ServesOnWhenItsLogIsFull) {
     address = address_in(probe.said("try:"));
     EXPECT_EQ(probe.end(), 0);
   }
-  Child server(serve({"--port", address.port}), "/dev/full");
+  Child server(serve({}, address.port), "/dev/full");
   int good = 0;
   for (int i = 0; i < 600 && good < 20; ++i) {
     try {
