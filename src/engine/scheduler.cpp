@@ -1,7 +1,6 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
-#include <map>
 #include <span>
 
 #include "base/check.h"
@@ -11,21 +10,10 @@ namespace {
 
 constexpr std::int64_t kTileRows = 16;  // kernels work on so many rows at once: a chunk ends where a tile does
 
-constexpr const char* kShareChanged =
-    "tenants' shares of the cache were changed since the request came, and it has no room any more; ask again";
-
-bool same_space(const Tenant& a, const Tenant& b) { return a.id == b.id && a.secret == b.secret; }
-
 // Whether someone waits whose tenant was served no more than this one.
 bool someone_less_served_waits(const TenantQueues& waiting, std::uint32_t tenant) {
   const std::vector<std::uint32_t> order = waiting.order();
   return !order.empty() && order.front() != tenant && waiting.served(order.front()) <= waiting.served(tenant);
-}
-
-// What may be looked up: open() leaves the last of these tokens to be computed, and a scored one must be.
-std::span<const TokenId> findable(const Sequence& sequence) {
-  const std::span<const TokenId> tokens(sequence.tokens);
-  return sequence.request.score_from ? tokens.first(static_cast<size_t>(*sequence.request.score_from) + 1) : tokens;
 }
 
 }  // namespace
@@ -145,7 +133,7 @@ bool Scheduler::make_room(KvCache& cache, Sequence& sequence, std::int64_t& rows
       if (reserve_alone(cache, sequence, rows)) return true;
       // The engine refused what cannot fit: it fitted when it came, and tenants' shares were changed since.
       sequence.finish = FinishReason::kFailed;
-      sequence.record.failure = kShareChanged;
+      sequence.record.failure = kSharesChanged;
       return false;
     }
     if (choice->how == Pause::How::kWait) {
@@ -196,194 +184,6 @@ void Scheduler::tell_pauses(const KvCache& cache) {
     }
     if (sequence->record.pauses.size() < RequestRecord::kMostPauses) sequence->record.pauses.push_back(pause);
     told_.push_back({sequence->id, sequence->request.label, pause});
-  }
-}
-
-// Whether all its tokens and one block more for everybody would fit now: admitting less would only pause it again.
-// What it can share with others is only looked up when it would not fit without, and its blocks are named once.
-Scheduler::Admitted Scheduler::room_for(const KvCache& cache, Sequence& sequence) const {
-  const Tenant& tenant = sequence.request.tenant;
-  auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
-  if (sequence.eviction) tokens = sequence.eviction->most_rows(tokens);
-  const auto verdict = [&](std::int64_t shared) {
-    const PolicyId policy = sequence.policy_id();
-    const auto short_of = [&](const KvCache::Growth& growth) { return cache.shortage(policy, tenant.id, growth); };
-    if (short_of({tokens + 1, shared, running()}) == KvCache::Shortage::kPool) return Admitted::kNoRoom;
-    // To the block: what just fits its quota would otherwise wait for as long as others keep the engine busy.
-    return short_of({tokens, shared, 0}) == KvCache::Shortage::kNone ? Admitted::kYes : Admitted::kOverQuota;
-  };
-  const Admitted without = verdict(0);
-  if (without == Admitted::kYes) return without;
-  if (sequence.block_names.empty())
-    sequence.block_names = cache.block_names(sequence.tokens, tenant, sequence.policy_id());
-  return verdict(cache.held_prefix(sequence.tokens, sequence.block_names, sequence.policy_id()));
-}
-
-// What a tenant is guaranteed is its own although others were lent it: those of them who have more than they are
-// guaranteed pause, the youngest first.
-Scheduler::Admitted Scheduler::take_back_room(KvCache& cache, Sequence& sequence) {
-  const std::uint32_t tenant = sequence.request.tenant.id;
-  const std::int64_t blocks = std::ssize(sequence.tokens) / cache.block_tokens() + 1;
-  if (!cache.within_guarantee(sequence.policy_id(), tenant, blocks)) return Admitted::kNoRoom;
-  Admitted room = Admitted::kNoRoom;
-  while (room == Admitted::kNoRoom) {
-    Sequence* youngest = nullptr;
-    for (const auto& other : running_) {
-      const std::uint32_t id = other->request.tenant.id;
-      if (id == tenant || !cache.over_guarantee(id) || other->finish != FinishReason::kNone) continue;
-      if (youngest == nullptr || other->arrival > youngest->arrival) youngest = other.get();
-    }
-    if (youngest == nullptr) break;
-    pause_now(cache, *youngest);
-    room = room_for(cache, sequence);
-  }
-  return room;
-}
-
-// The cheaper way, whatever is planned for it.
-void Scheduler::pause_now(KvCache& cache, Sequence& sequence) {
-  const std::uint64_t bytes = swap_ == nullptr ? 0 : swap_->bytes_for(cache, sequence.lease);
-  const bool swaps = bytes > 0 && swap_->has_room(bytes);
-  std::erase_if(plan_, [&sequence](const PlannedRows& planned) { return planned.sequence == &sequence; });
-  pause(cache, {&sequence, swaps ? Pause::How::kSwap : Pause::How::kRecompute, 0});
-}
-
-std::int64_t Scheduler::running_of(std::uint32_t tenant) const {
-  return std::ranges::count_if(running_, [tenant](const auto& s) { return s->request.tenant.id == tenant; });
-}
-
-// The youngest of the tenant that runs the most, of those that would keep more than the asking one has then, and were
-// served no less. False: there is no such tenant.
-bool Scheduler::pause_somebody_for(KvCache& cache, std::uint32_t tenant) {
-  const std::int64_t own = running_of(tenant);
-  std::map<std::uint32_t, std::int64_t> running;
-  for (const auto& sequence : running_) ++running[sequence->request.tenant.id];
-  Sequence* victim = nullptr;
-  for (const auto& sequence : running_) {
-    const std::uint32_t other = sequence->request.tenant.id;
-    if (other == tenant || running[other] <= own + 1 || waiting_.served(other) < waiting_.served(tenant)) continue;
-    if (sequence->finish != FinishReason::kNone) continue;
-    const auto rank = [&](const Sequence& s) { return std::pair(running[s.request.tenant.id], s.arrival); };
-    if (victim == nullptr || rank(*sequence) > rank(*victim)) victim = sequence.get();
-  }
-  if (victim == nullptr) return false;
-  pause_now(cache, *victim);
-  return true;
-}
-
-// A tenant that runs nothing has waited for some steps: others that run several make room for it.
-Scheduler::Admitted Scheduler::take_room_in_turn(KvCache& cache, Sequence& sequence) {
-  const std::uint32_t tenant = sequence.request.tenant.id;
-  Admitted room = Admitted::kNoRoom;
-  if (++sequence.plans_without_room < kPlansWithoutRoom || runs(tenant)) return room;
-  while (room == Admitted::kNoRoom && pause_somebody_for(cache, tenant)) room = room_for(cache, sequence);
-  return room;
-}
-
-bool Scheduler::runs(std::uint32_t tenant) const {
-  return std::ranges::any_of(running_, [tenant](const auto& s) { return s->request.tenant.id == tenant; });
-}
-
-// Two requests with one beginning that come together would compute it twice: the second waits, and shares.
-bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const {
-  if (!cache.reuses() || !cache.shares(sequence.policy_id())) return false;
-  const std::int64_t size = cache.block_tokens();
-  return std::ranges::any_of(running_, [&](const std::unique_ptr<Sequence>& other) {
-    if (other->pending() <= 1 || other->finish != FinishReason::kNone) return false;
-    if (!same_space(other->request.tenant, sequence.request.tenant)) return false;
-    if (other->policy_id() != sequence.policy_id()) return false;
-    const std::span<const TokenId> mine(sequence.tokens.data(), sequence.tokens.size() - 1);
-    const auto agreed = std::ranges::mismatch(mine, other->tokens).in1 - mine.begin();
-    return agreed / size * size > other->lease.length();
-  });
-}
-
-Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget) {
-  if (prompt_is_being_computed(cache, sequence)) {
-    if (!std::exchange(sequence.held_back, true)) ++counts_.held_back;
-    return Admitted::kHeldBack;
-  }
-  const bool alone = running_.empty();
-  if (!alone) {
-    Admitted room = room_for(cache, sequence);
-    if (room == Admitted::kNoRoom) room = take_back_room(cache, sequence);
-    if (room == Admitted::kNoRoom) room = take_room_in_turn(cache, sequence);
-    // A tenant whose pins fill its quota would shut itself out for as long as others keep the engine busy.
-    while (room == Admitted::kOverQuota && !runs(sequence.request.tenant.id) && pins_ != nullptr &&
-           pins_->drop_soonest(sequence.request.tenant.id)) {
-      room = room_for(cache, sequence);
-    }
-    if (room != Admitted::kYes) return room;
-  }
-  KvCache::Opened opened = cache.open(findable(sequence), sequence.request.tenant, sequence.id, sequence.policy_id());
-  sequence.lease = std::move(opened.lease);
-  if (sequence.saved) swap_->restore(cache, sequence.lease, sequence.tokens, *sequence.saved);
-  std::int64_t rows = rows_for(cache, sequence, budget);
-  bool reserved = alone ? reserve_alone(cache, sequence, rows) : cache.reserve(sequence.lease, rows);
-  // Where a window lets go of what lies behind it, fewer rows at a time need less room.
-  while (!reserved && !alone && rows > 1) reserved = cache.reserve(sequence.lease, rows /= 2);
-  if (!reserved) {
-    sequence.lease = KvLease();
-    if (!alone) return Admitted::kNoRoom;
-    sequence.finish = FinishReason::kFailed;
-    sequence.record.failure = kShareChanged;
-    return Admitted::kHeldBack;
-  }
-  sequence.saved = nullptr;  // not before: whoever has to wait on keeps it
-  sequence.block_names.clear();
-  sequence.passed_blocks = 0;
-  sequence.plans_without_room = 0;
-  if (sequence.record.steps == 0) {
-    if (sequence.request.origin == Request::Origin::kClient) cache.count_query(sequence.lease, opened.report);
-    sequence.record.reuse = opened.report;
-    sequence.record.queue_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.submitted).count();
-  }
-  schedule(sequence, rows, budget);
-  return Admitted::kYes;
-}
-
-// The tenant's first request that is not held back.
-Scheduler::Admitted Scheduler::admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget) {
-  for (size_t i = 0; i < queue.size(); ++i) {
-    if (queue[i]->finish != FinishReason::kNone || queue[i]->waits_for_mask()) continue;
-    const Admitted admitted = try_admit(cache, *queue[i], budget);
-    if (admitted == Admitted::kHeldBack) continue;
-    if (admitted == Admitted::kNoRoom) without_room_.push_back(queue[i].get());
-    if (admitted == Admitted::kYes) {
-      running_.push_back(std::move(queue[i]));
-      queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(i));
-      count_pass(cache, *running_.back());
-    }
-    return admitted;
-  }
-  return Admitted::kHeldBack;
-}
-
-// Whoever is admitted behind a request without room has passed it by all that it may come to hold.
-void Scheduler::count_pass(const KvCache& cache, const Sequence& admitted) {
-  const std::int64_t tokens = std::ssize(admitted.tokens) + admitted.request.max_tokens - admitted.answered();
-  for (Sequence* behind : without_room_) behind->passed_blocks += tokens / cache.block_tokens() + 1;
-}
-
-// By tenant in turn. A request without room, or over its tenant's quota, stops its tenant; the first also everybody
-// else, once what passed it would have filled the memory: those with small ones would pass it for ever.
-void Scheduler::admit(KvCache& cache, std::int64_t& budget) {
-  std::vector<std::uint32_t> passed;
-  without_room_.clear();
-  while (budget > 0) {
-    const std::vector<std::uint32_t> turns = waiting_.order();
-    const auto next = std::ranges::find_if(
-        turns, [&](std::uint32_t tenant) { return std::ranges::find(passed, tenant) == passed.end(); });
-    if (next == turns.end()) return;
-    if (full()) {
-      const bool due = running_of(*next) * waiting_.tenants_present() < config_.max_sequences;
-      if (!due || !pause_somebody_for(cache, *next)) return;
-    }
-    const Admitted admitted = admit_one(cache, waiting_.queue(*next), budget);
-    const bool waited = admitted == Admitted::kNoRoom && without_room_.back()->passed_blocks >= cache.blocks_alone();
-    if (waited) return;
-    if (admitted != Admitted::kYes) passed.push_back(*next);
   }
 }
 

@@ -134,6 +134,9 @@ class Scheduler {
   void count_pass(const KvCache& cache, const Sequence& admitted);
   bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
 
+  static constexpr const char* kSharesChanged =
+      "tenants' shares of the cache were changed since the request came, and it has no room any more; ask again";
+
   // Those that were not admitted have no room, most likely; from time to time somebody looks.
   static constexpr int kStepsWhileOthersWait = 16;
   // Of plans, until a tenant that runs nothing need wait no longer for others that run several.

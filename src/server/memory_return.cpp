@@ -21,13 +21,14 @@ void give_back() {
 }  // namespace
 
 void MemoryReturn::after(std::size_t request_bytes) {
-  if (request_bytes >= kLarge) owed_ = 2;
-  if (owed_ == 0) return;
+  const bool large = request_bytes >= kLarge;
+  if (!large && !owed_) return;
   using std::chrono::duration_cast, std::chrono::milliseconds, std::chrono::steady_clock;
   const std::int64_t now = duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
   std::int64_t next = next_ms_;
-  if (now < next || !next_ms_.compare_exchange_strong(next, now + kPauseMs)) return;
-  --owed_;
+  if (!large && (now < next || !next_ms_.compare_exchange_strong(next, now + kPauseMs))) return;
+  next_ms_ = now + kPauseMs;
+  owed_ = large;
   ++times_;
   give_back();
 }

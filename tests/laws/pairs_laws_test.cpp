@@ -16,20 +16,26 @@ class Form : public TokenConstraint {
   // Every other time only a worker finds out which tokens may come.
   bool prepare(std::size_t& work) override {
     constexpr std::size_t kMoreThanAStepHas = std::size_t{1} << 30;
-    if (++asked_ % 2 == 0 && work < kMoreThanAStepHas) {
+    if (known_) return true;
+    if (accepted_ % 2 == 0 && work < kMoreThanAStepHas) {
       work = 0;
       return false;
     }
-    return inner_.prepare(work);
+    return known_ = inner_.prepare(work);
   }
   void mask(std::span<float> logits) override { inner_.mask(logits); }
-  void accept(TokenId token) override { inner_.accept(token); }
+  void accept(TokenId token) override {
+    inner_.accept(token);
+    ++accepted_;
+    known_ = false;
+  }
   bool ended() const override { return inner_.ended(); }
   std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<Form>(inner_.apart()); }
 
  private:
   grammar::GrammarConstraint inner_;
-  int asked_ = 0;
+  int accepted_ = 0;
+  bool known_ = false;
 };
 
 // A list of more integers than any answer here has tokens. Token i is the printable character i; the last is the end.

@@ -398,7 +398,7 @@ TEST_F(TenantsTest, ANameThatPointsHereIsNotEnough) {
   EXPECT_EQ(status("host: 127.0.0.1:8080\r\n"), 200);
   EXPECT_EQ(status("host: box.lan\r\n"), 200);
   EXPECT_EQ(status("host: evil.example:8080\r\n"), 403);
-  EXPECT_EQ(status(""), 200);
+  EXPECT_EQ(status(""), 400);  // HTTP/1.1 has one
 }
 
 }  // namespace
