@@ -12,12 +12,13 @@ namespace {
 // The grammar as a sampler takes it.
 class Form : public TokenConstraint {
  public:
-  explicit Form(grammar::GrammarConstraint inner) : inner_(std::move(inner)) {}
-  // Every other time only a worker finds out which tokens may come.
+  enum class Masks : std::uint8_t { kAtOnce, kByWorker };  // by a worker: every other one
+
+  Form(grammar::GrammarConstraint inner, Masks masks) : inner_(std::move(inner)), masks_(masks) {}
   bool prepare(std::size_t& work) override {
     constexpr std::size_t kMoreThanAStepHas = std::size_t{1} << 30;
     if (known_) return true;
-    if (accepted_ % 2 == 0 && work < kMoreThanAStepHas) {
+    if (masks_ == Masks::kByWorker && accepted_ % 2 == 0 && work < kMoreThanAStepHas) {
       work = 0;
       return false;
     }
@@ -30,23 +31,26 @@ class Form : public TokenConstraint {
     known_ = false;
   }
   bool ended() const override { return inner_.ended(); }
-  std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<Form>(inner_.apart()); }
+  std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<Form>(inner_.apart(), masks_); }
 
  private:
   grammar::GrammarConstraint inner_;
+  Masks masks_;
   int accepted_ = 0;
   bool known_ = false;
 };
 
 // A list of more integers than any answer here has tokens. Token i is the printable character i; the last is the end.
-std::shared_ptr<const TokenConstraint> long_list_of_integers() {
+std::shared_ptr<const TokenConstraint> long_list_of_integers(Form::Masks masks = Form::Masks::kAtOnce) {
   std::vector<std::string> tokens;
   for (char c = ' '; c <= '~'; ++c) tokens.emplace_back(1, c);
   tokens.resize(101);
-  return std::make_shared<Form>(grammar::GrammarConstraint(
-      grammar::compile_json_schema(R"({"type": "array", "items": {"type": "integer"}, "minItems": 100})"),
-      std::make_shared<grammar::TokenMasker>(
-          std::make_shared<const grammar::Vocabulary>(std::move(tokens), std::vector<TokenId>{100}))));
+  return std::make_shared<Form>(
+      grammar::GrammarConstraint(
+          grammar::compile_json_schema(R"({"type": "array", "items": {"type": "integer"}, "minItems": 100})"),
+          std::make_shared<grammar::TokenMasker>(
+              std::make_shared<const grammar::Vocabulary>(std::move(tokens), std::vector<TokenId>{100}))),
+      masks);
 }
 
 // How often it paused in this way after its first token.
@@ -177,6 +181,17 @@ TEST_P(PairLaw, APausedFormIsKept) {
     const std::vector<Trace> answers = in_a_crowd(how, asked, {6});
     for (const Trace& answer : answers) EXPECT_EQ(answer.tokens.size(), 40U) << answer.record.failure;
   }
+}
+
+// Whether it pauses depends on how fast its masks are found; what it says does not.
+TEST_P(PairLaw, AFormWhoseMasksAreFoundElsewhereIsKept) {
+  Request asked = request_of(some_tokens(kPrompt, 22), 40);
+  asked.constraint = long_list_of_integers(Form::Masks::kByWorker);
+  Engine engine = world_.engine(tight(Pause::How::kSwap));
+  const std::vector<Trace> answers = in_a_crowd(engine, asked, {6});
+  for (const Trace& answer : answers) EXPECT_EQ(answer.tokens.size(), 40U) << answer.record.failure;
+  asked.constraint = long_list_of_integers();
+  EXPECT_EQ(alone(asked, asked.sampling.seed), answers[0]);
 }
 
 TEST_P(PairLaw, ProbabilitiesAreTheSameAfterAPause) {
