@@ -106,5 +106,31 @@ TEST_P(PressureLaw, TenantsWithQuotasEqualEachAlone) {
   });
 }
 
+// One tenant runs on what another is guaranteed, until that one asks for it.
+TEST_P(PressureLaw, TenantsWithGuaranteesEqualEachAlone) {
+  Engine engine = world_.engine(tight());
+  engine.set_share(1, {0.5, 1, 1});
+  engine.set_share(2, {});
+  Recorder recorder(engine);
+  std::vector<Request> requests;
+  std::vector<RequestId> ids;
+  const auto submit = [&](std::uint32_t tenant, std::uint64_t seed) {
+    Request request = request_of(some_tokens(36, 300 + seed), 30, seed);
+    request.tenant.id = tenant;
+    request.tenant.secret.bytes.fill(static_cast<std::uint8_t>(tenant));
+    ids.push_back(recorder.submit(request));
+    requests.push_back(std::move(request));
+  };
+  for (std::uint64_t i = 0; i < 4; ++i) submit(2, i);
+  for (int i = 0; i < 12; ++i) engine.step();
+  for (std::uint64_t i = 4; i < 6; ++i) submit(1, i);
+  engine.run();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(recorder.of(ids[i]), run_alone(world_, world_.config(), requests[i])) << i;
+  }
+  EXPECT_EQ(engine.cache().pool(0).held(), 0);
+  EXPECT_EQ(engine.cache().problem(), std::nullopt);
+}
+
 }  // namespace
 }  // namespace kvasir::testing
