@@ -7,7 +7,8 @@
 
 namespace kvasir {
 
-// Of the whole process, like the new handler that it is: there is one at a time. Addresses only, no memory is touched.
+// Of the whole process, like the new handler that it is: there is one at a time. Addresses only, no memory is
+// touched.
 class MemoryReserve {
  public:
   explicit MemoryReserve(size_t bytes);

@@ -10,9 +10,9 @@ namespace kvasir {
 
 class MemoryReturn {
  public:
-  // A request of so many bytes was handled. After a large one memory is given back at once, which takes less time than
-  // the request did, and a second time when its answer is probably gone: with a later request, at most once a second.
-  // Any thread.
+  // A request of so many bytes was handled. After a large one memory is given back at once, which takes less time
+  // than the request did, and a second time when its answer is probably gone: with a later request, at most once a
+  // second. Any thread.
   void after(std::size_t request_bytes);
 
   std::int64_t times() const { return times_; }  // that memory was given back

@@ -117,7 +117,8 @@ Lane Service::lane(const HttpRequest& request) {
 }
 
 bool Service::is_health(std::string_view path) {
-  return std::ranges::any_of(routes(), [&](const Route& route) { return route.path == path && route.lane == Lane::kNow; });
+  return std::ranges::any_of(routes(),
+                             [&](const Route& route) { return route.path == path && route.lane == Lane::kNow; });
 }
 
 // What follows on every request, refused or not: the handler's time counts towards the tenant's turn (little of it is

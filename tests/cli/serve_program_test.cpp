@@ -15,8 +15,8 @@ namespace {
 class ServeProgramTest : public ProgramTest {
  protected:
   static std::vector<std::string> serve(const std::vector<std::string>& options, const std::string& port = "0") {
-    std::vector<std::string> out{
-        KVASIR_PROGRAM, "serve", "--port", port, "-m", KVASIR_SOURCE_DIR "/models/tales-draft"};
+    std::vector<std::string> out{KVASIR_PROGRAM, "serve", "--port",
+                                 port,           "-m",    KVASIR_SOURCE_DIR "/models/tales-draft"};
     out.insert(out.end(), options.begin(), options.end());
     return out;
   }

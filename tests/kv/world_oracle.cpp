@@ -91,7 +91,8 @@ bool World::fits_alone(PolicyId policy, std::int64_t length, std::uint32_t tenan
 std::int64_t World::guaranteed_to_others(std::uint32_t tenant) const {
   std::int64_t bytes = 0;
   for (const auto& [id, share] : config_.shares) {
-    if (id != tenant) bytes += static_cast<std::int64_t>(share.guaranteed * static_cast<double>(cache_->memory_bytes()));
+    if (id != tenant)
+      bytes += static_cast<std::int64_t>(share.guaranteed * static_cast<double>(cache_->memory_bytes()));
   }
   return bytes;
 }
@@ -109,7 +110,8 @@ std::vector<std::int64_t> World::kept_for_others(std::uint32_t tenant) const {
       const BlockPool& pool = cache_->pool(g);
       for (BlockId b = 0; b < pool.id_limit(); ++b) {
         const BlockPool::State state = pool.state(b);
-        if (state == BlockPool::State::kFree || state == BlockPool::State::kAbsent || pool.owner(b) != id + 1) continue;
+        if (state == BlockPool::State::kFree || state == BlockPool::State::kAbsent || pool.owner(b) != id + 1)
+          continue;
         has += groups_[g].bytes;
         held += state == BlockPool::State::kHeld ? groups_[g].bytes : 0;
         cached[g] += state != BlockPool::State::kHeld;
