@@ -125,7 +125,6 @@ class Scheduler {
   Admitted admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget);
   Admitted try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget);
   Admitted room_for(const KvCache& cache, Sequence& sequence) const;
-  bool runs(std::uint32_t tenant) const;
   std::int64_t running_of(std::uint32_t tenant) const;
   Admitted take_back_room(KvCache& cache, Sequence& sequence);
   Admitted take_room_in_turn(KvCache& cache, Sequence& sequence);

@@ -94,13 +94,9 @@ bool Scheduler::pause_somebody_for(KvCache& cache, std::uint32_t tenant) {
 Scheduler::Admitted Scheduler::take_room_in_turn(KvCache& cache, Sequence& sequence) {
   const std::uint32_t tenant = sequence.request.tenant.id;
   Admitted room = Admitted::kNoRoom;
-  if (++sequence.plans_without_room < kPlansWithoutRoom || runs(tenant)) return room;
+  if (++sequence.plans_without_room < kPlansWithoutRoom || running_of(tenant) > 0) return room;
   while (room == Admitted::kNoRoom && pause_somebody_for(cache, tenant)) room = room_for(cache, sequence);
   return room;
-}
-
-bool Scheduler::runs(std::uint32_t tenant) const {
-  return std::ranges::any_of(running_, [tenant](const auto& s) { return s->request.tenant.id == tenant; });
 }
 
 // Two requests with one beginning that come together would compute it twice: the second waits, and shares.
@@ -128,7 +124,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
     if (room == Admitted::kNoRoom) room = take_back_room(cache, sequence);
     if (room == Admitted::kNoRoom) room = take_room_in_turn(cache, sequence);
     // A tenant whose pins fill its quota would shut itself out for as long as others keep the engine busy.
-    while (room == Admitted::kOverQuota && !runs(sequence.request.tenant.id) && pins_ != nullptr &&
+    while (room == Admitted::kOverQuota && running_of(sequence.request.tenant.id) == 0 && pins_ != nullptr &&
            pins_->drop_soonest(sequence.request.tenant.id)) {
       room = room_for(cache, sequence);
     }

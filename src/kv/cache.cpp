@@ -85,12 +85,6 @@ KvCache::Shortage KvCache::shortage(const KvLease& lease, std::int64_t tokens) c
   return shortage_of(state.policy, state.tenant.id, needs_of(state, lease.length() + tokens));
 }
 
-KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const {
-  Need need;
-  need.blocks = blocks;
-  return shortage_of(policy, tenant, std::vector<Need>(policies_[policy].groups.size(), need));
-}
-
 KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, const Growth& growth) const {
   std::vector<Need> needs;
   for (const size_t group : policies_[policy].groups) {

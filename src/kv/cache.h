@@ -184,10 +184,9 @@ class KvCache {
   // groups.
   bool within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const;
 
-  // Why reserve() would refuse so many tokens; or so many more blocks of each of a policy's groups.
+  // Why reserve() would refuse so many tokens.
   enum class Shortage : std::uint8_t { kNone, kQuota, kPool };
   Shortage shortage(const KvLease& lease, std::int64_t tokens) const;
-  Shortage shortage(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const;
   // The same for a sequence that is to have so many tokens, of which it shares the first blocks, and for so many
   // blocks more of each group. A window takes no more blocks than it keeps.
   struct Growth {
