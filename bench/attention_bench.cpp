@@ -63,7 +63,7 @@ class Cache {
       const int rows = std::min(kChunk, depth - at);
       const std::vector<SequenceView> one{{table_.data(), at, 0, rows}};
       for (int layer = 0; layer < kLayers; ++layer) {
-        backend.kv_write({k.data(), rows, 512}, {v.data(), rows, 512}, storage_->view(0, layer), one);
+        backend.run(KvWriteOp{{k.data(), rows, 512}, {v.data(), rows, 512}, storage_->view(0, layer), one});
       }
     }
   }
@@ -72,7 +72,8 @@ class Cache {
     const std::vector<SequenceView> one{{table_.data(), depth_ - 1, 0, 1}};
     const double start = clock();
     for (int layer = 0; layer < kLayers; ++layer) {
-      backend.attention({{q.data(), 1, 2048}, storage_->view(0, layer), one, kHeads, 0.125F}, {out.data(), 1, 2048});
+      backend.run(
+          AttentionOp{{{q.data(), 1, 2048}, storage_->view(0, layer), one, kHeads, {0.125F}}, {out.data(), 1, 2048}});
     }
     times_.push_back(clock() - start);
   }

@@ -12,9 +12,9 @@
 #include <map>
 
 #include "base/check.h"
-#include "cli/bench_load.h"
+#include "cli/bench/bench_load.h"
+#include "model/known_models.h"
 #include "model/random_model.h"
-#include "model/shapes.h"
 
 namespace kvasir {
 namespace {
@@ -38,42 +38,25 @@ class IdleBackend final : public Backend {
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
   void download(std::span<std::byte> /*to*/, const std::byte* /*from*/) override {}
-  void copy(std::byte* /*to*/, const std::byte* /*from*/, size_t /*bytes*/) override {}
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {
     int outputs = 0;
     for (const HostWeight& weight : stacked) outputs += weight.rows;
     return std::make_unique<NoWeight>(outputs, stacked.front().cols);
   }
 
-  void embed(const Weight& /*table*/, std::span<const TokenId> /*tokens*/, Matrix /*out*/) override {}
-  void rms_norm(Matrix /*x*/, const float* /*weight*/, float /*eps*/, Matrix /*out*/) override {}
-  void layer_norm(Matrix /*x*/, const float* /*weight*/, const float* /*bias*/, float /*eps*/,
-                  Matrix /*out*/) override {}
-  void matmul(const Weight& /*weight*/, Matrix /*x*/, const float* /*bias*/, Matrix /*out*/) override {}
-  void rope(Matrix /*x*/, int /*heads*/, const RopeTable& /*table*/) override {}
-  void project(Matrix /*x*/, int /*heads*/, const HeadMatrices& /*by*/, std::span<const SequenceView> /*sequences*/,
-               Matrix /*out*/) override {}
-  void kv_write(Matrix /*k*/, Matrix /*v*/, const KvView& /*view*/,
-                std::span<const SequenceView> /*sequences*/) override {}
-  void attention(const AttentionBatch& /*batch*/, Matrix /*out*/) override {}
-  void merge_attention(AttentionPart /*into*/, AttentionPart /*from*/,
-                       std::span<const SequenceView> /*sequences*/) override {}
-  void watch_attention(const AttentionBatch& /*batch*/, const AttentionWatch& /*watch*/) override {}
-  void kv_move(const KvView& /*view*/, const BlockId* /*blocks*/, std::span<const RowMove> /*moves*/) override {}
-  void swiglu(Matrix /*gate*/, Matrix /*up*/, Matrix /*out*/) override {}
-  void add(Matrix /*x*/, Matrix /*y*/) override {}
+  void run(const Op& /*op*/) override {}
 
   void begin_batch(std::span<const std::vector<SequenceView>> /*groups*/, int /*block_tokens*/) override { ++batch_; }
   BatchId end_batch() override { return batch_; }
-  bool repeat_batch(BatchId batch, const BatchInputs& /*inputs*/) override { return batch == batch_; }
+  bool replay_batch(BatchId batch, const BatchInputs& /*inputs*/) override { return batch == batch_; }
 
-  DrawTicket draw(Matrix /*logits*/, std::span<const DrawRule> /*rules*/) override {
+  SampleTicket sample(Matrix /*logits*/, std::span<const SampleRule> /*rules*/) override {
     free_at_ = std::max(free_at_, Clock::now()) + step_;
     done_at_[++last_] = free_at_;
     return last_;
   }
-  DrawTicket last_draw() const override { return last_; }
-  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override {
+  SampleTicket last_sample() const override { return last_; }
+  void take_sampled(SampleTicket ticket, std::span<TokenId> tokens) override {
     const auto found = done_at_.find(ticket);
     CHECK(found != done_at_.end());
     for (std::byte& byte : others_) byte ^= std::byte{1};
@@ -87,8 +70,8 @@ class IdleBackend final : public Backend {
   std::vector<std::byte> others_;
   Clock::time_point free_at_ = Clock::now();  // when all that was drawn so far is done
   BatchId batch_ = kNoBatch;
-  DrawTicket last_ = kNoDraw;
-  std::map<DrawTicket, Clock::time_point> done_at_;
+  SampleTicket last_ = kNoSample;
+  std::map<SampleTicket, Clock::time_point> done_at_;
 };
 
 void run(double milliseconds, int sequences, double megabytes) {
@@ -98,7 +81,7 @@ void run(double milliseconds, int sequences, double megabytes) {
   LoadOptions load;
   load.max_rows = 2048;
   // Layers and heads of an 8B model; how wide it is nobody looks at.
-  const ModelConfig shape =
+  const ModelSpec shape =
       parse_shape("layers=32,hidden=64,ffn=64,heads=32,kv_heads=8,head_dim=128,vocab=2000,tied=1,dtype=bf16");
   const std::unique_ptr<Model> model = make_random_model(shape, backend, load, 1);
   EngineConfig config;

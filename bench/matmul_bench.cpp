@@ -79,11 +79,11 @@ void measure(Backend& backend, DType type, const Options& options) {
     std::vector<double> seconds;
     std::vector<double> read_share;
     std::vector<double> flop_share;
-    backend.matmul(*weight, in, nullptr, out);
+    backend.run(MatmulOp{weight.get(), in, nullptr, out});
     for (int i = 0; i < options.repeats; ++i) {
       const double read = limits.read_bytes_per_second();
       const double multiply = limits.flops_per_second(type);
-      seconds.push_back(seconds_of([&] { backend.matmul(*weight, in, nullptr, out); }));
+      seconds.push_back(seconds_of([&] { backend.run(MatmulOp{weight.get(), in, nullptr, out}); }));
       read_share.push_back(bytes / seconds.back() / read);
       flop_share.push_back(flops / seconds.back() / multiply);
     }

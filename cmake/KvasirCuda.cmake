@@ -62,15 +62,15 @@ else()
   message(STATUS "No CUDA backend: ${without_cuda}")
 endif()
 
-# kvasir_cuda_sources(TARGET FOLDER): the folder's .cu and .cpp files, or its without_cuda.cpp in their place.
+# kvasir_cuda_sources(TARGET FOLDER): the .cu and .cpp files of the folder and of those inside it, or its without_cuda.cpp in their place.
 # Its .cpp files alone see CUDA's headers without nvcc.
 function(kvasir_cuda_sources target folder)
   if(NOT KVASIR_CUDA_COMPILED)
     target_sources(${target} PRIVATE ${folder}/without_cuda.cpp)
     return()
   endif()
-  file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cu)
-  file(GLOB plain CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${folder}/*.cu)
+  file(GLOB_RECURSE plain CONFIGURE_DEPENDS ${folder}/*.cpp)
   list(FILTER plain EXCLUDE REGEX "/without_cuda\\.cpp$")
   target_sources(${target} PRIVATE ${kernels} ${plain})
   foreach(directory ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})

@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const std::string_view json(reinterpret_cast<const char*>(data), size);
-    const kvasir::ModelConfig config = kvasir::parse_config(json, "fuzz");
+    const kvasir::ModelSpec config = kvasir::parse_config(json, "fuzz");
     if (kvasir::parameter_count(config) == 0) std::abort();
     std::size_t layers = 0;
     for (const kvasir::KvGroup& group :
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (kvasir::bytes_per_token(group) <= 0) std::abort();
       layers += group.layers.size();
     }
-    if (layers != static_cast<std::size_t>(config.layers)) std::abort();
+    if (layers != config.layers.size()) std::abort();
     kvasir::check_runnable(config, "fuzz");
   } catch (const kvasir::Error&) {
   }

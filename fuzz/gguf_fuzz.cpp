@@ -6,7 +6,7 @@
 #include <span>
 
 #include "base/error.h"
-#include "model/gguf_config.h"
+#include "model/gguf/gguf_config.h"
 
 namespace {
 
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, size_t size) {
     for (const auto& [name, tensor] : content.tensors) check(tensor, file);
     volatile double sum = 0;
     for (const auto& [key, value] : content.metadata) sum = sum + sum_of(value);
-    const kvasir::ModelConfig config = kvasir::gguf_config({kvasir::GgufFile(content), "fuzz"});
+    const kvasir::ModelSpec config = kvasir::gguf_config({kvasir::GgufFile(content), "fuzz"});
     if (kvasir::parameter_count(config) == 0) std::abort();
     for (const kvasir::KvGroup& group :
          kvasir::kv_groups(config, {kvasir::KvFormat::kF32, kvasir::KvFormat::kF16, {}})) {

@@ -1,8 +1,8 @@
 // Any vocabulary a GGUF file could hold: it is refused with an Error, or it gives a tokenizer that takes any text.
 //
 // The input is six fields parted by NULs: model, pre-tokenizer, numbers (a digit each, from '0' on: flags, bos, eos,
-// unknown), tokens, merges and the text. Tokens and merges are parted by newlines; a token's first two bytes are its
-// type and its score.
+// unknown, separator, more flags), tokens, merges and the text. Tokens and merges are parted by newlines; a token's
+// first two bytes are its type and its score.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +36,11 @@ GgufVocab vocab_of(std::string_view& input) {
   if ((number(0) & 8) != 0) vocab.add_bos_token = vocab.add_eos_token = true;
   if ((number(0) & 16) != 0) vocab.add_space_prefix = false;
   if ((number(0) & 32) != 0) vocab.name = "phi-3";
+  if (numbers.size() > 4) vocab.seperator_token_id = number(4);
+  if ((number(5) & 1) != 0) vocab.remove_extra_whitespaces = true;
+  if ((number(5) & 2) != 0) vocab.lowercase = false;
+  if ((number(5) & 4) != 0) vocab.strip_accents = true;
+  if ((number(5) & 8) != 0) vocab.precompiled_charsmap = input.substr(0, 64);
   for (std::string_view tokens = take(input, '\0'); !tokens.empty();) {
     const std::string_view token = take(tokens, '\n');
     vocab.token_type.push_back(token.empty() ? 0 : token[0] - '0');

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "server/http_session.h"
+#include "server/http/http_session.h"
 
 namespace kvasir {
 namespace {
@@ -21,7 +21,7 @@ constexpr size_t kBodyLimit = 1 << 16;
 
 // A whole reply, or a stream of some pieces.
 struct Pieces : Work {
-  void on_news(std::function<void()>) override {}
+  void on_event(std::function<void()>) override {}
   Progress take() override { return {"piece\n", --left == 0, 200}; }
   Progress give_up(GiveUp) override { return {"", true, 408}; }
   int left = 3;

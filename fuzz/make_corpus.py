@@ -3,6 +3,8 @@
 
     make_corpus.py ROOT OUT NAME…
 """
+import base64
+import functools
 import json
 import pathlib
 import shutil
@@ -87,6 +89,39 @@ def tokenizer(root, out):
         write(form["name"], whole)
     write("all bytes", whole, all_letters)
     write("no byte fallback", {**whole, "model": {**model, "byte_fallback": False}})
+    for name in ("models", "normalizers", "pretokenizers", "decoders"):
+        parts = json.loads((fixtures / f"parts_{name}.json").read_text())
+        for group in parts["groups"]:
+            whole = changed(parts["bases"][group["base"]], group["changes"])
+            text = json.dumps(few_pieces(whole), ensure_ascii=False, separators=(",", ":")) + TEXT
+            (out / f"{name} {group['name']}").write_text(text)
+    for group in json.loads((fixtures / "sentencepiece.json").read_text())["groups"]:
+        (out / f"spm {group['name']}").write_bytes(base64.b64decode(group["model"]))
+
+
+def changed(value, changes):
+    """A copy with other values at some JSON pointers."""
+    value = json.loads(json.dumps(value))
+    for pointer, new in changes.items():
+        *path, last = pointer.split("/")[1:]
+        functools.reduce(dict.__getitem__, path, value)[last] = new
+    return value
+
+
+def few_pieces(tokenizer):
+    """The same with less of a vocabulary."""
+    model = tokenizer["model"]
+    if model["type"] == "Unigram":
+        tokenizer["model"]["vocab"] = model["vocab"][:60]
+    elif "merges" not in model:
+        added = {token["content"] for token in tokenizer.get("added_tokens") or []}
+        kept = {text for text, token in model["vocab"].items() if token % 8 == 0}
+        model["vocab"] = {text: token for text, token in model["vocab"].items() if text in kept | added}
+    else:
+        tokenizer = first_of(tokenizer, 12, lambda text: text in "abdehnotxĠĊ▁'123.<>")
+        suffixes = {text for text in model["vocab"] if text.endswith("</w>") and len(text) == 5}
+        tokenizer["model"]["vocab"].update({text: model["vocab"][text] for text in suffixes})
+    return tokenizer
 
 
 MADE = {made.__name__: made for made in (safetensors, config, chat_template, json_schema, tokenizer)}

@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "engine/engine.h"
+#include "model/known_models.h"
 #include "model/random_model.h"
 
 namespace kvasir {
@@ -50,16 +51,9 @@ class Bytes {
 // One for the whole process: engines come and go.
 struct Machine {
   Machine() {
-    ModelConfig config;
-    config.layers = 2;
-    config.hidden = 16;
-    config.ffn = 16;
-    config.heads = 2;
-    config.kv_heads = 1;
-    config.head_dim = 8;
-    config.vocab = 48;
-    config.context = kContext;
-    config.dtype = DType::kF32;
+    const std::string shape = fmt::format(
+        "layers=2,hidden=16,ffn=16,heads=2,kv_heads=1,head_dim=8,vocab=48,context={},dtype=f32", kContext);
+    const ModelSpec config = parse_shape(shape);
     model = make_random_model(config, *backend, {.max_rows = 64, .progress = {}}, 1);
   }
 
@@ -206,7 +200,7 @@ class Session {
                        name_of(expected.finish));
   }
 
-  void check_books() const {
+  void check_books() {
     const std::optional<std::string> problem = engine_.cache().problem();
     CHECK_THAT(!problem, *problem);
   }
@@ -222,7 +216,7 @@ void run(Bytes in) {
   config.kv_bytes = static_cast<std::uint64_t>(kBlockBytes * (14 + in.next() % 24));
   config.eviction = how % 2 == 0 ? "lru" : "fifo";
   config.swap_bytes = how / 2 % 2 == 0 ? 0 : config.kv_bytes;
-  if (how / 4 % 2 == 1) config.pace = Pace{1e-9, 1e3, 1};
+  if (how / 4 % 2 == 1) config.costs = CostModel{1e-9, 1e3, 1};
   config.scheduler.max_batch_tokens = how / 8 % 2 == 0 ? 64 : 7;
   std::optional<Session> session;
   try {

@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "server/anthropic_parse.h"
-#include "server/api_error.h"
-#include "server/ollama_parse.h"
-#include "server/openai_parse.h"
-#include "server/responses_parse.h"
+#include "server/api/anthropic_parse.h"
+#include "server/api/api_error.h"
+#include "server/api/ollama_parse.h"
+#include "server/api/openai_parse.h"
+#include "server/api/responses_parse.h"
 
 namespace kvasir {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "server/json_fields.h"
+#include "server/api/json_fields.h"
 #include "server/service.h"
 
 namespace kvasir {

@@ -1,5 +1,7 @@
 // Two questions in one input, parted by its first NUL: does a damaged tokenizer.json end in an Error and
-// nothing worse, and does any text come back from encode and decode unchanged?
+// nothing worse, and does any text come back from encode and decode unchanged? An input that begins as a
+// tokenizer.model does is one, and the text is its end.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -55,6 +57,14 @@ void run(std::string_view json, std::string_view text) {
   }
 }
 
+void run_model(std::string_view model, std::string_view text) {
+  try {
+    use_tokenizer(Tokenizer::from_sentencepiece(model, "fuzz"), text);
+  } catch (const Error&) {
+    // The right answer to a damaged file.
+  }
+}
+
 void run_plain(std::string_view text) {
   static const Tokenizer tokenizer = Tokenizer::from_json(plain_tokenizer_json(), "plain");
   use_tokenizer(tokenizer, text);
@@ -84,6 +94,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // A longer text would be time spent on what a short one has already shown.
   constexpr std::size_t kLongestText = 300;
   const std::string_view text = (nul == std::string_view::npos ? all : all.substr(nul + 1)).substr(0, kLongestText);
+  constexpr char kFirstPiece = '\n';  // the tag of a model's first field
+  if (all.starts_with(kFirstPiece)) {
+    kvasir::run_model(all, all.substr(all.size() - std::min<std::size_t>(all.size(), 60)));
+    return 0;
+  }
   if (nul != std::string_view::npos) kvasir::run(all.substr(0, nul), text);
   kvasir::run_plain(text);
   kvasir::run_pieces(text);

@@ -1,12 +1,12 @@
-// Attention of a decode step on the GPU, or of a prompt: bytes of KV read per second, or operations, for batches,
-// contexts and KV formats.
+// Attention on the GPU, decode or prefill: bytes of KV read per second, or FLOPs, for batches, contexts and KV
+// formats.
 //
 //   cuda_attention_bench [decode|prefill|shared] [FORMAT…] [BATCHxCONTEXT…]
 //
-// `shared`: the context is what all sequences begin with; each has 256 tokens of its own behind it.
+// `shared`: all sequences share the context; each has 256 tokens of its own after it.
 //
-// Each launch goes over other layers, together several times the size of the device's cache; the launches are one
-// CUDA graph, and the median of its replays counts.
+// Each launch reads another layer, together several times the size of L2. The launches are one CUDA graph; the median
+// of its replays is printed.
 #include <cuda_runtime.h>
 #include <fmt/format.h>
 
@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/cuda_attention.h"
-#include "backend/cuda/cuda_check.h"
-#include "backend/cuda/device_memory.h"
+#include "backend/cuda/attention/cuda_attention.h"
+#include "backend/cuda/runtime/cuda_check.h"
+#include "backend/cuda/runtime/device_memory.h"
 #include "layout/codec.h"
 
 namespace kvasir::cuda {
@@ -28,7 +28,7 @@ constexpr int kHeads = 32;
 constexpr int kKvHeads = 8;
 constexpr int kDim = 128;
 constexpr int kBlock = 16;
-constexpr int kLeastLayers = 4;  // so that it is not the launch of a graph that is timed
+constexpr int kLeastLayers = 4;  // so that the time is not that of a graph launch
 
 struct Shape {
   int batch = 1;
@@ -37,7 +37,7 @@ struct Shape {
   Position shared = 0;   // tokens that all sequences begin with
 };
 
-// Numbers about as large as keys and values are, in every format: no NaN, no infinity.
+// Numbers of the magnitude of keys and values, in every format: no NaN, no infinity.
 std::vector<std::byte> random_block(const KvLayout& layout, std::mt19937& random) {
   std::vector<std::byte> out(static_cast<size_t>(layout.block_bytes()));
   for (std::byte& byte : out) byte = static_cast<std::byte>(random());
@@ -98,7 +98,7 @@ class Scene {
   }
   ~Scene() { cudaStreamDestroy(stream_); }
 
-  // What must be read, of one layer: shared blocks once.
+  // Bytes of one layer that must be read: shared blocks once.
   double bytes() const { return static_cast<double>(layout_.layer_bytes()) * static_cast<double>(blocks()); }
 
   // Seconds of one layer's attention.
@@ -156,7 +156,7 @@ class Scene {
       check(cudaMemcpy(arena_.data() + i * layout_.block_bytes(), block.data(), block.size(), cudaMemcpyHostToDevice),
             "blocks");
     }
-    for (std::int64_t filled = 8; filled < blocks; filled *= 2) {  // as many again as there are
+    for (std::int64_t filled = 8; filled < blocks; filled *= 2) {  // doubles what is filled
       const auto count = static_cast<size_t>(std::min(filled, blocks - filled) * layout_.block_bytes());
       check(
           cudaMemcpy(arena_.data() + filled * layout_.block_bytes(), arena_.data(), count, cudaMemcpyDeviceToDevice),
@@ -164,7 +164,7 @@ class Scene {
     }
   }
 
-  // Blocks lie anywhere, as in a cache that was used for long.
+  // Block tables are random, as in a cache that was used for long.
   void make_sequences() {
     std::vector<BlockId> order(static_cast<size_t>(blocks()));
     std::iota(order.begin(), order.end(), 0);
@@ -182,7 +182,7 @@ class Scene {
   void attend_all(CudaAttention& attention) {
     for (int layer = 0; layer < layout_.layers; ++layer) {
       KvView view{arena_.data(), layout_, {}, layer};
-      attention.attend({q_, view, groups_[0], kHeads, 0.088388F, nullptr}, out_);
+      attention.attend({q_, view, groups_[0], kHeads, {.scale = 0.088388F}, nullptr}, out_);
     }
   }
 
@@ -215,8 +215,7 @@ void prefill(const std::vector<KvFormat>& formats, const std::vector<Shape>& sha
       const auto tokens = static_cast<int>(shape.context);
       Scene scene({shape.batch, tokens, tokens}, format);
       const double seconds = scene.time();
-      const double operations =
-          2.0 * shape.batch * tokens * tokens * kHeads * kDim;  // the causal half of two products
+      const double operations = 2.0 * shape.batch * tokens * tokens * kHeads * kDim;  // the causal half of two GEMMs
       fmt::print("{:>8} {:>6} {:>8} {:>12.1f} {:>10.0f}\n", format_name(format), shape.batch, tokens, seconds * 1e6,
                  operations / seconds / 1e12);
     }

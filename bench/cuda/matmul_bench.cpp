@@ -1,5 +1,5 @@
-// How fast matrix products are on a GPU: the shapes of Llama-3.1-8B beside the best algorithm that cuBLASLt suggests,
-// whether it splits sums or not. Their bits are tested in tests/backend/cuda_matmul_test.cpp.
+// GEMMs on a GPU: the shapes of Llama-3.1-8B beside the best algorithm that cuBLASLt suggests, with and without
+// split-K. Their bits are tested in tests/backend/cuda_matmul_test.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/convert_rows.h"
-#include "backend/cuda/cuda_matmul.h"
+#include "backend/cuda/gemm/cuda_matmul.h"
+#include "backend/cuda/ops/cast_rows.h"
 #include "support/cuda_data.h"
 
 namespace kvasir::cuda {
 namespace {
 
-using testing::all_stream_shapes;
+using testing::all_skinny_shapes;
 using testing::CudaRows;
 
 struct Shape {
@@ -60,7 +60,7 @@ double microseconds(cudaStream_t stream, int count, const std::function<bool(int
 void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, const std::vector<int>& numbers_of_rows) {
   constexpr Number number = Number::kBF16;
   const double bytes = static_cast<double>(shape.outputs) * shape.inputs * 2;
-  const int copies = std::max(2, static_cast<int>(std::ceil(400e6 / bytes)));  // more than the caches hold
+  const int copies = std::max(2, static_cast<int>(std::ceil(400e6 / bytes)));  // more than L2 holds
   const int calls = std::max(8, copies * 2);
   std::vector<std::unique_ptr<Weight>> weights;
   for (int i = 0; i < copies; ++i) {
@@ -69,7 +69,7 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, const std:
   const auto weight = [&](int i) -> const CudaWeight& {
     return dynamic_cast<const CudaWeight&>(*weights[static_cast<size_t>(i % copies)]);
   };
-  const ProductTuner tuner(stream);
+  const GemmAutotuner autotuner(stream);
   for (const int rows : numbers_of_rows) {
     if (rows > 512 && shape.outputs > 100000) continue;
     CudaRows x(rows, shape.inputs, 5, stream);
@@ -82,26 +82,26 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, const std:
     });
     DeviceMemory converted(static_cast<size_t>(rows * weight(0).ld() * 2));
     convert_rows(x.matrix, number, converted.data(), weight(0).ld(), stream);
-    const auto product = [&](int i) {
-      return Product{weight(i).data(),
-                     converted.data(),
-                     nullptr,
-                     out.matrix.data,
-                     weight(i).ld(),
-                     weight(i).ld(),
-                     out.matrix.stride,
-                     rows,
-                     shape.outputs,
-                     static_cast<int>(weight(i).ld()),
-                     number};
+    const auto gemm = [&](int i) {
+      return GemmArgs{weight(i).data(),
+                      converted.data(),
+                      nullptr,
+                      out.matrix.data,
+                      weight(i).ld(),
+                      weight(i).ld(),
+                      out.matrix.stride,
+                      rows,
+                      shape.outputs,
+                      static_cast<int>(weight(i).ld()),
+                      number};
     };
     std::string own;
-    if (rows <= 128 && tuner.stream_product().available()) {
+    if (rows <= 128 && autotuner.skinny().available()) {
       double best = INFINITY;
-      StreamShape fastest;
-      for (const StreamShape s : all_stream_shapes()) {
-        if (!tuner.stream_product().can_do(product(0), s)) continue;
-        const double time = microseconds(stream, calls, [&](int i) { return tuner.run(product(i), s), true; });
+      SkinnyShape fastest;
+      for (const SkinnyShape s : all_skinny_shapes()) {
+        if (!autotuner.skinny().can_do(gemm(0), s)) continue;
+        const double time = microseconds(stream, calls, [&](int i) { return autotuner.run(gemm(i), s), true; });
         if (time < best) fastest = s;
         best = std::min(best, time);
       }
@@ -109,12 +109,12 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, const std:
     }
     double lt[2] = {INFINITY, INFINITY};
     for (const SumSplits splits : {SumSplits::kAllowed, SumSplits::kNever}) {
-      if (!tuner.lt().available()) break;
-      for (const auto& algorithm : tuner.lt().suggestions(product(0), splits, 16)) {
-        if (!tuner.lt().multiply(product(0), algorithm, stream)) continue;
+      if (!autotuner.cublaslt().available()) break;
+      for (const auto& algorithm : autotuner.cublaslt().suggestions(gemm(0), splits, 16)) {
+        if (!autotuner.cublaslt().multiply(gemm(0), algorithm, stream)) continue;
         double& best = lt[static_cast<size_t>(splits == SumSplits::kNever)];
         best = std::min(best, microseconds(stream, calls, [&](int i) {
-                          return tuner.lt().multiply(product(i), algorithm, stream);
+                          return autotuner.cublaslt().multiply(gemm(i), algorithm, stream);
                         }));
       }
     }
@@ -125,7 +125,7 @@ void time_shape(CudaMatmul& matmul, cudaStream_t stream, Shape shape, const std:
   }
 }
 
-// Microseconds of multiply() by weights of this form, one after the other, more of them than the caches hold.
+// Microseconds of multiply() by weights of this form, more of them than L2 holds.
 double time_form(CudaMatmul& matmul, cudaStream_t stream, std::span<const std::unique_ptr<Weight>> weights,
                  int rows) {
   const Weight& first = *weights.front();
@@ -139,9 +139,10 @@ double time_form(CudaMatmul& matmul, cudaStream_t stream, std::span<const std::u
   return microseconds(stream, std::max(8, static_cast<int>(weights.size()) * 2), multiply);
 }
 
-// Weights in 8 bits beside the same in 16.
+// 8-bit weights beside 16-bit ones.
 void time_forms(CudaMatmul& matmul, cudaStream_t stream, Shape shape) {
-  constexpr WeightForm kForms[] = {WeightForm::kAsStored, WeightForm::kInt8, WeightForm::kFp8};
+  constexpr WeightQuantization kForms[] = {WeightQuantization::kAsStored, WeightQuantization::kInt8,
+                                           WeightQuantization::kFp8};
   const double codes = static_cast<double>(shape.outputs) * shape.inputs;
   const int copies = std::max(2, static_cast<int>(std::ceil(300e6 / codes)));
   const auto numbers = matmul.make_random(shape.outputs, shape.inputs, Number::kBF16, 1);
@@ -176,15 +177,15 @@ void time_f32(CudaMatmul& matmul, cudaStream_t stream, Shape shape) {
   }
 }
 
-// A model's products one after the other, as a decode step has them, beside the same by whatever cuBLASLt does
-// fastest: what it costs that a row's bits never change.
+// The GEMMs of a model's layers, as in a decode step, beside the fastest that cuBLASLt has: the price of batch
+// invariance.
 void time_layers(CudaMatmul& matmul, cudaStream_t stream, int rows) {
   constexpr int kLayers = 6;
   const std::vector<Shape> shapes{{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}};
   CudaRows x(rows, 14336, 5, stream);
   CudaRows out(rows, 28672, 6, stream);
   DeviceMemory converted(static_cast<size_t>(rows) * 14336 * 2);
-  const ProductTuner tuner(stream);
+  const GemmAutotuner autotuner(stream);
   std::vector<std::unique_ptr<Weight>> weights;
   std::vector<cublasLtMatmulAlgo_t> fastest(shapes.size());
   double bytes = 0;
@@ -197,17 +198,17 @@ void time_layers(CudaMatmul& matmul, cudaStream_t stream, int rows) {
   const auto weight = [&](int i) -> const CudaWeight& {
     return dynamic_cast<const CudaWeight&>(*weights[static_cast<size_t>(i)]);
   };
-  const auto product = [&](int i) {
+  const auto gemm = [&](int i) {
     const CudaWeight& w = weight(i);
-    return Product{w.data(), converted.data(), nullptr,    out.matrix.data, w.ld(), w.ld(), w.outputs(),
-                   rows,     w.outputs(),      w.inputs(), Number::kBF16};
+    return GemmArgs{w.data(), converted.data(), nullptr,    out.matrix.data, w.ld(), w.ld(), w.outputs(),
+                    rows,     w.outputs(),      w.inputs(), Number::kBF16};
   };
-  for (int s = 0; s < static_cast<int>(shapes.size()) && tuner.lt().available(); ++s) {
+  for (int s = 0; s < static_cast<int>(shapes.size()) && autotuner.cublaslt().available(); ++s) {
     double best = INFINITY;
-    for (const auto& algorithm : tuner.lt().suggestions(product(s), SumSplits::kAllowed, 16)) {
-      if (!tuner.lt().multiply(product(s), algorithm, stream)) continue;
+    for (const auto& algorithm : autotuner.cublaslt().suggestions(gemm(s), SumSplits::kAllowed, 16)) {
+      if (!autotuner.cublaslt().multiply(gemm(s), algorithm, stream)) continue;
       const double time = microseconds(stream, 2 * kLayers, [&](int i) {
-        return tuner.lt().multiply(product(s + i % kLayers * 4), algorithm, stream);
+        return autotuner.cublaslt().multiply(gemm(s + i % kLayers * 4), algorithm, stream);
       });
       if (time < best) fastest[static_cast<size_t>(s)] = algorithm;
       best = std::min(best, time);
@@ -225,10 +226,10 @@ void time_layers(CudaMatmul& matmul, cudaStream_t stream, int rows) {
       microseconds(stream, count,
                    [&](int i) {
                      convert_rows(inputs(i), Number::kBF16, converted.data(), weight(i).ld(), stream);
-                     return tuner.lt().multiply(product(i), fastest[static_cast<size_t>(i % 4)], stream);
+                     return autotuner.cublaslt().multiply(gemm(i), fastest[static_cast<size_t>(i % 4)], stream);
                    }) *
       count;
-  fmt::print("a layer's four products M={:<4}{:7.1f} us {:5.2f} TB/s | cublasLt at its fastest {:.1f} us | x{:.3f}\n",
+  fmt::print("a layer's four GEMMs M={:<4}{:7.1f} us {:5.2f} TB/s | cublasLt at its fastest {:.1f} us | x{:.3f}\n",
              rows, own / kLayers, bytes / own / 1e6, any / kLayers, own / any);
 }
 
@@ -237,7 +238,7 @@ constexpr Shape kShapes[] = {{4096, 4096}, {6144, 4096}, {28672, 4096}, {4096, 1
 int time_all_forms() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream), "creating a stream");
-  CudaMatmul matmul(stream, Activations::kAsWeights);
+  CudaMatmul matmul(stream, ActivationPrecision::kAsWeights);
   for (const Shape shape : kShapes) time_forms(matmul, stream, shape);
   return 0;
 }
@@ -245,10 +246,10 @@ int time_all_forms() {
 int time_all(const std::vector<int>& rows) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream), "creating a stream");
-  CudaMatmul matmul(stream, Activations::kAsWeights);
+  CudaMatmul matmul(stream, ActivationPrecision::kAsWeights);
   fmt::print(
-      "multiply() with its conversion of rows, beside the product alone by cuBLASLt (best of any, best that does "
-      "not split sums), and by the best shape of stream; microseconds\n");
+      "multiply() with its cast of rows, beside the GEMM alone by cuBLASLt (best of any, best that "
+      "does not split K), and by the best skinny shape; microseconds\n");
   for (const Shape shape : kShapes) time_shape(matmul, stream, shape, rows);
   for (const int count : rows) {
     if (count <= 512) time_layers(matmul, stream, count);
@@ -260,7 +261,7 @@ int time_all(const std::vector<int>& rows) {
 }  // namespace
 }  // namespace kvasir::cuda
 
-// "forms": weights in 8 bits beside those in 16, and nothing else. Numbers: with so many rows, and no others.
+// "forms": 8-bit weights beside 16-bit ones. Numbers: the row counts to measure.
 int main(int count, char** arguments) {
   try {
     const std::vector<std::string> words(arguments + 1, arguments + count);

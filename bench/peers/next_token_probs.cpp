@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   try {
     const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
     const auto tokens = load_tokenizer(argv[1]).encode_document(text, Tokenizer::Specials::kPlain);
-    const auto backend = make_backend({argv[2], 2, "auto", parse_activations(argv[3])});
+    const auto backend = make_backend({argv[2], 2, "auto", parse_activation_precision(argv[3])});
     const auto model = load_model(argv[1], *backend, {static_cast<int>(tokens.size()), {}});
     const int vocab = model->config().vocab;
     std::vector<float> rows = kvasir::testing::forward(*model, *backend, tokens);

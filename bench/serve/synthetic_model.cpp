@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "model/shapes.h"
+#include "model/known_models.h"
 #include "serve/server_process.h"
 
 namespace kvasir::bench {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,11 +48,13 @@ struct LlmOptions {
 struct GenerateOptions {
   std::int64_t max_tokens = 256;
   bool ignore_eos = false;
-  float temperature = 0.8F;  // 0: greedy
-  int top_k = 0;
-  float top_p = 1.0F;
-  float min_p = 0.0F;
-  float repetition_penalty = 1.0F;
+  // Unset, these five are what the model's generation_config.json names, and off where it leaves them out; if it
+  // names none of them, the temperature is 0.8 and the rest is off.
+  std::optional<float> temperature;  // 0: greedy
+  std::optional<int> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> repetition_penalty;
   float frequency_penalty = 0.0F;
   float presence_penalty = 0.0F;
   std::vector<std::pair<std::int32_t, float>> logit_bias;
@@ -91,6 +94,7 @@ struct CacheInfo {
 struct ModelInfo {
   std::string description;  // "llama, 10 layers, 384 wide, 6 heads over 2 KV heads of 64"
   std::string backend;      // "cpu, avx512, 2 threads"
+  std::string sampling;     // "temperature 0.7, top_p 0.9": what its generation_config.json names; empty: nothing
   std::uint64_t parameters = 0;
   std::uint64_t weight_bytes = 0;
   std::int64_t context = 0;
@@ -121,6 +125,9 @@ class Llm {
   // Continues tokens as they are.
   Answer generate_tokens(std::span<const std::int32_t> tokens, const GenerateOptions& options,
                          const OnText& on_text = {});
+
+  // The options with every setting of the draw filled in, as an answer uses them.
+  GenerateOptions resolved(GenerateOptions options) const;
 
   std::vector<std::int32_t> tokenize(std::string_view text) const;
   bool can_chat() const;

@@ -54,7 +54,8 @@ std::optional<GgufVocab> vocab_of(const std::filesystem::path& model, int size) 
     if (file.text_if(kModel).value_or(kNone) == kNone) return std::nullopt;
     return read_gguf_vocab(file);
   }
-  if (!std::filesystem::exists(model / "tokenizer.json")) return std::nullopt;
+  if (!std::filesystem::exists(model / "tokenizer.json") && !std::filesystem::exists(model / "tokenizer.model"))
+    return std::nullopt;
   return gguf_vocab_of(model, size);
 }
 
@@ -72,7 +73,9 @@ GgufVocab read_gguf_vocab(const GgufModel& model) {
   vocab.tokens = copied(model.strings_if(kTokens));
   vocab.merges = copied(model.strings_if(kMerges));
   if (vocab.model == "gpt2" && model.strings_if(kMerges) == nullptr) model.fail("tokenizer.ggml.merges is missing");
-  if (vocab.model == "llama") vocab.scores = copied<float>(model.numbers_if("tokenizer.ggml.scores"));
+  if (vocab.model == "gemma4" && model.strings_if(kMerges) == nullptr) model.fail("tokenizer.ggml.merges is missing");
+  if (vocab.model == "llama" || vocab.model == "t5")
+    vocab.scores = copied<float>(model.numbers_if("tokenizer.ggml.scores"));
   vocab.token_type = copied<std::int32_t>(model.numbers_if("tokenizer.ggml.token_type"));
   const auto id = [&](std::string_view key) { return model.integer_if(key, 0, UINT32_MAX); };
   vocab.bos_token_id = id("tokenizer.ggml.bos_token_id");
@@ -81,6 +84,13 @@ GgufVocab read_gguf_vocab(const GgufModel& model) {
   vocab.add_bos_token = model.flag_if("tokenizer.ggml.add_bos_token");
   vocab.add_eos_token = model.flag_if("tokenizer.ggml.add_eos_token");
   vocab.add_space_prefix = model.flag_if("tokenizer.ggml.add_space_prefix");
+  vocab.seperator_token_id = id("tokenizer.ggml.seperator_token_id");
+  vocab.add_sep_token = model.flag_if("tokenizer.ggml.add_sep_token");
+  vocab.remove_extra_whitespaces = model.flag_if("tokenizer.ggml.remove_extra_whitespaces");
+  vocab.lowercase = model.flag_if("tokenizer.ggml.normalizer.lowercase");
+  vocab.strip_accents = model.flag_if("tokenizer.ggml.normalizer.strip_accents");
+  for (const std::int32_t byte : copied<std::int32_t>(model.numbers_if("tokenizer.ggml.precompiled_charsmap")))
+    vocab.precompiled_charsmap += static_cast<char>(byte);
   if (const auto text = model.text_if(kTemplate)) vocab.chat_template = std::string(*text);
   return vocab;
 }
@@ -90,7 +100,7 @@ Tokenizer load_tokenizer(const std::filesystem::path& model) {
   return Tokenizer::load(model);
 }
 
-std::vector<GgufOutKey> gguf_tokenizer_keys(const std::filesystem::path& model, const ModelConfig& config) {
+std::vector<GgufOutKey> gguf_tokenizer_keys(const std::filesystem::path& model, const ModelSpec& config) {
   const std::optional<GgufVocab> found = vocab_of(model, config.vocab);
   Keys keys;
   if (!found) {
@@ -103,7 +113,16 @@ std::vector<GgufOutKey> gguf_tokenizer_keys(const std::filesystem::path& model, 
   keys.add(kTokens, vocab.tokens);
   if (!vocab.scores.empty()) keys.add("tokenizer.ggml.scores", vocab.scores);
   if (!vocab.token_type.empty()) keys.add("tokenizer.ggml.token_type", vocab.token_type);
-  if (vocab.model == "gpt2") keys.add(kMerges, vocab.merges);
+  if (vocab.model == "gpt2" || vocab.model == "gemma4") keys.add(kMerges, vocab.merges);
+  if (!vocab.precompiled_charsmap.empty()) {
+    keys.add("tokenizer.ggml.precompiled_charsmap",
+             std::vector<std::uint8_t>(vocab.precompiled_charsmap.begin(), vocab.precompiled_charsmap.end()));
+  }
+  keys.add_if("tokenizer.ggml.add_sep_token", vocab.add_sep_token);
+  keys.add_if("tokenizer.ggml.remove_extra_whitespaces", vocab.remove_extra_whitespaces);
+  keys.add_if("tokenizer.ggml.normalizer.lowercase", vocab.lowercase);
+  keys.add_if("tokenizer.ggml.normalizer.strip_accents", vocab.strip_accents);
+  keys.add_id("tokenizer.ggml.seperator_token_id", vocab.seperator_token_id.value_or(-1));
   keys.add_if("tokenizer.ggml.add_bos_token", vocab.add_bos_token);
   keys.add_if("tokenizer.ggml.add_eos_token", vocab.add_eos_token);
   keys.add_if("tokenizer.ggml.add_space_prefix", vocab.add_space_prefix);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "model/config.h"
-#include "model/gguf_model.h"
-#include "model/gguf_writer.h"
+#include "model/gguf/gguf_model.h"
+#include "model/gguf/gguf_writer.h"
 #include "text/gguf_vocab.h"
 #include "text/tokenizer.h"
 
@@ -19,6 +19,6 @@ GgufVocab read_gguf_vocab(const GgufModel& model);
 
 // The keys for a model that is converted: of a folder's tokenizer.json, or of a GGUF file, as they are there; without
 // either, the word that there is none. All end tokens of the config are written, as far as GGUF has places for them.
-std::vector<GgufOutKey> gguf_tokenizer_keys(const std::filesystem::path& model, const ModelConfig& config);
+std::vector<GgufOutKey> gguf_tokenizer_keys(const std::filesystem::path& model, const ModelSpec& config);
 
 }  // namespace kvasir

@@ -21,13 +21,9 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-SamplingParams sampling_of(const GenerateOptions& options) {
-  SamplingParams params;
-  params.temperature = options.temperature;
-  params.top_k = options.top_k;
-  params.top_p = options.top_p;
-  params.min_p = options.min_p;
-  params.repetition_penalty = options.repetition_penalty;
+SamplingParams sampling_of(const GenerateOptions& options, const SamplingOverrides& model) {
+  SamplingParams params = resolve_sampling(
+      {}, model, {options.temperature, options.top_k, options.top_p, options.min_p, options.repetition_penalty});
   params.frequency_penalty = options.frequency_penalty;
   params.presence_penalty = options.presence_penalty;
   params.logit_bias = options.logit_bias;
@@ -53,7 +49,7 @@ struct Llm::Impl : LoadedModel {
 
   RequestId start(std::vector<TokenId> tokens, const GenerateOptions& options, Growing& growing) {
     Request request;
-    request.sampling = sampling_of(options);
+    request.sampling = sampling_of(options, sampling);
     request.max_tokens = options.max_tokens;
     if (!options.kv.empty()) request.kv = parse_kv_policy(options.kv, "kv");
     if (!options.ignore_eos) request.stop_tokens = model->config().eos;
@@ -104,6 +100,16 @@ Llm::Llm(const LlmOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Llm::~Llm() = default;
 Llm::Llm(Llm&&) noexcept = default;
 Llm& Llm::operator=(Llm&&) noexcept = default;
+
+GenerateOptions Llm::resolved(GenerateOptions options) const {
+  const SamplingParams params = sampling_of(options, impl_->sampling);
+  options.temperature = params.temperature;
+  options.top_k = params.top_k;
+  options.top_p = params.top_p;
+  options.min_p = params.min_p;
+  options.repetition_penalty = params.repetition_penalty;
+  return options;
+}
 
 std::vector<std::int32_t> Llm::tokenize(std::string_view text) const {
   return impl_->tokenizer.encode_document(text, Tokenizer::Specials::kParse);
@@ -158,12 +164,13 @@ std::vector<Answer> Llm::generate_all(std::span<const std::string> prompts, cons
 bool Llm::can_chat() const { return impl_->chat.has_value(); }
 
 ModelInfo Llm::model() const {
-  const ModelConfig& config = impl_->model->config();
+  const ModelSpec& config = impl_->model->config();
   ModelInfo info;
-  info.description =
-      fmt::format("{}, {} layers, {} wide, {} heads over {} KV heads of {}", name_of(config.architecture),
-                  config.layers, config.hidden, config.heads, config.kv_heads, config.head_dim);
+  info.description = fmt::format("{}, {} layers, {} wide, {} heads over {} KV heads of {}", config.family_name(),
+                                 config.layer_count(), config.hidden, config.attention(0).heads,
+                                 config.attention(0).kv.heads, config.attention(0).kv.k_dim);
   info.backend = impl_->backend->description();
+  info.sampling = to_text(impl_->sampling);
   info.parameters = parameter_count(config);
   info.weight_bytes = impl_->model->weight_bytes();
   info.context = impl_->engine.context();

@@ -7,9 +7,10 @@
 #include "backend/make_backend.h"
 #include "base/error.h"
 #include "layout/kv_policy.h"
+#include "model/gguf/gguf_model.h"
+#include "sample/generation_config.h"
 
 namespace kvasir {
-namespace {
 
 EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<TokenId>> public_texts) {
   EngineConfig config;
@@ -23,7 +24,7 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
     }
   }
   for (const std::string& policy : options.kv_room_for) {
-    config.kv_of_house.push_back(parse_kv_policy(policy, "kv_room_for"));
+    config.internal_policies.push_back(parse_kv_policy(policy, "kv_room_for"));
   }
   config.block_tokens = options.block_tokens;
   config.context = options.context;
@@ -36,9 +37,11 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
   return config;
 }
 
+namespace {
+
 // What is wrong with the model or an option is said before gigabytes are read.
 std::filesystem::path checked_model(const LlmOptions& options) {
-  const ModelConfig config = load_config(options.model);
+  const ModelSpec config = load_config(options.model);
   check_runnable(config, options.model);
   const EngineConfig engine = engine_config(options, {});  // throws for policies that are none
   kv_groups(config, engine.kv);                            // or are not this model's
@@ -55,6 +58,13 @@ std::optional<ChatTemplate> chat_of(const Tokenizer& tokenizer) {
   return ChatTemplate(*tokenizer.chat_template(), tokenizer.chat_template_where());
 }
 
+// A GGUF file has no generation_config.json, and one that happens to lie beside it is another model's.
+SamplingOverrides sampling_of_model(const std::filesystem::path& path) {
+  if (find_gguf(path)) return {};
+  std::error_code ignored;
+  return load_generation_config(std::filesystem::is_directory(path, ignored) ? path : path.parent_path());
+}
+
 std::vector<std::vector<TokenId>> read_all(std::span<const std::filesystem::path> files, const Tokenizer& tokenizer,
                                            const std::optional<ChatTemplate>& chat) {
   std::vector<std::vector<TokenId>> texts;
@@ -67,11 +77,13 @@ std::vector<std::vector<TokenId>> read_all(std::span<const std::filesystem::path
 LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesystem::path> public_files)
     : tokenizer(load_tokenizer(checked_model(options))),
       chat(chat_of(tokenizer)),
+      sampling(sampling_of_model(options.model)),
       public_texts(read_all(public_files, tokenizer, chat)),
-      backend(make_backend({options.device, options.threads, options.isa, parse_activations(options.activations)})),
+      backend(make_backend(
+          {options.device, options.threads, options.isa, parse_activation_precision(options.activations)})),
       model(load_model(options.model, *backend,
                        {batch_tokens(options.max_batch_tokens, options.device), options.on_load,
-                        find_kv_basis(options.kv_basis, options.model), parse_weight_form(options.weights)})),
+                        find_kv_basis(options.kv_basis, options.model), parse_weight_quantization(options.weights)})),
       engine(*backend, *model, engine_config(options, public_texts)) {
   if (tokenizer.vocab_size() > model->config().vocab) {
     fail_input(
@@ -79,7 +91,7 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
         options.model, "check that the tokenizer and the model belong together");
   }
   engine.warm_public_texts();
-  longest = engine.longest_of(kHouse);
+  longest = engine.longest_of(kSystemTenant);
 }
 
 }  // namespace kvasir

@@ -13,10 +13,15 @@
 #include "engine/engine.h"
 #include "kvasir/kvasir.h"
 #include "model/model.h"
+#include "sample/sampling_overrides.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace kvasir {
+
+// The one place where what a caller asks for becomes an engine's configuration. Throws Error for policies that are
+// none.
+EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<TokenId>> public_texts = {});
 
 // Members in the order they depend on each other: the engine goes first, the backend last.
 struct LoadedModel {
@@ -25,6 +30,7 @@ struct LoadedModel {
 
   Tokenizer tokenizer;
   std::optional<ChatTemplate> chat;
+  SamplingOverrides sampling;                      // what the model asks for where a request says nothing
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;

@@ -17,7 +17,7 @@ void warm_up(Engine& engine, std::span<const int> batch_sizes) {
   request.prompt.assign(static_cast<size_t>(std::clamp<std::int64_t>(most - kAnswer, 1, kPrompt)), 0);
   request.max_tokens = std::clamp<std::int64_t>(most - static_cast<std::int64_t>(request.prompt.size()), 1, kAnswer);
   request.sampling.temperature = 0;
-  request.origin = Request::Origin::kEngine;
+  request.origin = Request::Origin::kInternal;
   for (const int size : batch_sizes) {
     try {
       for (int i = 0; i < size; ++i) engine.submit(request, {});

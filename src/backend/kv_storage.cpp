@@ -15,8 +15,8 @@ void KvStorage::set_group(size_t number, const KvGroup& group) {
   Group made;
   made.layout = make_layout(group, block_tokens_);
   made.retention = group.retention;
-  made.finer = group.finer;
-  made.sink_position = group.sink_position;
+  made.recent_override = group.recent_override;
+  made.sink_query_position = group.sink_query_position;
   made.first_head = group.first_head;
   made.per_page = static_cast<std::int32_t>(pages_.bytes / made.layout.block_bytes());
   CHECK(made.per_page > 0);
@@ -25,7 +25,7 @@ void KvStorage::set_group(size_t number, const KvGroup& group) {
     made.places.back() = static_cast<int>(i);
   }
   groups_[number] = std::move(made);
-  arrangement_ = std::make_shared<int>();
+  layout_generation_ = std::make_shared<int>();
 }
 
 size_t KvStorage::bytes() const { return static_cast<size_t>(pages_.count * pages_.bytes); }
@@ -39,8 +39,8 @@ KvView KvStorage::view(size_t number, int model_layer) const {
   CHECK(caches(number, model_layer));
   const Group& group = groups_[number];
   KvView view{memory_.as<std::byte>(), group.layout, group.retention, group.places[static_cast<size_t>(model_layer)]};
-  view.finer = group.finer;
-  view.sink_position = group.sink_position;
+  view.recent_override = group.recent_override;
+  view.sink_query_position = group.sink_query_position;
   view.first_head = group.first_head;
   // Where no page has a rest, blocks lie as if there were no pages.
   if (group.per_page * group.layout.block_bytes() != pages_.bytes) {
@@ -58,7 +58,7 @@ std::byte* KvStorage::at(size_t number, BlockId block) const {
 }
 
 void KvStorage::copy_block(size_t group, BlockId from, BlockId to) {
-  backend_.copy(at(group, to), at(group, from), static_cast<size_t>(layout(group).block_bytes()));
+  backend_.run(CopyOp{at(group, to), at(group, from), static_cast<size_t>(layout(group).block_bytes())});
 }
 
 HostCopy KvStorage::saved_at(std::byte* host, size_t group, BlockId block) const {

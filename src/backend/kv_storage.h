@@ -29,14 +29,14 @@ class KvStorage {
   void set_group(size_t number, const KvGroup& group);
 
   // Another one whenever a view may be another. Whoever keeps it will not meet its address a second time.
-  std::shared_ptr<const void> arrangement() const { return arrangement_; }
+  std::shared_ptr<const void> layout_generation() const { return layout_generation_; }
 
   int block_tokens() const { return block_tokens_; }
   const KvLayout& layout(size_t group) const { return groups_[group].layout; }
   size_t bytes() const;  // exactly what was asked of the backend
 
   // How kernels see one of the model's layers, if the group caches it.
-  std::int64_t sink_position(size_t group) const { return groups_[group].sink_position; }
+  std::int64_t sink_query_position(size_t group) const { return groups_[group].sink_query_position; }
   bool caches(size_t group, int model_layer) const;
   KvView view(size_t group, int model_layer) const;
 
@@ -57,8 +57,8 @@ class KvStorage {
   struct Group {
     KvLayout layout;
     Retention retention;
-    Retention finer;
-    std::int64_t sink_position = 0;
+    Retention recent_override;
+    std::int64_t sink_query_position = 0;
     int first_head = 0;
     std::int32_t per_page = 0;
     std::vector<int> places;  // by the model's layer: which of the group's it is; -1: none
@@ -71,7 +71,7 @@ class KvStorage {
   int block_tokens_;
   Buffer memory_;
   std::vector<Group> groups_;
-  std::shared_ptr<const void> arrangement_ = std::make_shared<int>();
+  std::shared_ptr<const void> layout_generation_ = std::make_shared<int>();
 };
 
 }  // namespace kvasir

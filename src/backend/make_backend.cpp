@@ -56,7 +56,7 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options) {
   const std::string device = device_named(options.device);
   if (device == "ref") return make_ref_backend(options.activations);
   if (device.starts_with(kCuda)) {
-    return make_cuda_backend(cuda_number(device), options.activations, options.processors);
+    return make_cuda_backend(cuda_number(device), options.activations, options.sm_count);
   }
   if (device != "cpu") {
     fail_usage(fmt::format("'{}' is not a device", device), "--device", "use auto, cpu, cuda:0 or ref");

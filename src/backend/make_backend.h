@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "backend/activations.h"
+#include "backend/activation_precision.h"
 #include "backend/backend.h"
 
 namespace kvasir {
@@ -15,8 +15,8 @@ struct BackendOptions {
   std::string device = "cpu";
   int threads = 0;           // 0: as many as the machine has cores
   std::string isa = "auto";  // of the cpu: auto, scalar, avx2, avx512, avx512dot
-  Activations activations = Activations::kAsWeights;
-  int processors = 0;  // of a GPU, that attention is spread over: no bit depends on it. 0: all; tests have few
+  ActivationPrecision activations = ActivationPrecision::kAsWeights;
+  int sm_count = 0;  // SMs of a GPU that attention is spread over: no bit depends on it. 0: all; tests have few
 };
 
 // What "auto" is on this machine, and "cuda"; other names as they are.

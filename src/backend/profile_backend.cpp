@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backend/lower.h"
+
 namespace kvasir {
 namespace {
 
@@ -24,13 +26,63 @@ double cached_bytes(const AttentionBatch& batch) {
   return tokens * token_bytes;
 }
 
+std::string shape_of(const Weight& weight) { return fmt::format("{} x {}", weight.outputs(), weight.inputs()); }
+double bytes_of(const Weight& weight) { return static_cast<double>(weight.memory().size()); }
+
+// What an op is called, and what it is there to read.
+struct OpCost {
+  std::string name;
+  double bytes = 0;
+};
+
+OpCost cost_of(const CopyOp& op) { return {"copy", static_cast<double>(op.bytes)}; }
+OpCost cost_of(const EmbedOp& op) { return {"embed", bytes_of(op.out)}; }
+OpCost cost_of(const NormOp& op) {
+  return {op.rule.kind == NormRule::Kind::kRms ? "rms_norm" : "layer_norm", bytes_of(op.x)};
+}
+OpCost cost_of(const MatmulOp& op) { return {"matmul " + shape_of(*op.weight), bytes_of(*op.weight)}; }
+OpCost cost_of(const RopeOp& op) { return {"rope", bytes_of(op.x)}; }
+OpCost cost_of(const ProjectOp& op) { return {"project", bytes_of(op.x)}; }
+OpCost cost_of(const KvWriteOp& op) { return {"kv_write", bytes_of(op.k) + bytes_of(op.v)}; }
+OpCost cost_of(const AttentionOp& op) { return {"attention", cached_bytes(op.batch)}; }
+OpCost cost_of(const MergeAttentionOp& op) {
+  return {"merge attention", bytes_of(op.into.out) + bytes_of(op.from.out)};
+}
+OpCost cost_of(const WatchAttentionOp& op) {
+  AttentionBatch one = op.batch;
+  one.sequences = op.batch.sequences.subspan(static_cast<size_t>(op.watch.sequence), 1);
+  return {"watch attention", cached_bytes(one)};
+}
+OpCost cost_of(const KvMoveOp& op) {
+  const KvLayout& layout = op.view.layout;
+  const double row = static_cast<double>(layout.head_bytes()) / layout.block_tokens;
+  return {"kv_move", row * static_cast<double>(op.moves.size())};
+}
+OpCost cost_of(const SwigluOp& op) { return {"swiglu", bytes_of(op.gate) + bytes_of(op.up)}; }
+OpCost cost_of(const ActivationOp& op) { return {"activation", bytes_of(op.x) + bytes_of(op.up)}; }
+OpCost cost_of(const ScaleOp& op) { return {"scale", bytes_of(op.x)}; }
+OpCost cost_of(const ExpertsOp& op) {
+  double bytes = 0;  // as if each row had experts of its own
+  for (const ExpertWeights& one : op.experts) {
+    for (const Weight* weight : {one.gate, one.up, one.down}) bytes += weight != nullptr ? bytes_of(*weight) : 0;
+  }
+  const double used = static_cast<double>(op.rule.used) * op.x.rows / static_cast<double>(op.experts.size());
+  return {"experts", bytes * std::min(used, 1.0)};
+}
+OpCost cost_of(const AddOp& op) { return {"add", bytes_of(op.x) + bytes_of(op.y)}; }
+OpCost cost_of(const AddNormOp& op) { return {"add and rms_norm", bytes_of(op.x) + bytes_of(op.y)}; }
+OpCost cost_of(const GatedMatmulOp& op) { return {"gated matmul " + shape_of(*op.weight), bytes_of(*op.weight)}; }
+OpCost cost_of(const RopeKvWriteOp& op) {
+  return {"rope and kv_write", bytes_of(op.rows.q) + bytes_of(op.rows.k) + bytes_of(op.rows.v)};
+}
+
 }  // namespace
 
 template <class Call>
 void ProfileBackend::timed(const std::string& name, double bytes, const Call& call) {
   const auto start = std::chrono::steady_clock::now();
   call();
-  inner_.finish();
+  finish();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   auto op = std::ranges::find(ops_, name, &OpProfile::name);
   if (op == ops_.end()) op = ops_.insert(ops_.end(), OpProfile{name, 0, 0, 0});
@@ -41,83 +93,21 @@ void ProfileBackend::timed(const std::string& name, double bytes, const Call& ca
 
 void ProfileBackend::forget() { ops_.clear(); }
 
-void ProfileBackend::embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) {
-  timed("embed", bytes_of(out), [&] { inner_.embed(table, tokens, out); });
+void ProfileBackend::run(const Op& op) {
+  const auto time = [this]<class T>(const T& one) {
+    if constexpr (requires { cost_of(one); }) {
+      const OpCost cost = cost_of(one);
+      timed(cost.name, cost.bytes, [&] { ForwardingBackend::run(one); });
+    } else {
+      lower(one, *this);  // several products in one: each is of interest by itself
+    }
+  };
+  std::visit(time, op);
 }
 
-void ProfileBackend::rms_norm(Matrix x, const float* weight, float eps, Matrix out) {
-  timed("rms_norm", bytes_of(x), [&] { inner_.rms_norm(x, weight, eps, out); });
-}
-
-void ProfileBackend::layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) {
-  timed("layer_norm", bytes_of(x), [&] { inner_.layer_norm(x, weight, bias, eps, out); });
-}
-
-void ProfileBackend::matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) {
-  timed(fmt::format("matmul {} x {}", weight.outputs(), weight.inputs()), static_cast<double>(weight.memory().size()),
-        [&] { inner_.matmul(weight, x, bias, out); });
-}
-
-void ProfileBackend::rope(Matrix x, int heads, const RopeTable& table) {
-  timed("rope", bytes_of(x), [&] { inner_.rope(x, heads, table); });
-}
-
-void ProfileBackend::project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
-                             Matrix out) {
-  timed("project", bytes_of(x), [&] { inner_.project(x, heads, by, sequences, out); });
-}
-
-void ProfileBackend::kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
-  timed("kv_write", bytes_of(k) + bytes_of(v), [&] { inner_.kv_write(k, v, view, sequences); });
-}
-
-void ProfileBackend::attention(const AttentionBatch& batch, Matrix out) {
-  timed("attention", cached_bytes(batch), [&] { inner_.attention(batch, out); });
-}
-
-void ProfileBackend::merge_attention(AttentionPart into, AttentionPart from,
-                                     std::span<const SequenceView> sequences) {
-  timed("merge attention", bytes_of(into.out) + bytes_of(from.out),
-        [&] { inner_.merge_attention(into, from, sequences); });
-}
-
-void ProfileBackend::watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) {
-  AttentionBatch one = batch;
-  one.sequences = batch.sequences.subspan(static_cast<size_t>(watch.sequence), 1);
-  timed("watch attention", cached_bytes(one), [&] { inner_.watch_attention(batch, watch); });
-}
-
-void ProfileBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {
-  const double row = static_cast<double>(view.layout.head_bytes()) / view.layout.block_tokens;
-  timed("kv_move", row * static_cast<double>(moves.size()), [&] { inner_.kv_move(view, blocks, moves); });
-}
-
-void ProfileBackend::swiglu(Matrix gate, Matrix up, Matrix out) {
-  timed("swiglu", bytes_of(gate) + bytes_of(up), [&] { inner_.swiglu(gate, up, out); });
-}
-
-void ProfileBackend::add(Matrix x, Matrix y) {
-  timed("add", bytes_of(x) + bytes_of(y), [&] { inner_.add(x, y); });
-}
-
-void ProfileBackend::add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) {
-  timed("add and rms_norm", bytes_of(x) + bytes_of(y), [&] { inner_.add_rms_norm(x, y, norm, out); });
-}
-
-void ProfileBackend::gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) {
-  timed(fmt::format("gated matmul {} x {}", weight.outputs(), weight.inputs()),
-        static_cast<double>(weight.memory().size()), [&] { inner_.gated_matmul(weight, gate, up, bias, out); });
-}
-
-void ProfileBackend::rope_kv_write(const UnturnedRows& rows, const KvView& view,
-                                   std::span<const SequenceView> sequences) {
-  timed("rope and kv_write", bytes_of(rows.q) + bytes_of(rows.k) + bytes_of(rows.v),
-        [&] { inner_.rope_kv_write(rows, view, sequences); });
-}
-
-DrawTicket ProfileBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
-  DrawTicket ticket = kNoDraw;
-  timed("draw", bytes_of(logits), [&] { ticket = inner_.draw(logits, rules); });
+SampleTicket ProfileBackend::sample(Matrix logits, std::span<const SampleRule> rules) {
+  SampleTicket ticket = kNoSample;
+  timed("draw", bytes_of(logits), [&] { ticket = ForwardingBackend::sample(logits, rules); });
   return ticket;
 }
 

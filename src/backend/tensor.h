@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <span>
 
-#include "backend/weight_form.h"
+#include "backend/weight_quantization.h"
 #include "backend/weight_type.h"
 
 namespace kvasir {
 
-// Activations: [rows][cols] float32, rows `stride` floats apart, in the backend's memory.
+// ActivationPrecision: [rows][cols] float32, rows `stride` floats apart, in the backend's memory.
 struct Matrix {
   float* data = nullptr;
   int rows = 0;
@@ -21,6 +21,8 @@ struct Matrix {
   // The same rows, columns [first, first + count).
   Matrix columns(int first, int count) const { return {data + first, rows, count, stride}; }
   Matrix first_rows(int count) const { return {data, count, cols, stride}; }
+
+  friend bool operator==(const Matrix&, const Matrix&) = default;
 };
 
 // A weight in host memory, as it lies in its file: [rows][cols], row after row, perhaps not aligned.
@@ -29,7 +31,7 @@ struct HostWeight {
   DType dtype = DType::kF32;
   int rows = 0;
   int cols = 0;
-  WeightForm form = WeightForm::kAsStored;  // what a backend shall make of it
+  WeightQuantization form = WeightQuantization::kAsStored;  // what a backend shall make of it
 };
 
 }  // namespace kvasir

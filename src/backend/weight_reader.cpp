@@ -14,7 +14,8 @@ void read_row(const HostWeight& weight, int row, float* out) {
 
 void read_kept_row(const HostWeight& weight, int row, float* out) {
   read_row(weight, row, out);
-  if (weight.form != WeightForm::kAsStored) round_to_codes(weight.form, {out, static_cast<size_t>(weight.cols)});
+  if (weight.form != WeightQuantization::kAsStored)
+    round_to_codes(weight.form, {out, static_cast<size_t>(weight.cols)});
 }
 
 std::vector<float> read_vector(const HostWeight& weight) {

@@ -1,4 +1,4 @@
-// Types of weights on disk and in memory. Activations are always float32.
+// Types of weights on disk and in memory. ActivationPrecision are always float32.
 //
 // A type cuts a row into blocks of block_elements numbers, block_bytes each; a plain type's block is one number. A
 // row is always whole blocks: nothing is ever cut inside one, so rows can be moved about without being decoded.

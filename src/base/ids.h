@@ -10,6 +10,11 @@ using Position = std::int64_t;  // of a token in its sequence; streaming runs pa
 using BlockId = std::int32_t;   // of a block in the pool of its group
 using RequestId = std::uint64_t;
 
-inline constexpr BlockId kNoBlock = -1;  // a hole: the slot's block was dropped, or never taken
+inline constexpr BlockId kNoBlock = -1;  // a hole: the block was dropped, or never taken
+
+// The blocks that hold so many tokens.
+constexpr std::int64_t blocks_for(std::int64_t tokens, int block_tokens) {
+  return (tokens + block_tokens - 1) / block_tokens;
+}
 
 }  // namespace kvasir

@@ -65,11 +65,16 @@ std::int64_t JsonReader::integer(IntegerRange range) const {
   return number;
 }
 
-double JsonReader::positive() const {
+double JsonReader::number() const {
   const std::optional<double> number = value_.number();
-  if (!number) fail("is not a number");
-  if (!std::isfinite(*number) || *number <= 0) fail(fmt::format("is {}, and must be positive", *number));
+  if (!number || !std::isfinite(*number)) fail("is not a number");
   return *number;
+}
+
+double JsonReader::positive() const {
+  const double value = number();
+  if (value <= 0) fail(fmt::format("is {}, and must be positive", value));
+  return value;
 }
 
 bool JsonReader::flag() const {

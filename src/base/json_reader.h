@@ -31,6 +31,7 @@ class JsonReader {
   std::string_view text() const;
   std::int64_t integer() const;
   std::int64_t integer(IntegerRange range) const;
+  double number() const;    // finite
   double positive() const;  // and finite
   bool flag() const;
 

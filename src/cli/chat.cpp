@@ -34,13 +34,13 @@ std::string_view trimmed(std::string_view text) {
 }
 
 template <class Number>
-void set_number(std::string_view name, std::string_view value, Number& to) {
+Number parse_number(std::string_view name, std::string_view value) {
   Number parsed{};
   const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), parsed);
   if (status != std::errc{} || end != value.data() + value.size()) {
     fail_usage(fmt::format("'{}' is not a value for {}", value, name), "/set", "give a number");
   }
-  to = parsed;
+  return parsed;
 }
 
 // Ctrl-C stops answers; while a line is being typed it must not end the conversation.
@@ -147,19 +147,19 @@ std::string apply_setting(std::string_view arguments, ChatSettings& settings) {
   const std::string_view value = space == std::string_view::npos ? "" : trimmed(arguments.substr(space));
   GenerateOptions& g = settings.generate;
   if (name == "temp" || name == "temperature")
-    set_number(name, value, g.temperature);
+    g.temperature = parse_number<float>(name, value);
   else if (name == "top-k" || name == "top_k")
-    set_number(name, value, g.top_k);
+    g.top_k = parse_number<int>(name, value);
   else if (name == "top-p" || name == "top_p")
-    set_number(name, value, g.top_p);
+    g.top_p = parse_number<float>(name, value);
   else if (name == "min-p" || name == "min_p")
-    set_number(name, value, g.min_p);
+    g.min_p = parse_number<float>(name, value);
   else if (name == "repeat-penalty" || name == "repeat_penalty")
-    set_number(name, value, g.repetition_penalty);
+    g.repetition_penalty = parse_number<float>(name, value);
   else if (name == "seed")
-    set_number(name, value, g.seed);
+    g.seed = parse_number<std::uint64_t>(name, value);
   else if (name == "predict" || name == "num_predict")
-    set_number(name, value, g.max_tokens);
+    g.max_tokens = parse_number<std::int64_t>(name, value);
   else if (name == "system")
     settings.system = value;
   else
@@ -171,9 +171,9 @@ std::string apply_setting(std::string_view arguments, ChatSettings& settings) {
 std::string show(std::string_view what, const Llm& llm, const ChatSettings& settings) {
   std::string out;
   if (what.empty() || what == "settings") {
-    const GenerateOptions& g = settings.generate;
+    const GenerateOptions g = llm.resolved(settings.generate);
     out += fmt::format("settings  temp {}, top-k {}, top-p {}, min-p {}, repeat-penalty {}, seed {}, predict {}\n",
-                       g.temperature, g.top_k, g.top_p, g.min_p, g.repetition_penalty, g.seed, g.max_tokens);
+                       *g.temperature, *g.top_k, *g.top_p, *g.min_p, *g.repetition_penalty, g.seed, g.max_tokens);
   }
   if (what.empty() || what == "model" || what == "info") {
     const ModelInfo info = llm.model();

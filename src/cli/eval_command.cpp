@@ -9,13 +9,13 @@
 
 #include "api/gguf_tokenizer.h"
 #include "base/error.h"
-#include "cli/bench_runs.h"
+#include "cli/bench/bench_runs.h"
 #include "cli/eval_report.h"
 #include "cli/eval_stream_report.h"
+#include "cli/eval_text.h"
 #include "cli/model_options.h"
 #include "cli/policy_file.h"
 #include "cli/progress.h"
-#include "cli/reading.h"
 #include "eval/policy_engine.h"
 
 namespace kvasir {
@@ -42,7 +42,7 @@ struct EvalOptions {
   bool json = false;
 };
 
-std::int64_t window_of(const EvalOptions& options, const ModelConfig& config) {
+std::int64_t window_of(const EvalOptions& options, const ModelSpec& config) {
   if (options.context == 0) return std::min<std::int64_t>(config.context, kLongestDefaultWindow);
   if (options.context < 0 || options.context > config.context) {
     fail_usage(fmt::format("windows of {} tokens, and the model was trained for {}", options.context, config.context),
@@ -58,7 +58,7 @@ std::vector<TokenId> text_of(const EvalOptions& options, const Tokenizer& tokeni
   return tokens;
 }
 
-TextWindows windows_of(const EvalOptions& options, const Tokenizer& tokenizer, const ModelConfig& config) {
+TextWindows windows_of(const EvalOptions& options, const Tokenizer& tokenizer, const ModelSpec& config) {
   return {text_of(options, tokenizer), {window_of(options, config), options.stride, opening_of(tokenizer)}};
 }
 
@@ -80,7 +80,7 @@ std::optional<NeedlePlan> needles_of(const EvalOptions& options, const TextWindo
 }
 
 // Wrong options are told of before anything is loaded or read.
-void check_options(const EvalOptions& options, const ModelConfig& config) {
+void check_options(const EvalOptions& options, const ModelSpec& config) {
   for (const std::string& policy : options.policies) kv_groups(config, with_policy({}, policy).kv);
   for (const std::int64_t depth : options.speed) {
     if (depth < 0 || depth > config.context - kSpeedTokens - 3) {
@@ -151,7 +151,7 @@ void stream(const EvalOptions& options, const std::filesystem::path& folder, con
 
 void evaluate(const EvalOptions& options) {
   const std::filesystem::path folder = find_model(options.model.model);
-  const ModelConfig config = load_config(folder);
+  const ModelSpec config = load_config(folder);
   check_options(options, config);
   const Tokenizer tokenizer = load_tokenizer(folder);
   if (options.stream) return stream(options, folder, tokenizer);
@@ -199,9 +199,9 @@ void add_eval_command(CLI::App& app) {
   command->add_option("--stride", options->stride, "Tokens from window to window; 0: windows do not overlap")
       ->capture_default_str();
   command->add_option("--tokens", options->tokens, "Of the text, at most; 0: all")->capture_default_str();
-  command->add_option("--needles", options->needles, "Numbers to find, at each of five depths; 0: none")
+  command->add_option("--needles", options->needles, "Names to find, at each of five depths; 0: none")
       ->capture_default_str();
-  command->add_option("--needle-candidates", options->needle_candidates, "Numbers to choose among")
+  command->add_option("--needle-candidates", options->needle_candidates, "Names to choose among")
       ->capture_default_str();
   command->add_option("--speed", options->speed, "Measure decode behind so many cached tokens, like 512,1024")
       ->delimiter(',');

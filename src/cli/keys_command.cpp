@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/private_file.h"
-#include "server/keys_file.h"
+#include "server/access/keys_file.h"
 
 namespace kvasir {
 namespace {

@@ -8,9 +8,9 @@
 #include <new>
 
 #include "base/error.h"
-#include "cli/bench_command.h"
+#include "cli/bench/bench_command.h"
 #include "cli/convert_command.h"
-#include "cli/doctor_command.h"
+#include "cli/doctor/doctor_command.h"
 #include "cli/eval_command.h"
 #include "cli/keys_command.h"
 #include "cli/plan_command.h"

@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/option_group.h"
 #include "cli/policy_file.h"
 
 namespace kvasir {
@@ -39,78 +40,49 @@ std::string shipped_names() {
 }  // namespace
 
 void add_compute_options(CLI::App& command, ModelOptions& options) {
-  const std::string model = "Model";
-  command
-      .add_option("-m,--model", options.model,
-                  "A Hugging Face folder, a .gguf file, or a shipped model: " + shipped_names())
-      ->group(model);
-  command
-      .add_option("--device", options.device,
-                  "cpu, cuda:0 and on; auto: the first GPU, else cpu; ref: plain loops, the oracle")
-      ->capture_default_str()
-      ->group(model);
-  command.add_option("-t,--threads", options.threads, "Threads; 0: as many as cores")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->group(model);
-  command.add_option("--isa", options.isa, "auto, scalar, avx2, avx512, avx512dot; the answer is the same with each")
-      ->capture_default_str()
-      ->group(model);
+  const OptionGroup model(command, "Model");
+  model.option("-m,--model", options.model,
+               "A Hugging Face folder, a .gguf file, or a shipped model: " + shipped_names());
+  model.option_with_default("--device", options.device,
+                            "cpu, cuda:0 and on; auto: the first GPU, else cpu; ref: plain loops, the oracle");
+  model.option_with_default("-t,--threads", options.threads, "Threads; 0: as many as cores")
+      ->check(CLI::NonNegativeNumber);
+  model.option_with_default("--isa", options.isa,
+                            "auto, scalar, avx2, avx512, avx512dot; the answer is the same with each");
 
-  command
-      .add_option("--activations", options.activations,
-                  "auto: rows are rounded to bf16 beside bf16 weights, to 8 bits beside quantized ones; f32: never, "
-                  "slower and "
-                  "closest to float32")
-      ->capture_default_str()
-      ->group(model);
-  command
-      .add_option(
-          "--weights", options.weights,
-          "as-stored; int8, fp8: made so as they are loaded, on a GPU: half the memory of bf16, faster answers, "
-          "slower prompts")
-      ->capture_default_str()
-      ->group(model);
-  command
-      .add_option(
-          "--kv-basis", options.kv_basis,
-          "What kvasir tune --rank wrote, for policies with rank= or channels=; default: kv-basis.safetensors "
-          "in the model's folder, if it is there")
-      ->group(model);
+  model.option_with_default(
+      "--activations", options.activations,
+      "auto: rows are rounded to bf16 beside bf16 weights, to 8 bits beside quantized ones; f32: never, "
+      "slower and "
+      "closest to float32");
+  model.option_with_default(
+      "--weights", options.weights,
+      "as-stored; int8, fp8: made so as they are loaded, on a GPU: half the memory of bf16, faster answers, "
+      "slower prompts");
+  model.option("--kv-basis", options.kv_basis,
+               "What kvasir tune --rank wrote, for policies with rank= or channels=; default: kv-basis.safetensors "
+               "in the model's folder, if it is there");
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
   add_compute_options(command, options);
-  const std::string cache = "Cache";
-  command.add_option("-c,--ctx-size", options.context, "Longest sequence in tokens; 0: as the model was trained")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str()
-      ->group(cache);
-  command
-      .add_option(
-          "--kv,--kv-dtype", options.kv,
-          "KV policy: formats and what is kept, like \"int8\" or \"k=int8, v=int4, window=1024, sinks=4\", or @FILE; "
-          "formats: f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4, int2, top50, top25")
-      ->capture_default_str()
-      ->group(cache);
-  command
-      .add_option("--kv-memory", options.kv_memory,
-                  "Memory for the cache, like 512MiB; default: four longest sequences, if there is room")
-      ->group(cache);
-  command.add_option("--block-size", options.block_size, "Tokens in a block")->capture_default_str()->group(cache);
-  command
-      .add_option("--max-batch-tokens", options.max_batch_tokens,
-                  "Tokens in one step; default: 512, and 2048 on a GPU")
-      ->group(cache);
-  command
-      .add_option("--swap-memory", options.swap_memory,
-                  "Host memory for requests that must pause; 0: they are computed again; default: as --kv-memory")
-      ->group(cache);
-  command.add_option("--eviction", options.eviction, "Which cached block goes first: lru, fifo, cost")
-      ->capture_default_str()
-      ->group(cache);
-  command.add_flag("--no-cache", options.no_cache, "Recompute the whole sequence for every token: the baseline")
-      ->group(cache);
+  const OptionGroup cache(command, "Cache");
+  cache
+      .option_with_default("-c,--ctx-size", options.context,
+                           "Longest sequence in tokens; 0: as the model was trained")
+      ->check(CLI::NonNegativeNumber);
+  cache.option_with_default(
+      "--kv,--kv-dtype", options.kv,
+      "KV policy: formats and what is kept, like \"int8\" or \"k=int8, v=int4, window=1024, sinks=4\", or @FILE; "
+      "formats: f32, f16, bf16, fp8_e4m3, fp8_e5m2, int8, int4, int2, top50, top25");
+  cache.option("--kv-memory", options.kv_memory,
+               "Memory for the cache, like 512MiB; default: four longest sequences, if there is room");
+  cache.option_with_default("--block-size", options.block_size, "Tokens in a block");
+  cache.option("--max-batch-tokens", options.max_batch_tokens, "Tokens in one step; default: 512, and 2048 on a GPU");
+  cache.option("--swap-memory", options.swap_memory,
+               "Host memory for requests that must pause; 0: they are computed again; default: as --kv-memory");
+  cache.option_with_default("--eviction", options.eviction, "Which cached block goes first: lru, fifo, cost");
+  cache.flag("--no-cache", options.no_cache, "Recompute the whole sequence for every token: the baseline");
 }
 
 std::filesystem::path find_model(const std::string& name) {
@@ -124,8 +96,13 @@ std::filesystem::path find_model(const std::string& name) {
 }
 
 LlmOptions llm_options(const ModelOptions& options) {
-  LlmOptions out;
+  LlmOptions out = options_of_any_model(options);
   out.model = find_model(options.model).string();
+  return out;
+}
+
+LlmOptions options_of_any_model(const ModelOptions& options) {
+  LlmOptions out;
   out.device = options.device;
   out.isa = options.isa;
   out.activations = options.activations;

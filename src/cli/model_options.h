@@ -41,5 +41,6 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 std::filesystem::path find_model(const std::string& name);
 
 LlmOptions llm_options(const ModelOptions& options);
+LlmOptions options_of_any_model(const ModelOptions& options);  // the same without looking for the model
 
 }  // namespace kvasir

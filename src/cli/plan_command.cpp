@@ -39,7 +39,7 @@ std::string users_of(const PlanReport& report) {
 
 std::vector<std::string> notes_on(const PlanReport& report) {
   std::vector<std::string> notes;
-  const ModelConfig& config = report.model.config;
+  const ModelSpec& config = report.model.config;
   if (report.input.context > config.context) {
     notes.push_back(fmt::format("the model was made for a context of {} tokens", count(config.context)));
   }
@@ -69,7 +69,7 @@ std::string verdict(const PlanReport& report) {
 
 std::string kept_by(const Retention& retention) {
   if (retention.full()) return "all tokens";
-  return fmt::format("last {}{}", count(retention.window),
+  return fmt::format("{} {}{}", retention.window > 0 ? "last" : "chunk of", count(retention.span()),
                      retention.sinks > 0 ? fmt::format(", first {}", count(retention.sinks)) : "");
 }
 
@@ -104,16 +104,17 @@ void add_limits(std::string& out, const PlanReport& report) {
   add_row(out, "most users", count(*plan.max_users), fmt::format("at {} tokens", count(report.input.context)));
 }
 
-void add_ways_out(std::string& out, const MemoryPlan& plan) {
-  if (plan.ways_out.empty()) return;
+void add_suggestions(std::string& out, const MemoryPlan& plan) {
+  if (plan.suggestions.empty()) return;
   out += "\nWays out\n";
   int number = 0;
-  for (const WayOut& way : plan.ways_out) {
+  for (const Suggestion& suggestion : plan.suggestions) {
     const std::string effect =
-        way.saves_bytes == 0 ? std::string()
-                             : fmt::format(": saves {}, then {}, {}", size(way.saves_bytes),
-                                           size(way.then_total_bytes), way.fits ? "fits" : "still does not fit");
-    out += fmt::format("  {}. {}{}\n", ++number, way.what, effect);
+        suggestion.saves_bytes == 0
+            ? std::string()
+            : fmt::format(": saves {}, then {}, {}", size(suggestion.saves_bytes), size(suggestion.then_total_bytes),
+                          suggestion.fits ? "fits" : "still does not fit");
+    out += fmt::format("  {}. {}{}\n", ++number, suggestion.what, effect);
   }
 }
 
@@ -131,6 +132,7 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
     one["v_format"] = format_name(group.layout.v_format);
     one["window"] = group.retention.window;
     one["sinks"] = group.retention.sinks;
+    if (group.retention.chunk > 0) one["chunk"] = group.retention.chunk;
     one["bytes_per_token"] = group.bytes_per_token;
     one["bytes_per_block"] = group.layout.block_bytes();
     one["blocks_per_request"] = group.blocks_per_request;
@@ -146,7 +148,7 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
 PlanReport make_plan_report(const PlanOptions& options) {
   PlanReport report;
   report.model = resolve_shape(options.model);
-  const ModelConfig& config = report.model.config;
+  const ModelSpec& config = report.model.config;
   report.kv = parse_kv_policy(policy_argument(options.kv, "--kv"), "--kv");
   report.weights_dtype = options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);
   report.input.weights_bytes =
@@ -181,7 +183,7 @@ std::string plan_as_text(const PlanReport& report) {
   add_row(out, "total", size(plan.total_bytes), "");
   add_limits(out, report);
   add_groups(out, report);
-  add_ways_out(out, plan);
+  add_suggestions(out, plan);
   if (!report.notes.empty()) out += "\n";
   for (const std::string& note : report.notes) out += fmt::format("Note: {}.\n", note);
   return out;
@@ -212,11 +214,11 @@ std::string plan_as_json(const PlanReport& report) {
   out["max_context"] = or_null(plan.max_context);
   out["max_users"] = or_null(plan.max_users);
   out["ways_out"] = nlohmann::ordered_json::array();
-  for (const WayOut& way : plan.ways_out) {
-    out["ways_out"].push_back({{"what", way.what},
-                               {"saves_bytes", way.saves_bytes},
-                               {"then_total_bytes", way.then_total_bytes},
-                               {"fits", way.fits}});
+  for (const Suggestion& suggestion : plan.suggestions) {
+    out["ways_out"].push_back({{"what", suggestion.what},
+                               {"saves_bytes", suggestion.saves_bytes},
+                               {"then_total_bytes", suggestion.then_total_bytes},
+                               {"fits", suggestion.fits}});
   }
   out["notes"] = report.notes;
   // A path may hold bytes that are not UTF-8: replace them rather than throw.

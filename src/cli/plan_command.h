@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "layout/kv_policy.h"
-#include "model/shapes.h"
+#include "model/known_models.h"
 #include "plan/plan.h"
 
 namespace CLI {

@@ -34,18 +34,19 @@ void add_generate_options(CLI::App& command, RunOptions& options) {
   const std::string group = "Answer";
   GenerateOptions& g = options.generate;
   command.add_option("-n,--predict", g.max_tokens, "Tokens at the most")->capture_default_str()->group(group);
-  command.add_option("--temp", g.temperature, "Temperature; 0: always the likeliest token")
-      ->capture_default_str()
+  // Unset, these are the model's (generation_config.json), or else those of with_habits().
+  command.add_option("--temp", g.temperature, "Temperature; 0: always the likeliest token [the model's, or 0.8]")
       ->group(group);
-  command.add_option("--top-k", g.top_k, "Only the k likeliest tokens; 0: all")->capture_default_str()->group(group);
-  command.add_option("--top-p", g.top_p, "Only the likeliest tokens that together reach p")
-      ->capture_default_str()
+  command.add_option("--top-k", g.top_k, "Only the k likeliest tokens; 0: all [the model's, or 40]")->group(group);
+  command.add_option("--top-p", g.top_p, "Only the likeliest tokens that together reach p [the model's, or 0.95]")
       ->group(group);
-  command.add_option("--min-p", g.min_p, "Only tokens at least this share as likely as the likeliest")
-      ->capture_default_str()
+  command
+      .add_option("--min-p", g.min_p,
+                  "Only tokens at least this share as likely as the likeliest [the model's, or 0.05]")
       ->group(group);
-  command.add_option("--repeat-penalty", g.repetition_penalty, "Above 1: tokens already there become less likely")
-      ->capture_default_str()
+  command
+      .add_option("--repeat-penalty", g.repetition_penalty,
+                  "Above 1: tokens already there become less likely [the model's, or 1]")
       ->group(group);
   command.add_option("--frequency-penalty", g.frequency_penalty, "Taken off for each time a token was answered")
       ->capture_default_str()
@@ -57,6 +58,17 @@ void add_generate_options(CLI::App& command, RunOptions& options) {
       ->capture_default_str()
       ->group(group);
   command.add_flag("--ignore-eos", g.ignore_eos, "Go on past the end of the text")->group(group);
+}
+
+// A model that names no sampling is drawn as llama.cpp's users are used to.
+GenerateOptions with_habits(GenerateOptions options, const Llm& llm) {
+  if (llm.model().sampling.empty()) {
+    options.temperature = options.temperature.value_or(0.8F);
+    options.top_k = options.top_k.value_or(40);
+    options.top_p = options.top_p.value_or(0.95F);
+    options.min_p = options.min_p.value_or(0.05F);
+  }
+  return llm.resolved(std::move(options));
 }
 
 std::string piped_prompt() {
@@ -95,6 +107,7 @@ void run(RunOptions& options) {
     fail_usage("the prompt is empty", "-p", "give some text with -p, or pipe it in");
   options.generate.seed = options.seed < 0 ? std::random_device{}() : static_cast<std::uint64_t>(options.seed);
   Llm llm = load_with_progress(llm_options(options.model));
+  options.generate = with_habits(options.generate, llm);
   if (interactive) {
     chat_on_terminal(llm, {options.generate, options.system});
   } else {
@@ -127,10 +140,7 @@ std::string timing_line(const Answer& answer) {
 
 void add_run_command(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
-  // What llama.cpp's users are used to.
-  options->generate.top_k = 40;
-  options->generate.top_p = 0.95F;
-  options->generate.min_p = 0.05F;
+  options->generate.max_tokens = 1024;  // a whole story, where a library's callers want their answers bounded
   CLI::App* command = app.add_subcommand("run", "Answer a prompt; chat on a terminal");
   command->footer("Piped input is the prompt. The answer goes to stdout, everything else to stderr.");
   options->prompt_given = command->add_option("-p,--prompt", options->prompt, "Text to continue");

@@ -9,8 +9,9 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/private_file.h"
+#include "cli/option_group.h"
 #include "cli/policy_file.h"
-#include "server/http_text.h"
+#include "server/http/http_text.h"
 
 namespace kvasir {
 namespace {
@@ -73,17 +74,16 @@ void check_bodies(ServeOptions& options) {
 }
 
 void add_limit_options(CLI::App& command, ServeOptions& options) {
-  const std::string group = "Limits";
+  const OptionGroup group(command, "Limits");
   HttpOptions& http = options.http;
   const auto add = [&](const char* name, auto& value, const char* help) {
-    command.add_option(name, value, help)->capture_default_str()->group(group);
+    group.option_with_default(name, value, help);
   };
   add("--max-queued", options.service.max_queued, "Requests that may wait; more get 429");
-  command
-      .add_option("--max-queued-per-tenant", options.max_queued_per_tenant,
-                  "Requests of one tenant that may wait; more get 429. Default: with keys, half of all places")
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
+  group
+      .option("--max-queued-per-tenant", options.max_queued_per_tenant,
+              "Requests of one tenant that may wait; more get 429. Default: with keys, half of all places")
+      ->check(CLI::NonNegativeNumber);
   add("--max-connections", http.max_connections, "Connections at once");
   add("--max-body", options.max_body, "Largest request");
   add("--max-bodies-memory", options.max_bodies_memory,
@@ -98,61 +98,38 @@ void add_limit_options(CLI::App& command, ServeOptions& options) {
 }
 
 void add_access_options(CLI::App& command, ServeOptions& options) {
-  const std::string group = "Access";
-  command
-      .add_option("--keys", options.keys,
-                  "Keys file, made with kvasir keys: only its tenants may ask. Read again on SIGHUP")
-      ->group(group);
-  command
-      .add_option("--public-prefix", options.public_texts,
-                  "File with a beginning of prompts that all tenants share: text, or .json with {\"messages\": […]}. "
-                  "May be given several times")
-      ->group(group);
-  command
-      .add_flag("--public-metrics", options.public_metrics,
-                "With keys: show /metrics, every tenant's numbers, to anyone")
-      ->group(group);
-  command
-      .add_option("--allow-host", options.allowed_hosts,
-                  "Without keys: names in the Host header to answer to, besides local ones")
-      ->group(group);
-  command
-      .add_option("--allow-origin", options.http.allowed_origins,
-                  "Web pages that may use the server, besides local ones; *: all")
-      ->group(group);
-  command
-      .add_flag("--insecure-public", options.insecure_public, "Listen on other than loopback addresses, without keys")
-      ->group(group);
+  const OptionGroup group(command, "Access");
+  group.option("--keys", options.keys,
+               "Keys file, made with kvasir keys: only its tenants may ask. Read again on SIGHUP");
+  group.option("--public-prefix", options.public_texts,
+               "File with a beginning of prompts that all tenants share: text, or .json with {\"messages\": […]}. "
+               "May be given several times");
+  group.flag("--public-metrics", options.public_metrics,
+             "With keys: show /metrics, every tenant's numbers, to anyone");
+  group.option("--allow-host", options.allowed_hosts,
+               "Without keys: names in the Host header to answer to, besides local ones");
+  group.option("--allow-origin", options.http.allowed_origins,
+               "Web pages that may use the server, besides local ones; *: all");
+  group.flag("--insecure-public", options.insecure_public, "Listen on other than loopback addresses, without keys");
 }
 
 void add_log_options(CLI::App& command, ServeOptions& options) {
-  const std::string group = "Log";
-  command.add_option("--log-format", options.log_format, "text (key=value) or json, one line for each event")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_option("--log-file", options.log.file,
-                  "File to log to, opened again on SIGUSR1 and SIGHUP. Default: stderr")
-      ->group(group);
-  command.add_flag("-q,--quiet", options.quiet, "No line for each request")->group(group);
+  const OptionGroup group(command, "Log");
+  group.option_with_default("--log-format", options.log_format, "text (key=value) or json, one line for each event")
+      ->check(CLI::IsMember({"text", "json"}));
+  group.option("--log-file", options.log.file, "File to log to, opened again on SIGUSR1 and SIGHUP. Default: stderr");
+  group.flag("-q,--quiet", options.quiet, "No line for each request");
 }
 
 void add_cache_options(CLI::App& command, ServeOptions& options) {
-  command
-      .add_option("--kv-allow", options.model.kv_allow,
-                  "A KV policy that requests may ask for besides --kv; any: all. May be given several times")
-      ->group("Cache");
-  command
-      .add_option("--kv-canary", options.canary,
-                  "Share of requests under lossy KV policies to read again in idle time over a plain cache, and "
-                  "compare; like 0.5%. Off by default")
-      ->group("Cache");
-  command
-      .add_option("--kv-canary-limit", options.service.canary.most_kl,
-                  "Mean divergence in nats beyond which a policy is replaced by a safer one")
-      ->capture_default_str()
-      ->group("Cache");
+  const OptionGroup cache(command, "Cache");
+  cache.option("--kv-allow", options.model.kv_allow,
+               "A KV policy that requests may ask for besides --kv; any: all. May be given several times");
+  cache.option("--kv-canary", options.canary,
+               "Share of requests under lossy KV policies to read again in idle time over a plain cache, and "
+               "compare; like 0.5%. Off by default");
+  cache.option_with_default("--kv-canary-limit", options.service.canary.most_kl,
+                            "Mean divergence in nats beyond which a policy is replaced by a safer one");
 }
 
 }  // namespace
@@ -187,18 +164,13 @@ void check(ServeOptions& options, Log& log) {
 }
 
 void add_serve_options(CLI::App& command, ServeOptions& options) {
-  const std::string group = "Server";
+  const OptionGroup group(command, "Server");
   HttpOptions& http = options.http;
-  command.add_option("--host", http.host, "Address to listen on")->capture_default_str()->group(group);
-  command.add_option("--port", http.port, "Port to listen on; 0: any that is free")
-      ->capture_default_str()
-      ->group(group);
-  command.add_option("-a,--alias", options.alias, "The model's name in replies; default: its folder's")->group(group);
-  command
-      .add_flag(
-          "--no-warmup", options.no_warmup,
-          "Be ready at once; without it a few tokens are generated first, so that the first request is not slow")
-      ->group(group);
+  group.option_with_default("--host", http.host, "Address to listen on");
+  group.option_with_default("--port", http.port, "Port to listen on; 0: any that is free");
+  group.option("-a,--alias", options.alias, "The model's name in replies; default: its folder's");
+  group.flag("--no-warmup", options.no_warmup,
+             "Be ready at once; without it a few tokens are generated first, so that the first request is not slow");
   add_limit_options(command, options);
   add_access_options(command, options);
   add_log_options(command, options);

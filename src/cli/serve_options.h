@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/model_options.h"
-#include "server/http_server.h"
-#include "server/keys_file.h"
+#include "server/access/keys_file.h"
+#include "server/http/http_server.h"
 #include "server/log_writer.h"
 #include "server/service.h"
 

@@ -10,9 +10,9 @@
 
 #include "api/gguf_tokenizer.h"
 #include "base/error.h"
+#include "cli/eval_text.h"
 #include "cli/model_options.h"
 #include "cli/progress.h"
-#include "cli/reading.h"
 #include "cli/tune_rank.h"
 #include "cli/tune_report.h"
 #include "eval/policy_engine.h"
@@ -46,11 +46,11 @@ struct TuneWorld {
   TextWindows tuning;
   TextWindows judging;
   std::string judged_text;
-  std::unique_ptr<DisturbedBackend> backend;
+  std::unique_ptr<QuantizeOneHeadBackend> backend;
   std::unique_ptr<Model> model;
 };
 
-void check_tune_options(TuneOptions& options, const ModelConfig& config) {
+void check_tune_options(TuneOptions& options, const ModelSpec& config) {
   if (options.context == 0) options.context = std::min(config.context, kTuneWindow);
   if (options.context < 0 || options.context > config.context) {
     fail_usage(fmt::format("windows of {} tokens, and the model was trained for {}", options.context, config.context),
@@ -98,7 +98,7 @@ TuneWorld open_world(TuneOptions& options) {
   const std::string words = options.judge_text.empty()
                                 ? "the text's second half"
                                 : std::filesystem::path(options.judge_text).filename().string();
-  auto backend = std::make_unique<DisturbedBackend>(backend_of(options.model));
+  auto backend = std::make_unique<QuantizeOneHeadBackend>(backend_of(options.model));
   auto model = load_with_bar(options.model, folder, *backend);
   return {folder, std::move(tokenizer), std::move(tuning_windows), std::move(judging_windows),
           words,  std::move(backend),   std::move(model)};
@@ -141,17 +141,17 @@ TuneReport tune_formats(const TuneOptions& options, TuneWorld& world) {
   if (!options.resume.empty()) resume = options.resume;
   TuneReport report;
   report.settings = options.settings;
-  Judge judge(*world.backend, *world.model, world.tokenizer, world.tuning, resume);
+  PolicyEvaluator evaluator(*world.backend, *world.model, world.tokenizer, world.tuning, resume);
   {
     Progress progress("tuning");
-    report.result = tune_layers(judge, *world.model, options.settings, shown_by(progress));
+    report.result = tune_layers(evaluator, *world.model, options.settings, shown_by(progress));
     if (options.heads != "none") {
       report.head_format = parse_kv_format(options.heads);
       report.heads = probe_heads(*world.backend, *world.model, world.tuning, report.head_format, shown_by(progress));
     }
   }
   report.tuned_tokens = world.tuning.judged();
-  report.reference_perplexity = judge.of(kReferencePolicy).perplexity();
+  report.reference_perplexity = evaluator.of(kReferencePolicy).perplexity();
   report.judged = judged_by(options, world, report.result);
   report.judged_text = world.judged_text;
   return report;

@@ -10,8 +10,8 @@
 #include "backend/make_backend.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/eval_text.h"
 #include "cli/progress.h"
-#include "cli/reading.h"
 #include "tune/rank_tuner.h"
 
 namespace kvasir {
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kLongestRankWindow = 2048;
 
-TextWindows calibration_windows(const RankTuning& tuning, const Tokenizer& tokenizer, const ModelConfig& config) {
+TextWindows calibration_windows(const RankTuning& tuning, const Tokenizer& tokenizer, const ModelSpec& config) {
   const std::int64_t context =
       tuning.context > 0 ? tuning.context : std::min<std::int64_t>(config.context, kLongestRankWindow);
   if (context > config.context) {
@@ -51,7 +51,7 @@ void tune_rank(const RankTuning& tuning) {
   if (tuning.out.empty() && !std::filesystem::is_directory(folder)) {
     fail_usage("a model that is one file has no folder of its own", "-o", "say where the basis is to be written");
   }
-  const ModelConfig config = load_config(folder);
+  const ModelSpec config = load_config(folder);
   const Tokenizer tokenizer = load_tokenizer(folder);
   const TextWindows windows = calibration_windows(tuning, tokenizer, config);
   RankRecorder recorder(backend_of(tuning.model), config);
@@ -59,7 +59,7 @@ void tune_rank(const RankTuning& tuning) {
                                 {batch_tokens(tuning.model.max_batch_tokens, tuning.model.device),
                                  {},
                                  {},
-                                 parse_weight_form(tuning.model.weights)});
+                                 parse_weight_quantization(tuning.model.weights)});
   KvBasis basis;
   {
     Progress progress("reading");

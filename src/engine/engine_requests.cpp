@@ -2,13 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "engine/engine.h"
-#include "engine/engine_setup.h"
+#include "engine/step/failures.h"
 
 namespace kvasir {
 
@@ -17,28 +16,30 @@ RequestId Engine::submit(Request request, OnUpdate on_update) {
 }
 
 std::vector<RequestId> Engine::submit(Request request, OnUpdate on_update, std::vector<Branch> branches) {
-  check(request);
+  CheckedRequest checked = check(std::move(request));
   std::vector<RequestId> ids(1 + branches.size());
   for (RequestId& id : ids) id = new_id();
-  start(ids, std::move(request), std::move(on_update), std::move(branches));
+  start(ids, std::move(checked), std::move(on_update), std::move(branches));
   return ids;
 }
 
-void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_update,
+void Engine::start(std::span<const RequestId> ids, CheckedRequest checked, OnUpdate on_update,
                    std::vector<Branch> branches) {
   CHECK(ids.size() == 1 + branches.size());
   Sequence* added = nullptr;
   try {
-    request.breakpoints = places_to_keep(request);
-    const KvPolicy policy = policy_for(request);
-    auto sequence = std::make_unique<Sequence>(ids[0], std::move(request), OnUpdate{});
-    sequence->use(policies_.use(policy));
+    const ServedModel& model = models_[checked.request.model];
+    checked.request.breakpoints = places_to_keep(checked);
+    const std::shared_ptr<const ResolvedPolicy> policy = policy_for(checked);
+    auto sequence = std::make_unique<Sequence>(ids[0], std::move(checked.request), OnUpdate{});
+    sequence->use(policies_.use(*model.model, *policy));
+    sequence->context = model.context;
     sequence->record.kv = sequence->policy->text;
     sequence->forks.reserve(branches.size());
     added = scheduler_.add(std::move(sequence));
-  } catch (const std::exception& error) {  // whoever asked is waiting to hear of it
-    tell_failed(ids[0], on_update, error.what());
-    for (size_t i = 0; i < branches.size(); ++i) tell_failed(ids[i + 1], branches[i].on_update, error.what());
+  } catch (const std::exception& error) {  // whoever asked is waiting to be notified
+    notify_failed(ids[0], on_update, error.what());
+    for (size_t i = 0; i < branches.size(); ++i) notify_failed(ids[i + 1], branches[i].on_update, error.what());
     return;
   }
   added->on_update = std::move(on_update);
@@ -47,9 +48,9 @@ void Engine::start(std::span<const RequestId> ids, Request request, OnUpdate on_
 
 // Where a window slides, the last whole block before a mark must be kept with what its window sees from there, and
 // the block that the mark is in by itself.
-std::vector<Breakpoint> Engine::places_to_keep(const Request& request) const {
-  const std::vector<KvGroup> groups = kv_groups(model_.config(), request.kv.value_or(config_.kv));
-  if (std::ranges::all_of(groups, [](const KvGroup& group) { return group.retention.full(); })) {
+std::vector<Breakpoint> Engine::places_to_keep(const CheckedRequest& checked) const {
+  const Request& request = checked.request;
+  if (std::ranges::all_of(checked.kv->groups, [](const KvGroup& group) { return group.retention.full(); })) {
     return request.breakpoints;
   }
   std::vector<Breakpoint> out;
@@ -61,23 +62,24 @@ std::vector<Breakpoint> Engine::places_to_keep(const Request& request) const {
   return out;
 }
 
-TenantShare Engine::share_of(std::uint32_t tenant) const {
-  const std::lock_guard lock(shares_mutex_);
-  const auto found = shares_.find(tenant);
-  return found == shares_.end() ? TenantShare{} : found->second;
+// A replacement may be replaced in turn.
+std::shared_ptr<const ResolvedPolicy> Engine::policy_for(const CheckedRequest& checked) const {
+  std::shared_ptr<const ResolvedPolicy> policy = checked.kv;
+  if (checked.request.origin == Request::Origin::kInternal) return policy;
+  for (size_t i = 0; i < policies_.replacements(); ++i) {
+    const std::shared_ptr<const ResolvedPolicy> by = policies_.replacement_of(*policy);
+    if (by == nullptr || !checks_.has_room(checked.request, *by)) break;
+    policy = by;
+  }
+  return policy;
 }
 
-// The same part of what a tenant may have as of the whole pool: it must always have room to work in.
-std::int64_t Engine::most_pinned(std::uint32_t tenant) const {
-  const double most = std::min(share_of(tenant).most, 1.0) * static_cast<double>(cache_.memory_bytes());
-  return static_cast<std::int64_t>(config_.pinned_share * std::floor(most));
+void Engine::replace_policy(const KvPolicy& policy, const KvPolicy& by) {
+  policies_.replace(policy, resolve_policy(0, *models_.front().model, by, config_.block_tokens));
 }
 
 void Engine::set_share(std::uint32_t tenant, TenantShare share) {
-  {
-    const std::lock_guard lock(shares_mutex_);
-    shares_[tenant] = share;
-  }
+  shares_.set(tenant, share);
   cache_.set_share(tenant, share);
   scheduler_.set_weight(tenant, share.weight);
 }
@@ -90,7 +92,7 @@ void Engine::warm_public_texts() {
     request.prompt = text;
     request.max_tokens = 1;
     request.breakpoints.push_back({static_cast<std::int64_t>(text.size()), std::chrono::hours(24 * 365 * 100)});
-    request.origin = Request::Origin::kEngine;
+    request.origin = Request::Origin::kInternal;
     std::int64_t pinned = 0;
     submit(std::move(request), [&pinned](const Update& update) { pinned = update.record->pinned_tokens; });
     run();
@@ -99,21 +101,24 @@ void Engine::warm_public_texts() {
                 {fmt::format("a public text of {} tokens has no room to stay in", text.size()), "--public-prefix",
                  fmt::format("raise --kv-memory: all of them may take {:.0f}% of it", 100 * config_.pinned_share)});
   }
-  public_bytes_ = cache_.held_page_bytes();
+  shares_.set_public_bytes(cache_.held_page_bytes());
 }
+
 void Engine::cancel_all() {
   for (const RequestId id : scheduler_.ids()) cancel(id);
 }
 
 RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
-  break_up();
-  if (flying_.in_the_air()) land();  // what is written there would be the copy's as well
+  if (pipeline_.in_flight()) {  // what is written there would be the copy's as well
+    for (const ComputedRows& rows : pipeline_.collect_outputs()) finish_rows(rows);
+  }
   Sequence* from = scheduler_.find(id);
   CHECK(from != nullptr);
   Request request = from->request;
   request.sampling.seed = seed;
   auto copy = std::make_unique<Sequence>(new_id(), std::move(request), std::move(on_update));
   copy->use(from->policy);
+  copy->context = from->context;
   for (size_t i = from->request.prompt.size(); i < from->tokens.size(); ++i) {
     copy->tokens.push_back(from->tokens[i]);
     copy->sampler.accept(from->tokens[i]);
@@ -151,6 +156,39 @@ void Engine::cancel(RequestId id) {
     sequence.forks.erase(fork);
     if (listener) listener({id, -1, FinishReason::kCancelled, nullptr, &sequence.record});
   });
+}
+
+// The prompt is computed: each further answer samples its own first token from the same logits, and goes its own way.
+void Engine::branch_off(Sequence& sequence) {
+  if (sequence.fork_logits.empty()) return;
+  const std::vector<float> logits = std::exchange(sequence.fork_logits, {});
+  for (Sequence::Fork& fork : std::exchange(sequence.forks, {})) {
+    try {
+      Sequence& other = twin_of(sequence, fork);
+      std::vector<float> own = logits;
+      finish_rows({.sequence = &other, .logits = own});
+    } catch (const std::exception& error) {
+      notify_failed(fork.id, fork.branch.on_update, error.what());
+    }
+  }
+}
+
+// The fork has its listener until the scheduler has the twin.
+Sequence& Engine::twin_of(const Sequence& sequence, Sequence::Fork& fork) {
+  auto twin = std::make_unique<Sequence>(fork.id, sequence.request, OnUpdate{});
+  twin->use(sequence.policy);
+  twin->context = sequence.context;
+  twin->answer_for(fork);
+  twin->record = sequence.record;
+  twin->record.failure.clear();
+  twin->record.fault = RequestRecord::Fault::kOurs;
+  twin->record.computed_tokens = 0;
+  twin->record.chunks.clear();
+  const bool runs = !scheduler_.full() && cache_.shares(sequence.lease.policy());
+  if (runs) twin->lease = cache_.fork(sequence.lease);
+  Sequence* added = runs ? scheduler_.add_running(std::move(twin)) : scheduler_.add(std::move(twin));
+  added->on_update = std::move(fork.branch.on_update);
+  return *added;
 }
 
 }  // namespace kvasir

@@ -25,13 +25,14 @@ RequestId EngineThread::submit(Request request, OnUpdate on_update) {
 }
 
 std::vector<RequestId> EngineThread::submit(Request request, OnUpdate on_update, std::vector<Branch> branches) {
-  engine_.check(request);  // const, and of what never changes or is locked: safe while the loop runs
+  // const, and of what never changes or is locked: safe while the loop runs
+  CheckedRequest checked = engine_.check(std::move(request));
   std::vector<RequestId> ids(1 + branches.size());
   for (RequestId& id : ids) id = engine_.new_id();
   post(
-      [ids, request = std::move(request), on_update = std::move(on_update),
+      [ids, checked = std::move(checked), on_update = std::move(on_update),
        branches = std::move(branches)](Engine& engine) mutable {
-        engine.start(ids, std::move(request), std::move(on_update), std::move(branches));
+        engine.start(ids, std::move(checked), std::move(on_update), std::move(branches));
       },
       Brings::kWork);
   return ids;
@@ -87,18 +88,16 @@ void EngineThread::loop() {
   }
 }
 
-// What others see and change is the sequences' own, not what a formation has noted of them.
 void EngineThread::run_commands(std::vector<Command>& commands) {
   std::vector<Command> now = std::exchange(commands, {});
-  if (!now.empty()) engine_.catch_up();
   for (Command& command : now) command(engine_);
 }
 
 void EngineThread::fail(const std::string& why) noexcept {
   failing_ = true;
-  const std::string told = "the step failed: " + why + "; ask again";
+  const std::string message = "the step failed: " + why + "; ask again";
   try {
-    engine_.fail_step(told);
+    engine_.fail_step(message);
     if (on_failure_) on_failure_(why);
   } catch (const std::exception&) {
     // No memory even for that: the next step fails again, and this is tried again.

@@ -3,7 +3,7 @@
 // The engine itself is single-threaded and needs no lock: other threads leave commands here, which the loop carries
 // out between two steps. It sleeps when there is nothing to do.
 //
-// What goes wrong in a step fails the requests that ran, not the thread: they hear why, and the loop goes on.
+// What goes wrong in a step fails the requests that ran, not the thread: they are notified why, and the loop goes on.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class EngineThread {
   EngineThread& operator=(const EngineThread&) = delete;
 
   // From any thread. Throws Error at once for what can never run, as Engine::submit does. The listener is called on
-  // the engine's thread: it must be quick, and hand on what it hears.
+  // the engine's thread: it must be quick, and hand on what it is given.
   RequestId submit(Request request, OnUpdate on_update);
   std::vector<RequestId> submit(Request request, OnUpdate on_update, std::vector<Branch> branches);
   void cancel(RequestId id);                          // takes effect before the next step, as
@@ -55,7 +55,7 @@ class EngineThread {
   // Whether the last step that had something to do failed; from any thread.
   bool failing() const { return failing_; }
 
-  // Hears of every step that failed, on the engine's thread.
+  // Called for every step that failed, on the engine's thread.
   void on_failure(std::function<void(const std::string& why)> listener);
 
  private:

@@ -1,4 +1,4 @@
-// What a caller asks of the engine, and what it hears back. Tokens only: text is the caller's affair.
+// What a caller asks of the engine, and what it is notified of. Tokens only: text is the caller's affair.
 #pragma once
 
 #include <chrono>
@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/ids.h"
 #include "kv/explain.h"
 #include "kv/tenant.h"
@@ -20,6 +21,8 @@
 #include "sample/sampler.h"
 
 namespace kvasir {
+
+using ModelId = std::uint32_t;  // of an engine: 0 is the one it was made for
 
 // Keep the prompt's first `tokens` in the cache for so long, counted from the last time they were used.
 struct Breakpoint {
@@ -33,7 +36,7 @@ struct Request {
   std::int64_t max_tokens = 256;
   std::vector<TokenId> stop_tokens;                   // any of them ends the answer, and is not part of it
   std::int64_t min_tokens = 0;                        // no stop token may come before
-  std::optional<int> logprobs;                        // tell each token's, and so many of the likeliest
+  std::optional<int> logprobs;                        // each token's, and those of so many of the likeliest
   std::shared_ptr<const TokenConstraint> constraint;  // null: any text. Forked for each answer.
   std::vector<Breakpoint> breakpoints;                // ascending
   // Scoring: of the prompt's tokens from here on the engine's observer sees the logits, and they are computed even
@@ -42,12 +45,16 @@ struct Request {
   // Under a policy that evicts tokens: so many of the prompt's are what it takes for the prompt, and the rest for
   // what was written since; nullopt: all of it.
   std::optional<std::int64_t> evict_after;
-  std::optional<KvPolicy> kv;  // nullopt: the engine's own
-  int priority = 0;            // within the tenant: the smaller goes first
+  ModelId model = 0;           // whose tokens they are: which of the engine's models answers
+  std::optional<KvPolicy> kv;  // nullopt: the model's own
+  // What stands before the prompt and its K and V depend on: a source text, an adapter, an image. Requests share what
+  // is cached only where this is equal.
+  std::optional<Key256> prefix_key;
+  int priority = 0;  // within the tenant: the smaller goes first
   Tenant tenant;
   std::string label;  // what logs call it; empty: its id
-  // What the engine asks itself may be of any policy, and is not told of when it ends.
-  enum class Origin : std::uint8_t { kClient, kEngine };
+  // What the engine asks itself may be of any policy, and no on_finished() listener is notified of its end.
+  enum class Origin : std::uint8_t { kClient, kInternal };
   Origin origin = Origin::kClient;
 };
 
@@ -56,7 +63,7 @@ enum class FinishReason : std::uint8_t { kNone, kStop, kLength, kCancelled, kFai
 std::string_view name_of(FinishReason reason);  // "stop"
 
 // A time when a request had to let others go first.
-struct Pause {
+struct Preemption {
   enum class How : std::uint8_t {
     kRecompute,  // it let go of its blocks; what is evicted meanwhile is computed again
     kSwap,       // its blocks were copied to host memory, and come back from there
@@ -68,9 +75,9 @@ struct Pause {
   double resume_seconds = 0;  // what resuming was estimated to cost
 };
 
-std::string_view name_of(Pause::How how);  // "swap"
+std::string_view name_of(Preemption::How how);  // "swap"
 // "paused request 7, kept 480 of 512 tokens, about 90 ms to resume".
-std::string describe(std::string_view request, const Pause& pause);
+std::string describe(std::string_view request, const Preemption& preemption);
 
 // Several prompt tokens computed in one step.
 struct Chunk {
@@ -88,7 +95,7 @@ struct RequestRecord {
   ReuseReport reuse;                // of the first open
   double queue_seconds = 0;         // from submit to the first step
   std::vector<Chunk> chunks;        // of the prompt, and of what a pause lost; the first kMostChunks
-  std::vector<Pause> pauses;        // the first kMostPauses
+  std::vector<Preemption> pauses;   // the first kMostPauses
   std::int64_t evicted_tokens = 0;  // of all its tokens, the mean over the heads of layers that evict
   std::int64_t pinned_tokens = 0;   // of the prompt, kept by its breakpoints
   static constexpr size_t kMostChunks = 1024;
@@ -117,7 +124,7 @@ struct FinishedSequence {
 // Called on the engine's thread, once for each token and once at the end; may cancel() but not submit().
 using OnUpdate = std::function<void(const Update&)>;
 
-// One more answer to the same prompt: it shares the prompt's blocks, and draws with its own seed.
+// One more answer to the same prompt: it shares the prompt's blocks, and samples with its own seed.
 struct Branch {
   std::uint64_t seed = 0;
   OnUpdate on_update;

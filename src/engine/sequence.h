@@ -3,23 +3,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "engine/host_swap.h"
-#include "engine/mask_worker.h"
-#include "engine/policies.h"
 #include "engine/request.h"
-#include "engine/sequence_rows.h"
+#include "engine/schedule/host_swap.h"
+#include "engine/schedule/policy_registry.h"
+#include "engine/step/mask_worker.h"
+#include "engine/step/token_rows.h"
+#include "kv/cache.h"
 #include "kv/lease.h"
-#include "kv/token_evictor.h"
+#include "engine/step/token_evictor.h"
 
 namespace kvasir {
 
-// A sequence waits without a lease and runs with one. It has no phase: it is caught up when all its tokens but the
-// newest are cached, and has something to catch up with otherwise.
+// A sequence waits without a lease and runs with one. It has no phase: it has tokens that are not computed yet, and
+// those are its newest alone while it answers.
 struct alignas(64) Sequence {
   Sequence(RequestId sequence_id, Request asked, OnUpdate listener)
       : id(sequence_id),
@@ -39,7 +41,7 @@ struct alignas(64) Sequence {
     if (policy != nullptr) eviction = eviction_rule(policy->policy, request.evict_after.value_or(prompt));
   }
 
-  // A step of a formation looks at this alone, and at the beginning of the record: one line of memory.
+  // A step of a steady batch looks at this alone, and at the beginning of the record: one line of memory.
   RequestId id;
   FinishReason finish = FinishReason::kNone;
   OnUpdate on_update;
@@ -50,28 +52,31 @@ struct alignas(64) Sequence {
   Sampler sampler;
   std::shared_ptr<const ActivePolicy> policy;  // null: the engine's own
   std::optional<EvictionRule> eviction;        // if its policy evicts tokens
-  std::unique_ptr<SequenceRows> rows;          // likewise, while it runs
+  std::unique_ptr<TokenRows> rows;             // likewise, while it runs
   KvLease lease;                               // invalid while waiting
   std::unique_ptr<SavedBlocks> saved;          // while paused, if it was swapped out
-  std::vector<Key256> block_names;             // while waiting, once they were needed: see KvCache::block_names
+  std::vector<Key256> block_keys;              // while waiting, once they were needed: see KvCache::block_keys
   std::int64_t passed_blocks = 0;              // while waiting without room: what was given to others behind it, …
-  int plans_without_room = 0;                  // … and how often it was looked for
+  int steps_without_room = 0;                  // … and how often it was looked for
   std::shared_ptr<MaskWorker::Job> mask;       // which tokens its form allows, while that is found out elsewhere …
   std::vector<float> mask_logits;              // … and what its next token will be chosen from
   bool slow_masks = false;                     // the last one took longer than a step has time for
   std::uint64_t arrival = 0;                   // the smaller came first; set by the scheduler
-  bool standing_still = false;                 // it waits for blocks, and keeps those it has
-  bool held_back = false;                      // it waited for another's prompt
+  bool stalled = false;                        // it waits for blocks, and keeps those it has
+  bool waiting_for_prefix = false;             // it waited for another's prompt
+  std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Drafter
   std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   struct Fork {
     RequestId id = 0;
     Branch branch;
   };
-  std::vector<Fork> forks;                // more answers to the same prompt, until the first token
-  size_t pinned_breakpoints = 0;          // of the request's, in order
-  std::optional<TokenLogprobs> logprobs;  // of the newest token, where asked for
+  std::vector<Fork> forks;              // more answers to the same prompt, until the first token
+  std::vector<float> fork_logits;       // what their first tokens are sampled from
+  size_t pinned_breakpoints = 0;        // of the request's, in order
+  std::vector<TokenLogprobs> logprobs;  // of the tokens that the last step gave it, where asked for
+  std::int64_t context = std::numeric_limits<std::int64_t>::max();  // tokens that it may have at most
 
-  // It answers another branch of the same request from now on, whose listener the caller gives it. Requires that it
+  // It answers another branch of the same request from now on, whose listener the caller sets. Requires that it
   // has answered nothing yet.
   void answer_for(const Fork& fork) {
     id = fork.id;
@@ -80,12 +85,21 @@ struct alignas(64) Sequence {
     if (request.constraint) sampler.constrain(request.constraint->fork());
   }
 
-  std::int64_t pending() const {  // tokens whose K and V are not in the cache
+  // Whose K and V are not in the cache.
+  std::int64_t num_uncomputed_tokens() const {
     return static_cast<std::int64_t>(tokens.size()) - (lease.valid() ? lease.length() : 0);
   }
+  std::int64_t num_output_tokens() const { return static_cast<std::int64_t>(tokens.size() - request.prompt.size()); }
+  // That it may be given.
+  std::int64_t num_tokens_left() const {
+    return std::min(request.max_tokens - num_output_tokens(), context - static_cast<std::int64_t>(tokens.size()));
+  }
+  bool has_pins_to_come() const { return pinned_breakpoints < request.breakpoints.size(); }
   bool waits_for_mask() const { return mask != nullptr; }
+  ModelId model() const { return request.model; }
   PolicyId policy_id() const { return policy == nullptr ? 0 : policy->id; }
-  std::int64_t answered() const { return static_cast<std::int64_t>(tokens.size() - request.prompt.size()); }
+  // As whose the cache knows its blocks.
+  OpenContext open_context() const { return {request.tenant, id, policy_id(), request.prefix_key}; }
 };
 
 }  // namespace kvasir

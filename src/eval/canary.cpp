@@ -104,7 +104,7 @@ void Canary::read(Engine& engine, const KvPolicy& policy) {
   request.evict_after = job.prompt_tokens;
   request.tenant = job.tenant;
   request.kv = policy;
-  request.origin = Request::Origin::kEngine;
+  request.origin = Request::Origin::kInternal;
   next_ = job.first_judged;
   engine.observe([this](RequestId id, Position position, std::span<const float> row) {
     if (running_ == id) compare(position, row);

@@ -26,6 +26,15 @@ constexpr std::array kWhat{"the river",       "the green hill",   "the market", 
 constexpr std::array kWhen{"in the morning",   "before supper", "on a rainy day", "every summer",
                            "when it was late", "after school",  "in the evening"};
 
+constexpr std::array kFirstNames{"Anna",  "Ben",  "Clara", "Daniel", "Emma",   "Felix", "Grace", "Henry",
+                                 "Ivy",   "Jack", "Kate",  "Leo",    "Lucy",   "Max",   "Nora",  "Oscar",
+                                 "Peter", "Rosa", "Ruby",  "Sam",    "Tom",    "Vera",  "Alice", "Martin",
+                                 "Mary",  "Paul", "Simon", "Ella",   "Edward", "Robert"};
+constexpr std::array kLastNames{"Brown",  "Hill",  "Cole",   "Fisher", "Reed", "Young", "Park",  "Miller",
+                                "Wood",   "Stone", "King",   "Baker",  "Bell", "Day",   "Green", "Gray",
+                                "Hunter", "Lake",  "Moon",   "North",  "Page", "Rose",  "Snow",  "Summer",
+                                "West",   "White", "Winter", "Field",  "Ford", "Hope"};
+
 // Draws that depend on the case and on how many came before, and on nothing else.
 class Draws {
  public:
@@ -48,7 +57,10 @@ std::string sentence(Draws& draws) {
   return fmt::format(" {} {} {} {}.", who, did, what, draws.of(kWhen));
 }
 
-std::string number(Draws& draws) { return fmt::format(" {}", 10000 + draws.below(90000)); }
+std::string name(Draws& draws) {
+  const std::string_view first = draws.of(kFirstNames);
+  return fmt::format(" {} {}", first, draws.of(kLastNames));
+}
 
 // Others of as many tokens, so that none is likelier for being shorter.
 std::vector<std::vector<TokenId>> candidates_like(const std::string& key, const Tokenizer& tokenizer, int count,
@@ -56,10 +68,10 @@ std::vector<std::vector<TokenId>> candidates_like(const std::string& key, const 
   std::vector<std::vector<TokenId>> out{tokenizer.encode(key, Tokenizer::Specials::kPlain)};
   for (int tries = 0; static_cast<int>(out.size()) < count; ++tries) {
     if (tries == 1000 * count) {
-      fail_input(fmt::format("the tokenizer has not {} numbers of {} tokens", count, out.front().size()), "--needles",
+      fail_input(fmt::format("the tokenizer has not {} names of {} tokens", count, out.front().size()), "--needles",
                  "ask for fewer candidates");
     }
-    std::vector<TokenId> other = tokenizer.encode(number(draws), Tokenizer::Specials::kPlain);
+    std::vector<TokenId> other = tokenizer.encode(name(draws), Tokenizer::Specials::kPlain);
     if (other.size() == out.front().size() && std::ranges::find(out, other) == out.end()) out.push_back(other);
   }
   return out;
@@ -70,12 +82,12 @@ std::vector<std::vector<TokenId>> candidates_like(const std::string& key, const 
 NeedleCase make_needle_case(const Tokenizer& tokenizer, const NeedlePlan& plan, int i) {
   const auto tokens = [&](const std::string& text) { return tokenizer.encode(text, Tokenizer::Specials::kPlain); };
   Draws draws(0x6e6565646c65U + static_cast<std::uint64_t>(i));
-  const std::string key = number(draws);
+  const std::string key = name(draws);
   NeedleCase out;
   out.candidates = candidates_like(key, tokenizer, plan.candidates, draws);
   const std::vector<TokenId> needle =
-      tokens(fmt::format(" The secret number is{}. Remember that it is{}.", key, key));
-  const std::vector<TokenId> question = tokens(" Now you will remember it. The secret number is");
+      tokens(fmt::format(" The queen was called{}. Everyone knew Queen{}.", key, key));
+  const std::vector<TokenId> question = tokens(" The queen was called");
   std::int64_t room = plan.context - static_cast<std::int64_t>(plan.opening.size() + needle.size() + question.size() +
                                                                out.candidates.front().size());
   std::vector<std::vector<TokenId>> hay;

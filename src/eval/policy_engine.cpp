@@ -35,7 +35,7 @@ std::int64_t cache_bytes(const Model& model, const EngineConfig& config, std::in
   for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
     const std::int64_t block = make_layout(group, config.block_tokens).block_bytes();
     if (const auto rule = eviction_rule(config.kv, prompt); rule && group.retention.full()) {
-      const std::int64_t budget = group_budget(*rule, group, model.config().layers);
+      const std::int64_t budget = group_budget(*rule, group, model.config().layer_count());
       bytes += block * blocks_for(std::min(tokens, budget + EvictionRule::kInterval), config.block_tokens);
       continue;
     }

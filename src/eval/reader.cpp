@@ -54,7 +54,7 @@ bool Reader::step(const OnRow& on_row) {
   return true;
 }
 
-Position Reader::read() const {
+Position Reader::read() {
   Position done = length_;
   engine_.scheduler().each(
       [&done](const Sequence& sequence) { done = sequence.lease.valid() ? sequence.lease.length() : 0; });

@@ -30,7 +30,7 @@ class Reader {
   void open(std::span<const TokenId> tokens, Position first_judged);
 
   // Tokens of the text that were read so far.
-  Position read() const;
+  Position read();
 
   // Reads the next chunk. False, and nothing is read: the text is at its end. Throws Error when the model's logits
   // are not numbers.
@@ -39,7 +39,7 @@ class Reader {
   // Log-likelihood of `ending` after `beginning`. A beginning that was read before is found in the cache.
   double log_likelihood(std::span<const TokenId> beginning, std::span<const TokenId> ending);
 
-  const Engine& engine() const { return engine_; }
+  Engine& engine() { return engine_; }
 
  private:
   void open(std::span<const TokenId> tokens, Position first_judged, Position prompt);

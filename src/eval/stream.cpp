@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "engine/engine_setup.h"
+#include "engine/engine_config.h"
 #include "eval/divergence.h"
 #include "eval/policy_engine.h"
 #include "eval/reader.h"
@@ -38,7 +38,7 @@ EngineConfig config_for(const Model& model, EngineConfig config, std::int64_t to
   }
   std::int64_t held = 2 * config.scheduler.max_batch_tokens;
   for (const KvGroup& group : groups) {
-    held = std::max(held, group.retention.window + group.retention.sinks + 2 * config.scheduler.max_batch_tokens);
+    held = std::max(held, group.retention.span() + group.retention.sinks + 2 * config.scheduler.max_batch_tokens);
   }
   config.context = tokens + 1;
   config.kv_bytes = roomy_bytes(model, config, held);
@@ -47,7 +47,7 @@ EngineConfig config_for(const Model& model, EngineConfig config, std::int64_t to
   return config;
 }
 
-std::int64_t held_bytes(const Engine& engine) {
+std::int64_t held_bytes(Engine& engine) {
   std::int64_t bytes = 0;
   for (size_t g = 0; g < engine.cache().groups(); ++g) {
     bytes += engine.cache().pool(g).held() * engine.cache().pool(g).weight();
@@ -110,7 +110,7 @@ double reread_last(Backend& backend, Model& model, const EngineConfig& config, s
                    const StreamPlan& plan, const OnStream& on_progress) {
   Position window = std::numeric_limits<Position>::max();
   for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
-    if (!group.retention.full()) window = std::min(window, group.retention.window);
+    if (!group.retention.full()) window = std::min(window, group.retention.span());
   }
   Reader reader(backend, model, config, window);
   QualitySums sums;

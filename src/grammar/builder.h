@@ -1,6 +1,6 @@
-// GrammarBuilder: rules drawn as graphs of nodes (a nondeterministic automaton), then compiled to a Grammar.
+// GrammarBuilder: rules built as graphs of nodes (a nondeterministic automaton), then compiled to a Grammar.
 //
-// Whoever draws a piece of a rule starts at a node and returns the node where the piece ends:
+// Whoever builds a piece of a rule starts at a node and returns the node where the piece ends:
 //   NodeId at = builder.literal(from, "\"x\":");  at = builder.call(at, value_rule);
 // Everything is bounded: a grammar that would grow past the limits gives an Error that names the rule.
 #pragma once
@@ -18,7 +18,7 @@ namespace kvasir::grammar {
 using NodeId = std::uint32_t;
 
 struct BuildLimits {
-  std::size_t nodes = std::size_t{1} << 20;   // drawn
+  std::size_t nodes = std::size_t{1} << 20;   // built
   std::size_t states = std::size_t{1} << 18;  // compiled
   std::size_t work = std::size_t{12} << 20;   // node visits while compiling: a fifth of a second
 };
@@ -45,7 +45,7 @@ class GrammarBuilder {
   RuleId add_rule(std::string name);
   const Rule& rule(RuleId id) const { return rules_[id]; }
 
-  // What is drawn from here on belongs to this rule, as far as errors are concerned.
+  // What is built from here on belongs to this rule, as far as errors are concerned.
   void enter(RuleId id) { current_ = id; }
 
   NodeId node();

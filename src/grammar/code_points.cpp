@@ -42,7 +42,7 @@ char32_t end_of_piece(char32_t low, char32_t high) {
   return high;
 }
 
-void draw_range(GrammarBuilder& builder, NodeId from, CodePointSet::Range range, NodeId to) {
+void build_range(GrammarBuilder& builder, NodeId from, CodePointSet::Range range, NodeId to) {
   auto [low, high] = range;
   while (low <= high) {
     const char32_t end = end_of_piece(low, high);
@@ -147,16 +147,16 @@ std::string json_spelling(char32_t character) {
   return {reinterpret_cast<const char*>(bytes.data()), length};
 }
 
-void draw_characters(GrammarBuilder& builder, NodeId from, const CodePointSet& set, NodeId to) {
+void build_characters(GrammarBuilder& builder, NodeId from, const CodePointSet& set, NodeId to) {
   for (const auto& [low, high] : set.ranges()) {
     char32_t start = low;
     for (char32_t c = low; c <= std::min<char32_t>(high, U'\\'); ++c) {
       if (!needs_escape(c)) continue;
-      if (c > start) draw_range(builder, from, {start, c - 1}, to);
+      if (c > start) build_range(builder, from, {start, c - 1}, to);
       builder.join(builder.literal(from, json_spelling(c)), to);
       start = c + 1;
     }
-    if (start <= high) draw_range(builder, from, {start, high}, to);
+    if (start <= high) build_range(builder, from, {start, high}, to);
   }
 }
 

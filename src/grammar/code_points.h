@@ -38,7 +38,7 @@ class CodePointSet {
 // serializers write it.
 std::string json_spelling(char32_t character);
 
-// Draws: one character of the set, in that spelling, leads from one node to the other.
-void draw_characters(GrammarBuilder& builder, NodeId from, const CodePointSet& set, NodeId to);
+// Builds: one character of the set, in that spelling, leads from one node to the other.
+void build_characters(GrammarBuilder& builder, NodeId from, const CodePointSet& set, NodeId to);
 
 }  // namespace kvasir::grammar

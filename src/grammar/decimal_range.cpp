@@ -10,17 +10,17 @@ namespace {
 
 constexpr int kMaxBoundDigits = 40;
 
-// Draws the numbers of one sign by their digits, from the left. A number is `tight` at a bound as long as its digits
+// Builds the numbers of one sign by their digits, from the left. A number is `tight` at a bound as long as its digits
 // are those of the bound.
-class MagnitudeDrawing {
+class MagnitudeBuilder {
  public:
-  MagnitudeDrawing(GrammarBuilder& builder, std::optional<Bound> least, std::optional<Bound> most)
+  MagnitudeBuilder(GrammarBuilder& builder, std::optional<Bound> least, std::optional<Bound> most)
       : builder_(builder), least_(std::move(least)), most_(std::move(most)), end_(builder.node()) {}
 
   NodeId end() const { return end_; }
 
   // Numbers with `whole` digits before the point and up to `fraction` after it.
-  void draw(NodeId from, std::size_t whole, std::size_t fraction) {
+  void build(NodeId from, std::size_t whole, std::size_t fraction) {
     if (least_ && whole < least_->value.whole.size()) return;
     if (most_ && whole > most_->value.whole.size()) return;
     whole_ = whole;
@@ -97,12 +97,12 @@ std::optional<Bound> magnitude(const std::optional<Bound>& bound) {
   return out;
 }
 
-NodeId draw_magnitudes(GrammarBuilder& builder, NodeId from, const DecimalRange& range) {
-  MagnitudeDrawing drawing(builder, range.least, range.most);
+NodeId build_magnitudes(GrammarBuilder& builder, NodeId from, const DecimalRange& range) {
+  MagnitudeBuilder magnitudes(builder, range.least, range.most);
   for (std::size_t whole = 1; whole <= range.digits; ++whole) {
-    drawing.draw(from, whole, std::min(range.fraction_digits, range.digits - whole));
+    magnitudes.build(from, whole, std::min(range.fraction_digits, range.digits - whole));
   }
-  return drawing.end();
+  return magnitudes.end();
 }
 
 }  // namespace
@@ -142,21 +142,21 @@ DecimalRange integer_range() {
           .fraction_digits = 0};
 }
 
-NodeId draw_range(GrammarBuilder& builder, NodeId from, const DecimalRange& range) {
+NodeId build_range(GrammarBuilder& builder, NodeId from, const DecimalRange& range) {
   const Bound zero{{}, BoundKind::kInclusive};
   const NodeId end = builder.node();
   // 0 and above.
   if (!range.most || !range.most->value.negative) {
     DecimalRange upper = range;
     if (!upper.least || upper.least->value.negative) upper.least = zero;
-    builder.join(draw_magnitudes(builder, from, upper), end);
+    builder.join(build_magnitudes(builder, from, upper), end);
   }
   // Below 0: a minus, and the bounds change places. "-0" is left out.
   if (!range.least || range.least->value.negative) {
     DecimalRange lower = range;
     lower.most = magnitude(range.least);
     lower.least = range.most && range.most->value.negative ? magnitude(range.most) : Bound{{}, BoundKind::kExclusive};
-    builder.join(draw_magnitudes(builder, builder.literal(from, "-"), lower), end);
+    builder.join(build_magnitudes(builder, builder.literal(from, "-"), lower), end);
   }
   return end;
 }

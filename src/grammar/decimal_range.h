@@ -38,7 +38,7 @@ struct DecimalRange {
 // Every 64-bit integer.
 DecimalRange integer_range();
 
-// Draws the numbers of the range, written without an exponent. Returns the node at the end.
-NodeId draw_range(GrammarBuilder& builder, NodeId from, const DecimalRange& range);
+// Builds the numbers of the range, written without an exponent. Returns the node at the end.
+NodeId build_range(GrammarBuilder& builder, NodeId from, const DecimalRange& range);
 
 }  // namespace kvasir::grammar

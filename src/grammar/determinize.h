@@ -1,4 +1,4 @@
-// From drawn rules to deterministic ones: the subset construction, with rules called taken as letters of their own.
+// From built rules to deterministic ones: the subset construction, with rules called taken as letters of their own.
 #pragma once
 
 #include <vector>

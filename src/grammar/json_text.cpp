@@ -9,20 +9,20 @@ namespace {
 
 constexpr std::uint8_t byte_of(char c) { return static_cast<std::uint8_t>(c); }
 
-void draw_hex(GrammarBuilder& builder, NodeId from, NodeId to) {
+void build_hex(GrammarBuilder& builder, NodeId from, NodeId to) {
   builder.bytes(from, '0', '9', to);
   builder.bytes(from, 'a', 'f', to);
   builder.bytes(from, 'A', 'F', to);
 }
 
-NodeId draw_any_of(GrammarBuilder& builder, NodeId from, std::string_view characters) {
+NodeId build_any_of(GrammarBuilder& builder, NodeId from, std::string_view characters) {
   const NodeId to = builder.node();
   for (const char c : characters) builder.bytes(from, byte_of(c), byte_of(c), to);
   return to;
 }
 
 // UTF-8 of more than one byte, as Unicode's table of well-formed sequences has it.
-void draw_multibyte(GrammarBuilder& builder, NodeId from, NodeId to) {
+void build_multibyte(GrammarBuilder& builder, NodeId from, NodeId to) {
   const NodeId one = builder.node();  // so many continuation bytes are left
   const NodeId two = builder.node();
   const NodeId three = builder.node();
@@ -47,42 +47,42 @@ void draw_multibyte(GrammarBuilder& builder, NodeId from, NodeId to) {
 }
 
 // After \u: the four digits of a character that is no surrogate, or a pair of surrogates.
-void draw_unicode_escape(GrammarBuilder& builder, NodeId from, NodeId to) {
+void build_unicode_escape(GrammarBuilder& builder, NodeId from, NodeId to) {
   const NodeId three = builder.node();  // so many digits are left
   const NodeId two = builder.node();
   const NodeId one = builder.node();
-  draw_hex(builder, three, two);
-  draw_hex(builder, two, one);
-  draw_hex(builder, one, to);
+  build_hex(builder, three, two);
+  build_hex(builder, two, one);
+  build_hex(builder, one, to);
   builder.bytes(from, '0', '9', three);
-  builder.join(draw_any_of(builder, from, "abcefABCEF"), three);
-  const NodeId after_d = draw_any_of(builder, from, "dD");
+  builder.join(build_any_of(builder, from, "abcefABCEF"), three);
+  const NodeId after_d = build_any_of(builder, from, "dD");
   builder.bytes(after_d, '0', '7', two);
-  const NodeId high_two = draw_any_of(builder, after_d, "89abAB");
+  const NodeId high_two = build_any_of(builder, after_d, "89abAB");
   const NodeId high_one = builder.node();
   const NodeId high_end = builder.node();
-  draw_hex(builder, high_two, high_one);
-  draw_hex(builder, high_one, high_end);
-  const NodeId low = draw_any_of(builder, builder.literal(high_end, "\\u"), "dD");
-  builder.join(draw_any_of(builder, low, "cdefCDEF"), two);
+  build_hex(builder, high_two, high_one);
+  build_hex(builder, high_one, high_end);
+  const NodeId low = build_any_of(builder, builder.literal(high_end, "\\u"), "dD");
+  builder.join(build_any_of(builder, low, "cdefCDEF"), two);
 }
 
-void draw_unescaped(GrammarBuilder& builder, NodeId from, NodeId to) {
+void build_unescaped(GrammarBuilder& builder, NodeId from, NodeId to) {
   builder.bytes(from, 0x20, 0x21, to);
   builder.bytes(from, 0x23, 0x5B, to);
   builder.bytes(from, 0x5D, 0x7F, to);
-  draw_multibyte(builder, from, to);
+  build_multibyte(builder, from, to);
 }
 
-void draw_character(GrammarBuilder& builder, NodeId from, NodeId to) {
-  draw_unescaped(builder, from, to);
+void build_character(GrammarBuilder& builder, NodeId from, NodeId to) {
+  build_unescaped(builder, from, to);
   const NodeId escape = builder.literal(from, "\\");
-  builder.join(draw_any_of(builder, escape, "\"\\/bfnrt"), to);
-  draw_unicode_escape(builder, builder.literal(escape, "u"), to);
+  builder.join(build_any_of(builder, escape, "\"\\/bfnrt"), to);
+  build_unicode_escape(builder, builder.literal(escape, "u"), to);
 }
 
 // From `least` to `most` digits.
-NodeId draw_digits(GrammarBuilder& builder, NodeId from, int least, int most) {
+NodeId build_digits(GrammarBuilder& builder, NodeId from, int least, int most) {
   const NodeId end = builder.node();
   for (int i = 0; i <= most; ++i) {
     if (i >= least) builder.join(from, end);
@@ -95,47 +95,47 @@ NodeId draw_digits(GrammarBuilder& builder, NodeId from, int least, int most) {
 }
 
 // Exponents that keep 20 digits within the range of a double.
-void draw_exponent(GrammarBuilder& builder, NodeId from, NodeId to) {
+void build_exponent(GrammarBuilder& builder, NodeId from, NodeId to) {
   const NodeId up = builder.node();
   builder.join(from, up);
-  builder.join(draw_any_of(builder, from, "+"), up);
-  builder.join(draw_digits(builder, up, 1, 2), to);
-  builder.join(draw_digits(builder, builder.literal(up, "1"), 2, 2), to);
+  builder.join(build_any_of(builder, from, "+"), up);
+  builder.join(build_digits(builder, up, 1, 2), to);
+  builder.join(build_digits(builder, builder.literal(up, "1"), 2, 2), to);
   const NodeId two_hundred = builder.literal(up, "2");
   const NodeId tens = builder.node();
   builder.bytes(two_hundred, '0', '7', tens);
-  builder.join(draw_digits(builder, tens, 1, 1), to);
+  builder.join(build_digits(builder, tens, 1, 1), to);
   const NodeId down = builder.literal(from, "-");
-  builder.join(draw_digits(builder, down, 1, 2), to);
-  builder.join(draw_digits(builder, draw_any_of(builder, down, "12"), 2, 2), to);
-  builder.join(draw_digits(builder, builder.literal(down, "30"), 1, 1), to);
+  builder.join(build_digits(builder, down, 1, 2), to);
+  builder.join(build_digits(builder, build_any_of(builder, down, "12"), 2, 2), to);
+  builder.join(build_digits(builder, builder.literal(down, "30"), 1, 1), to);
 }
 
 }  // namespace
 
-void draw_white_space_rule(GrammarBuilder& builder, RuleId rule) {
+void build_white_space_rule(GrammarBuilder& builder, RuleId rule) {
   const auto [name, start, end] = builder.rule(rule);
   builder.bytes(start, ' ', ' ', end);
   NodeId at = builder.literal(start, "\n");
   for (int i = 0; i < kMaxIndentation; ++i) {
     builder.join(at, end);
-    at = draw_any_of(builder, at, " \t");
+    at = build_any_of(builder, at, " \t");
   }
   builder.join(at, end);
 }
 
-NodeId draw_leading_space(GrammarBuilder& builder, NodeId from) {
-  const NodeId to = draw_any_of(builder, from, " \n");
+NodeId build_leading_space(GrammarBuilder& builder, NodeId from) {
+  const NodeId to = build_any_of(builder, from, " \n");
   builder.join(from, to);
   return to;
 }
 
-NodeId draw_string(GrammarBuilder& builder, NodeId from, LengthLimits length) {
+NodeId build_string(GrammarBuilder& builder, NodeId from, LengthLimits length) {
   NodeId at = builder.literal(from, "\"");
   const NodeId close = builder.node();
   for (std::uint32_t i = 0; i < length.least; ++i) {
     const NodeId next = builder.node();
-    draw_character(builder, at, next);
+    build_character(builder, at, next);
     at = next;
   }
   builder.join(at, close);
@@ -143,12 +143,12 @@ NodeId draw_string(GrammarBuilder& builder, NodeId from, LengthLimits length) {
     // A node of its own to loop on: the way to it must not be repeated.
     const NodeId loop = builder.node();
     builder.join(at, loop);
-    draw_character(builder, loop, loop);
+    build_character(builder, loop, loop);
     builder.join(loop, close);
   } else {
     for (std::uint32_t i = length.least; i < length.most; ++i) {
       const NodeId next = builder.node();
-      draw_character(builder, at, next);
+      build_character(builder, at, next);
       at = next;
       builder.join(at, close);
     }
@@ -156,7 +156,7 @@ NodeId draw_string(GrammarBuilder& builder, NodeId from, LengthLimits length) {
   return builder.literal(close, "\"");
 }
 
-NodeId draw_number(GrammarBuilder& builder, NodeId from) {
+NodeId build_number(GrammarBuilder& builder, NodeId from) {
   const NodeId whole = builder.node();
   builder.join(from, whole);
   builder.bytes(from, '-', '-', whole);
@@ -164,17 +164,17 @@ NodeId draw_number(GrammarBuilder& builder, NodeId from) {
   builder.bytes(whole, '0', '0', after_whole);
   const NodeId first = builder.node();
   builder.bytes(whole, '1', '9', first);
-  builder.join(draw_digits(builder, first, 0, 19), after_whole);
+  builder.join(build_digits(builder, first, 0, 19), after_whole);
   const NodeId after_fraction = builder.node();
   builder.join(after_whole, after_fraction);
-  builder.join(draw_digits(builder, builder.literal(after_whole, "."), 1, 24), after_fraction);
+  builder.join(build_digits(builder, builder.literal(after_whole, "."), 1, 24), after_fraction);
   const NodeId end = builder.node();
   builder.join(after_fraction, end);
-  draw_exponent(builder, draw_any_of(builder, after_fraction, "eE"), end);
+  build_exponent(builder, build_any_of(builder, after_fraction, "eE"), end);
   return end;
 }
 
-NodeId draw_key(GrammarBuilder& builder, NodeId from, const std::string& name) {
+NodeId build_key(GrammarBuilder& builder, NodeId from, const std::string& name) {
   const NodeId colon = builder.literal(from, nlohmann::json(name).dump() + ":");
   const NodeId end = builder.node();
   builder.join(colon, end);
@@ -182,7 +182,7 @@ NodeId draw_key(GrammarBuilder& builder, NodeId from, const std::string& name) {
   return end;
 }
 
-NodeId draw_other_key(GrammarBuilder& builder, NodeId from, std::span<const std::string> names) {
+NodeId build_other_key(GrammarBuilder& builder, NodeId from, std::span<const std::string> names) {
   // A trie of the names by characters. Off the trie, or at a node of it that is no name's end, the key may close.
   struct TrieNode {
     std::map<char32_t, std::size_t> children;
@@ -203,7 +203,7 @@ NodeId draw_other_key(GrammarBuilder& builder, NodeId from, std::span<const std:
   const NodeId open = builder.literal(from, "\"");
   const NodeId close = builder.node();
   const NodeId off = builder.node();
-  draw_unescaped(builder, off, off);
+  build_unescaped(builder, off, off);
   builder.join(off, close);
   for (TrieNode& node : trie) node.node = builder.node();
   builder.join(open, trie.front().node);
@@ -213,9 +213,9 @@ NodeId draw_other_key(GrammarBuilder& builder, NodeId from, std::span<const std:
     for (const auto& [character, child] : node.children) {
       others.add(character, character);
       if (character < 0x20 || character == U'"' || character == U'\\') continue;  // never without an escape
-      draw_characters(builder, node.node, {{character, character}}, trie[child].node);
+      build_characters(builder, node.node, {{character, character}}, trie[child].node);
     }
-    draw_characters(builder, node.node, others.complement(), off);
+    build_characters(builder, node.node, others.complement(), off);
   }
   const NodeId colon = builder.literal(close, "\":");
   const NodeId end = builder.node();

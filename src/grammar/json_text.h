@@ -1,4 +1,4 @@
-// Pieces of JSON text, drawn: what json_schema.cpp puts together.
+// Pieces of JSON text, built: what json_schema.cpp puts together.
 #pragma once
 
 #include <span>
@@ -12,22 +12,22 @@ namespace kvasir::grammar {
 // White space between tokens: one space, or one line break and an indentation of up to this many spaces and tabs. A
 // model can lay out its answer, and spends at most a few tokens on white space at any place, however fond of it.
 inline constexpr int kMaxIndentation = 16;
-void draw_white_space_rule(GrammarBuilder& builder, RuleId rule);
+void build_white_space_rule(GrammarBuilder& builder, RuleId rule);
 
 // Before the first token there is nothing to indent: nothing, one space or one line break.
-NodeId draw_leading_space(GrammarBuilder& builder, NodeId from);
+NodeId build_leading_space(GrammarBuilder& builder, NodeId from);
 
 // A string with its quotes, of so many characters, with any escapes that JSON has. Always valid: UTF-8 without gaps,
 // surrogates only in pairs.
-NodeId draw_string(GrammarBuilder& builder, NodeId from, LengthLimits length);
+NodeId build_string(GrammarBuilder& builder, NodeId from, LengthLimits length);
 
 // Any number. The digits are bounded, and so is the exponent, so that the value is a finite double.
-NodeId draw_number(GrammarBuilder& builder, NodeId from);
+NodeId build_number(GrammarBuilder& builder, NodeId from);
 
 // An object's key, its colon and an optional space.
-NodeId draw_key(GrammarBuilder& builder, NodeId from, const std::string& name);
+NodeId build_key(GrammarBuilder& builder, NodeId from, const std::string& name);
 
 // The same for any key but those named. Without escapes, so that none of those can come in disguise.
-NodeId draw_other_key(GrammarBuilder& builder, NodeId from, std::span<const std::string> names);
+NodeId build_other_key(GrammarBuilder& builder, NodeId from, std::span<const std::string> names);
 
 }  // namespace kvasir::grammar

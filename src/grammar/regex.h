@@ -37,8 +37,8 @@ struct LengthLimits {
   std::uint32_t most = Regex::kNoLimit;
 };
 
-// Draws the characters of a JSON string, without its quotes, that matches `regex` and has so many characters. Returns
-// the node at the end.
-NodeId draw_pattern(GrammarBuilder& builder, NodeId from, const Regex& regex, LengthLimits length);
+// Builds the characters of a JSON string, without its quotes, that matches `regex` and has so many characters.
+// Returns the node at the end.
+NodeId build_pattern(GrammarBuilder& builder, NodeId from, const Regex& regex, LengthLimits length);
 
 }  // namespace kvasir::grammar

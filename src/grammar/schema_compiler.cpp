@@ -71,15 +71,15 @@ LengthLimits length_limits(const Json& flat) {
 std::shared_ptr<const Grammar> SchemaCompiler::compile(const Json& schema) {
   const RuleId root = builder_.add_rule("schema");
   space_ = builder_.add_rule("white space");
-  draw_white_space_rule(builder_, space_);
-  const NodeId begin = draw_leading_space(builder_, builder_.rule(root).start);
+  build_white_space_rule(builder_, space_);
+  const NodeId begin = build_leading_space(builder_, builder_.rule(root).start);
   builder_.call(begin, rule_of(schema, "schema"), builder_.rule(root).end);
   while (!pending_.empty()) {
     const Pending next = std::move(pending_.back());
     pending_.pop_back();
     builder_.enter(next.rule);
     const auto [name, start, end] = builder_.rule(next.rule);
-    for (const Json& flat : next.alternatives) builder_.join(draw_flat(start, flat, next.path), end);
+    for (const Json& flat : next.alternatives) builder_.join(build_flat(start, flat, next.path), end);
   }
   return builder_.build(root);
 }
@@ -116,19 +116,19 @@ NodeId SchemaCompiler::optional_space(NodeId from) {
   return to;
 }
 
-NodeId SchemaCompiler::draw_flat(NodeId from, const Json& flat, const std::string& path) {
-  if (flat.contains("enum")) return draw_enum(from, flat, path);
+NodeId SchemaCompiler::build_flat(NodeId from, const Json& flat, const std::string& path) {
+  if (flat.contains("enum")) return build_enum(from, flat, path);
   const NodeId end = builder_.node();
   const std::vector<std::string> types = types_of(flat);
   const bool has_number = std::ranges::find(types, "number") != types.end();
   for (const std::string& type : types) {
     if (type == "integer" && has_number) continue;
-    builder_.join(draw_type(from, flat, type, path), end);
+    builder_.join(build_type(from, flat, type, path), end);
   }
   return end;
 }
 
-NodeId SchemaCompiler::draw_enum(NodeId from, const Json& flat, const std::string& path) {
+NodeId SchemaCompiler::build_enum(NodeId from, const Json& flat, const std::string& path) {
   const NodeId end = builder_.node();
   const bool any_type = !flat.contains("type");
   const std::vector<std::string> types = any_type ? std::vector<std::string>{} : types_of(flat);
@@ -144,18 +144,18 @@ NodeId SchemaCompiler::draw_enum(NodeId from, const Json& flat, const std::strin
   return end;
 }
 
-NodeId SchemaCompiler::draw_type(NodeId from, const Json& flat, const std::string& type, const std::string& path) {
-  if (type == "object") return draw_object(from, flat, path);
-  if (type == "array") return draw_array(from, flat, path);
-  if (type == "string") return draw_text(from, flat, path);
+NodeId SchemaCompiler::build_type(NodeId from, const Json& flat, const std::string& type, const std::string& path) {
+  if (type == "object") return build_object(from, flat, path);
+  if (type == "array") return build_array(from, flat, path);
+  if (type == "string") return build_text(from, flat, path);
   if (type == "null") return builder_.literal(from, "null");
-  if (type != "boolean") return draw_numeric(from, flat, type, path);
+  if (type != "boolean") return build_numeric(from, flat, type, path);
   const NodeId end = builder_.literal(from, "true");
   builder_.join(builder_.literal(from, "false"), end);
   return end;
 }
 
-NodeId SchemaCompiler::draw_text(NodeId from, const Json& flat, const std::string& path) {
+NodeId SchemaCompiler::build_text(NodeId from, const Json& flat, const std::string& path) {
   std::optional<std::string> pattern;
   if (const auto given = flat.find("pattern"); given != flat.end()) pattern = given->get<std::string>();
   if (const auto format = flat.find("format"); format != flat.end()) {
@@ -165,12 +165,13 @@ NodeId SchemaCompiler::draw_text(NodeId from, const Json& flat, const std::strin
   }
   const LengthLimits length = length_limits(flat);
   if (length.most < length.least) return builder_.node();  // nothing leads there
-  if (!pattern) return draw_string(builder_, from, length);
+  if (!pattern) return build_string(builder_, from, length);
   const NodeId inside = builder_.literal(from, "\"");
-  return builder_.literal(draw_pattern(builder_, inside, parse_pattern(*pattern, path + ".pattern"), length), "\"");
+  return builder_.literal(build_pattern(builder_, inside, parse_pattern(*pattern, path + ".pattern"), length), "\"");
 }
 
-NodeId SchemaCompiler::draw_numeric(NodeId from, const Json& flat, const std::string& type, const std::string& path) {
+NodeId SchemaCompiler::build_numeric(NodeId from, const Json& flat, const std::string& type,
+                                     const std::string& path) {
   DecimalRange range = type == "integer" ? integer_range() : DecimalRange{};
   bool bounded = type == "integer";
   const auto read = [&](const char* key, BoundKind kind) -> std::optional<Bound> {
@@ -189,7 +190,7 @@ NodeId SchemaCompiler::draw_numeric(NodeId from, const Json& flat, const std::st
   };
   if (const auto least = one_of("minimum", "exclusiveMinimum")) range.least = least;
   if (const auto most = one_of("maximum", "exclusiveMaximum")) range.most = most;
-  return bounded ? draw_range(builder_, from, range) : draw_number(builder_, from);
+  return bounded ? build_range(builder_, from, range) : build_number(builder_, from);
 }
 
 }  // namespace kvasir::grammar

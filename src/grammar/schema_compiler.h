@@ -1,4 +1,4 @@
-// SchemaCompiler: draws a rule for every distinct schema of values. Schemas that allow the same (once flat) share
+// SchemaCompiler: builds a rule for every distinct schema of values. Schemas that allow the same (once flat) share
 // one, which is what makes recursion finite and repetition cheap.
 #pragma once
 
@@ -22,7 +22,7 @@ class SchemaCompiler {
   std::shared_ptr<const Grammar> compile(const Json& schema);
 
  private:
-  // A rule that is named but not yet drawn.
+  // A rule that is named but not yet built.
   struct Pending {
     RuleId rule;
     std::vector<Json> alternatives;
@@ -33,14 +33,14 @@ class SchemaCompiler {
   RuleId rule_of_flat(std::vector<Json> alternatives, const std::string& path);
   NodeId optional_space(NodeId from);
 
-  // Each draws one kind of value from a node, and returns the node at its end.
-  NodeId draw_flat(NodeId from, const Json& flat, const std::string& path);
-  NodeId draw_enum(NodeId from, const Json& flat, const std::string& path);
-  NodeId draw_type(NodeId from, const Json& flat, const std::string& type, const std::string& path);
-  NodeId draw_text(NodeId from, const Json& flat, const std::string& path);
-  NodeId draw_numeric(NodeId from, const Json& flat, const std::string& type, const std::string& path);
-  NodeId draw_object(NodeId from, const Json& flat, const std::string& path);
-  NodeId draw_array(NodeId from, const Json& flat, const std::string& path);
+  // Each builds one kind of value from a node, and returns the node at its end.
+  NodeId build_flat(NodeId from, const Json& flat, const std::string& path);
+  NodeId build_enum(NodeId from, const Json& flat, const std::string& path);
+  NodeId build_type(NodeId from, const Json& flat, const std::string& type, const std::string& path);
+  NodeId build_text(NodeId from, const Json& flat, const std::string& path);
+  NodeId build_numeric(NodeId from, const Json& flat, const std::string& type, const std::string& path);
+  NodeId build_object(NodeId from, const Json& flat, const std::string& path);
+  NodeId build_array(NodeId from, const Json& flat, const std::string& path);
 
   GrammarBuilder builder_;
   SchemaExpansion expansion_;

@@ -54,7 +54,7 @@ std::vector<Property> properties_of(const Json& flat, const Json* additional, co
 
 // { a, b?, c? … others }: properties in order. Two rows of nodes: nothing written yet, so that no comma precedes; and
 // something written.
-NodeId SchemaCompiler::draw_object(NodeId from, const Json& flat, const std::string& path) {
+NodeId SchemaCompiler::build_object(NodeId from, const Json& flat, const std::string& path) {
   const Json any = true;
   const Json* additional = additional_schema(flat, any);
   const std::vector<Property> properties = properties_of(flat, additional, path);
@@ -67,7 +67,7 @@ NodeId SchemaCompiler::draw_object(NodeId from, const Json& flat, const std::str
     builder_.join(none_yet, key);
     builder_.join(after_comma(some), key);
     const RuleId rule = rule_of(*property.schema, fmt::format("{}.{}", path, property.name));
-    const NodeId written = builder_.call(draw_key(builder_, key, property.name), rule);
+    const NodeId written = builder_.call(build_key(builder_, key, property.name), rule);
     if (property.required) {
       none_yet = builder_.node();  // nothing leads there any more
     } else {
@@ -87,7 +87,7 @@ NodeId SchemaCompiler::draw_object(NodeId from, const Json& flat, const std::str
     builder_.join(some, loop);
     builder_.join(after_comma(loop), key);
     const RuleId rule = rule_of(*additional, path + ".additionalProperties");
-    builder_.call(draw_other_key(builder_, key, names), rule, loop);
+    builder_.call(build_other_key(builder_, key, names), rule, loop);
     some = loop;
   }
   const NodeId close = builder_.node();
@@ -97,7 +97,7 @@ NodeId SchemaCompiler::draw_object(NodeId from, const Json& flat, const std::str
 }
 
 // [ first, second … others ]: a node before and after each element up to where all further ones are alike.
-NodeId SchemaCompiler::draw_array(NodeId from, const Json& flat, const std::string& path) {
+NodeId SchemaCompiler::build_array(NodeId from, const Json& flat, const std::string& path) {
   const auto count_of = [&](const char* key) -> std::optional<std::uint64_t> {
     const auto found = flat.find(key);
     return found == flat.end() ? std::nullopt : std::optional(found->get<std::uint64_t>());

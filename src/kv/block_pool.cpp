@@ -1,6 +1,7 @@
 #include "kv/block_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "base/check.h"
@@ -132,14 +133,14 @@ void BlockPool::make_free(BlockId block) {
   count_owned(owner(block), -1);
 }
 
-void BlockPool::make_covered(BlockId block) {
+void BlockPool::make_interior(BlockId block) {
   CHECK(state(block) == State::kHeld && refs(block) == 0);
-  states_[index(block)] = State::kCovered;
+  states_[index(block)] = State::kInterior;
   count_held(block, -1);
 }
 
 void BlockPool::make_evictable(BlockId block, const BlockUse& use) {
-  CHECK(refs(block) == 0 && (state(block) == State::kHeld || state(block) == State::kCovered));
+  CHECK(refs(block) == 0 && (state(block) == State::kHeld || state(block) == State::kInterior));
   if (state(block) == State::kHeld) count_held(block, -1);
   states_[index(block)] = State::kEvictable;
   evictable_.push(owner(block), block, policy_->priority(use));
@@ -157,20 +158,14 @@ void BlockPool::move(BlockId held, BlockId free) {
 }
 
 bool BlockPool::well_formed() const {
-  std::int64_t present = 0;
-  std::int64_t free = 0;
-  std::int64_t evictable = 0;
-  std::int64_t held = 0;
+  std::array<std::int64_t, 5> count{};  // by state
   std::vector<std::int64_t> counted(owned_.size(), 0);
   std::vector<std::int64_t> counted_held(held_of_.size(), 0);
   for (BlockId block = 0; block < id_limit(); ++block) {
     const State now = state(block);
     if ((now == State::kHeld) != (refs(block) > 0)) return false;
     if ((now == State::kEvictable) != evictable_.contains(block)) return false;
-    present += now != State::kAbsent;
-    free += now == State::kFree;
-    evictable += now == State::kEvictable;
-    held += now == State::kHeld;
+    ++count[static_cast<size_t>(now)];
     if (now == State::kFree || now == State::kAbsent) continue;
     if (owner(block) >= counted.size()) return false;
     ++counted[owner(block)];
@@ -179,8 +174,10 @@ bool BlockPool::well_formed() const {
   }
   const bool free_is_free =
       std::ranges::all_of(free_, [this](BlockId block) { return state(block) == State::kFree; });
-  return free_is_free && counted == owned_ && counted_held == held_of_ && present == size_ && held == held_ &&
-         free == free_blocks() && evictable == evictable_.size() && evictable_.well_formed();
+  const auto are = [&](State one) { return count[static_cast<size_t>(one)]; };
+  return free_is_free && counted == owned_ && counted_held == held_of_ && evictable_.well_formed() &&
+         id_limit() - are(State::kAbsent) == size_ && are(State::kHeld) == held_ &&
+         are(State::kFree) == free_blocks() && are(State::kEvictable) == evictable_.size();
 }
 
 }  // namespace kvasir

@@ -6,10 +6,10 @@
 //     absent      not this group's: the memory it would lie in serves another
 //     free        held by nobody, holds nothing worth keeping
 //     held        refs > 0
-//     covered     refs = 0, keeps content, but content that continues it is kept too: it goes after that
+//     interior    refs = 0, keeps content, but content that continues it is kept too: it goes after that
 //     evictable   refs = 0, keeps content, nothing depends on it
 //
-// A block that is held, covered or evictable has an owner: the one it was taken for. take() gives free blocks first,
+// A block that is held, interior or evictable has an owner: the one it was taken for. take() gives free blocks first,
 // then evictable ones by the policy's priority: first the asking owner's own and those of owners who have more than
 // they are guaranteed; others' guaranteed ones only when there is nothing else, which the cache's count prevents but
 // for what page boundaries cost. An owner who has the most it may have gets back its own.
@@ -30,7 +30,7 @@ namespace kvasir {
 
 class BlockPool {
  public:
-  enum class State : std::uint8_t { kAbsent, kFree, kHeld, kCovered, kEvictable };
+  enum class State : std::uint8_t { kAbsent, kFree, kHeld, kInterior, kEvictable };
 
   // No blocks yet. Each will count as `weight` in the ledger, which other pools may share.
   BlockPool(std::unique_ptr<EvictionPolicy> policy, std::shared_ptr<Owners> owners, std::int64_t weight);
@@ -54,8 +54,8 @@ class BlockPool {
     State was = State::kFree;  // kEvictable: its content must be forgotten
     OwnerId from = 0;          // kEvictable: whose it was
   };
-  // A block with one ref, or nothing when there is none to be had. A covered block becomes takable once the caller
-  // has forgotten what covers it (make_evictable).
+  // A block with one ref, or nothing when there is none to be had. An interior block becomes takable once the
+  // caller has forgotten what continues it (make_evictable).
   std::optional<Taken> take(OwnerId owner = 0);
   // The evictable block that take() would give were nothing free; of one owner alone, the one that goes next.
   std::optional<BlockId> next_to_go(OwnerId asking) const;
@@ -66,8 +66,8 @@ class BlockPool {
   // The refs left; at 0 the caller says at once what becomes of it, with one of these three.
   int unref(BlockId block);
   void make_free(BlockId block);
-  void make_covered(BlockId block);
-  void make_evictable(BlockId block, const BlockUse& use);  // from refs = 0 or from covered
+  void make_interior(BlockId block);
+  void make_evictable(BlockId block, const BlockUse& use);  // from refs = 0 or from interior
 
   void evict(BlockId block);              // evictable to free: its content must be forgotten
   void move(BlockId held, BlockId free);  // all that is known of the one is true of the other; the first is free

@@ -7,11 +7,6 @@
 #include "base/check.h"
 
 namespace kvasir {
-namespace {
-
-std::int64_t blocks_holding(Position tokens, int block_tokens) { return (tokens + block_tokens - 1) / block_tokens; }
-
-}  // namespace
 
 std::vector<std::int32_t> in_order(std::int64_t count) {
   std::vector<std::int32_t> order(static_cast<size_t>(count));
@@ -22,18 +17,17 @@ std::vector<std::int32_t> in_order(std::int64_t count) {
 KvCache::KvCache(CacheConfig config) : config_(std::move(config)), pages_(config_.pages.order.size()) {
   CHECK(config_.block_tokens > 0);
   add_policy(config_.policy);
-  deal_pages();
+  assign_pages();
 }
 
 KvCache::~KvCache() { CHECK(leases_.empty()); }
 
-std::span<const TokenId> KvCache::slot_tokens(std::span<const TokenId> tokens, std::int64_t slot) const {
+std::span<const TokenId> KvCache::tokens_of_block(std::span<const TokenId> tokens, std::int64_t block_index) const {
   const auto size = static_cast<size_t>(config_.block_tokens);
-  return tokens.subspan(static_cast<size_t>(slot) * size, size);
+  return tokens.subspan(static_cast<size_t>(block_index) * size, size);
 }
 
 // --- reserve
-// --------------------------------------------------------------------------------------------------------
 
 // Without the copy of an open block that nobody else holds: at worst it loses its name.
 KvCache::Need KvCache::need_of(const LeaseState& state, size_t i, Position target) const {
@@ -42,9 +36,8 @@ KvCache::Need KvCache::need_of(const LeaseState& state, size_t i, Position targe
   const auto length = static_cast<Position>(state.tokens.size());
   const std::int64_t rows = length - state.evicted[i];
   Need need;
-  need.blocks =
-      std::max<std::int64_t>(blocks_holding(target - state.evicted[i], config_.block_tokens) - table.slots(), 0);
-  need.public_blocks = std::clamp<std::int64_t>(state.public_slots - table.slots(), 0, need.blocks);
+  need.blocks = std::max<std::int64_t>(blocks_for(target - state.evicted[i], config_.block_tokens) - table.size(), 0);
+  need.public_blocks = std::clamp<std::int64_t>(state.public_blocks - table.size(), 0, need.blocks);
   if (rows % config_.block_tokens == 0 || target == length) return need;
   const BlockId tail = table.at(rows / config_.block_tokens);
   if (group.pool.refs(tail) > 1) {
@@ -72,12 +65,17 @@ std::vector<KvCache::Need> KvCache::needs_of(const LeaseState& state, Position t
 KvCache::Shortage KvCache::shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const {
   if (!pages_suffice(policy, owner_of(tenant), needs)) return Shortage::kPool;
   const Owners::Book book = owners_->of(owner_of(tenant));
+  const std::int64_t bytes = own_bytes(policy, needs);
+  return bytes == 0 || bytes <= book.limits.most - book.held ? Shortage::kNone : Shortage::kQuota;
+}
+
+std::int64_t KvCache::own_bytes(PolicyId policy, std::span<const Need> needs) const {
   std::int64_t bytes = 0;
   for (size_t i = 0; i < needs.size(); ++i) {
     const Group& group = groups_[policies_[policy].groups[i]];
     bytes += (needs[i].blocks - needs[i].public_blocks) * group.config.block_bytes;
   }
-  return bytes == 0 || bytes <= book.limits.most - book.held ? Shortage::kNone : Shortage::kQuota;
+  return bytes;
 }
 
 KvCache::Shortage KvCache::shortage(const KvLease& lease, std::int64_t tokens) const {
@@ -89,7 +87,7 @@ KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, const
   std::vector<Need> needs;
   for (const size_t group : policies_[policy].groups) {
     const std::int64_t kept = most_blocks(groups_[group].config.retention, growth.tokens);
-    const std::int64_t own = blocks_holding(growth.tokens, config_.block_tokens) - growth.shared_blocks;
+    const std::int64_t own = blocks_for(growth.tokens, config_.block_tokens) - growth.shared_blocks;
     needs.push_back({std::max<std::int64_t>(std::min(kept, own), 0) + growth.more_blocks});
   }
   return shortage_of(policy, tenant, needs);
@@ -113,16 +111,16 @@ bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
   if (shortage_of(state.policy, state.tenant.id, needs) != Shortage::kNone) return false;
   ++tick_;
   const PrefixIndex::Eviction why{tick_, now_, state.tenant.id, state.request, false};
-  shed(state, needs, why);
-  gather(state, needs, why);
+  evict_over_quota(state, needs, why);
+  ensure_blocks(state, needs, why);
   for (size_t i = 0; i < needs.size(); ++i) {
     make_tail_writable(state, i, needs[i].tail);
-    while (state.tables[i].slots() < blocks_holding(target - state.evicted[i], config_.block_tokens)) {
-      state.tables[i].append(take(group_of(state, i), state, state.tables[i].slots()));
+    while (state.tables[i].size() < blocks_for(target - state.evicted[i], config_.block_tokens)) {
+      state.tables[i].append(take(group_of(state, i), state, state.tables[i].size()));
     }
   }
   // Room for their tokens now: what is written into blocks that are there allocates nothing.
-  const auto tokens_then = static_cast<size_t>(blocks_holding(target, config_.block_tokens) * config_.block_tokens);
+  const auto tokens_then = static_cast<size_t>(blocks_for(target, config_.block_tokens) * config_.block_tokens);
   if (state.tokens.capacity() < tokens_then) state.tokens.reserve(std::max(tokens_then, 2 * state.tokens.capacity()));
   return true;
 }
@@ -131,24 +129,24 @@ void KvCache::make_tail_writable(LeaseState& state, size_t i, Need::Tail how) {
   if (how == Need::Tail::kWrite) return;
   Group& group = group_of(state, i);
   BlockTable& table = state.tables[i];
-  const std::int64_t slot = static_cast<std::int64_t>(state.tokens.size()) / config_.block_tokens;
-  const BlockId old = table.at(slot);
+  const std::int64_t block_index = static_cast<std::int64_t>(state.tokens.size()) / config_.block_tokens;
+  const BlockId old = table.at(block_index);
   if (how == Need::Tail::kSteal) {
     forget(group, old, {tick_, now_, state.tenant.id, state.request, false});
     return;
   }
-  const BlockId copy = take(group, state, slot);
+  const BlockId copy = take(group, state, block_index);
   copies_.push_back({group.id, old, copy});
   ++stats_.copied_blocks;
-  table.replace(slot, copy);
-  let_go(group, old);
+  table.replace(block_index, copy);
+  unref_block(group, old);
 }
 
-BlockId KvCache::take(Group& group, const LeaseState& state, std::int64_t slot) {
-  const OwnerId owner = slot < state.public_slots ? 0 : owner_of(state.tenant.id);
+BlockId KvCache::take(Group& group, const LeaseState& state, std::int64_t block_index) {
+  const OwnerId owner = block_index < state.public_blocks ? 0 : owner_of(state.tenant.id);
   const std::optional<BlockPool::Taken> taken = group.pool.take(owner);
   CHECK(taken.has_value());  // the caller counted
-  Page& page = pages_[static_cast<size_t>(page_of(group, taken->block))];
+  Page& page = page_of(group, taken->block);
   ++page.held;
   if (taken->was == BlockPool::State::kEvictable) {
     if (taken->from > 0) ++tenants_[taken->from - 1].evicted_blocks;
@@ -163,7 +161,7 @@ void KvCache::evict(Group& group, BlockId block, const PrefixIndex::Eviction& wh
   const OwnerId owner = group.pool.owner(block);
   if (owner > 0) ++tenants_[owner - 1].evicted_blocks;
   group.pool.evict(block);
-  --pages_[static_cast<size_t>(page_of(group, block))].filled;
+  --page_of(group, block).filled;
   forget(group, block, why);
 }
 
@@ -177,7 +175,7 @@ void KvCache::forget(Group& group, BlockId block, const PrefixIndex::Eviction& w
   ++policies_[group.policy].stats.evicted_blocks;
   note(CacheEvent::Kind::kEvicted, group.id, block);
   const std::optional<BlockId> before = group.index.block_of(parent);
-  if (before && group.pool.state(*before) == BlockPool::State::kCovered && !group.index.has_children(parent)) {
+  if (before && group.pool.state(*before) == BlockPool::State::kInterior && !group.index.has_children(parent)) {
     group.pool.make_evictable(*before, use_of(group, *before));
   }
 }
@@ -185,7 +183,6 @@ void KvCache::forget(Group& group, BlockId block, const PrefixIndex::Eviction& w
 std::vector<BlockCopy> KvCache::take_copies() { return std::exchange(copies_, {}); }
 
 // --- commit, truncate, fork, release
-// --------------------------------------------------------------------------------
 
 void KvCache::commit(KvLease& lease, std::span<const TokenId> tokens) {
   CHECK(lease.valid() && lease.cache_ == this);
@@ -194,25 +191,26 @@ void KvCache::commit(KvLease& lease, std::span<const TokenId> tokens) {
   state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
   const Position length = lease.length();
   for (size_t i = 0; i < state.tables.size(); ++i) {
-    CHECK(lease.rows(i) <= state.tables[i].slots() * config_.block_tokens);
+    CHECK(lease.rows(i) <= state.tables[i].size() * config_.block_tokens);
   }
   const std::int64_t full = shares(state.policy) ? length / config_.block_tokens : 0;
-  for (auto slot = static_cast<std::int64_t>(state.keys.size()); slot < full; ++slot) publish(state, slot);
+  for (auto block_index = static_cast<std::int64_t>(state.keys.size()); block_index < full; ++block_index)
+    publish(state, block_index);
   for (size_t i = 0; i < state.tables.size(); ++i) drop_unneeded(state, i);
 }
 
-void KvCache::publish(LeaseState& state, std::int64_t slot) {
-  const std::span<const TokenId> tokens = slot_tokens(state.tokens, slot);
-  check_public(state, slot);
-  const Key256 parent = parent_of(state, state.keys, slot);
-  const Key256 key = name_of(state, parent, slot, tokens);
+void KvCache::publish(LeaseState& state, std::int64_t block_index) {
+  const std::span<const TokenId> tokens = tokens_of_block(state.tokens, block_index);
+  check_public(state, block_index);
+  const Key256 parent = parent_of(state, state.keys, block_index);
+  const Key256 key = key_of(state, parent, block_index, tokens);
   state.keys.push_back(key);
   if (config_.reuse == CacheConfig::Reuse::kOff) return;
   for (size_t i = 0; i < state.tables.size(); ++i) {
     Group& group = group_of(state, i);
-    const BlockId block = state.tables[i].at(slot);
+    const BlockId block = state.tables[i].at(block_index);
     if (block == kNoBlock || group.index.published(block)) continue;
-    if (group.index.insert(block, {key, parent, slot, tick_, now_}, tokens)) {
+    if (group.index.insert(block, {key, parent, block_index, tick_, now_}, tokens)) {
       ++stats_.published_blocks;
       note(CacheEvent::Kind::kPublished, group.id, block);
       continue;
@@ -220,11 +218,16 @@ void KvCache::publish(LeaseState& state, std::int64_t slot) {
     // Somebody else computed the same block meanwhile: same name, same bytes. Hold theirs, give ours back.
     const std::optional<BlockId> twin = group.index.find(key, tokens);
     if (!twin) continue;  // a collision: ours stays private
-    hold(group, *twin);
-    state.tables[i].replace(slot, *twin);
-    let_go(group, block);
+    ref_block(group, *twin);
+    state.tables[i].replace(block_index, *twin);
+    unref_block(group, block);
     ++stats_.deduplicated_blocks;
   }
+}
+
+bool KvCache::needs_block(const Retention& retention, std::int64_t block_index, Position length) const {
+  const Position first = block_index * config_.block_tokens;
+  return retention.needed(first, first + config_.block_tokens - 1, length);
 }
 
 void KvCache::drop_unneeded(LeaseState& state, size_t i) {
@@ -234,15 +237,15 @@ void KvCache::drop_unneeded(LeaseState& state, size_t i) {
   const std::int64_t size = config_.block_tokens;
   const auto length = static_cast<Position>(state.tokens.size());
   BlockTable& table = state.tables[i];
-  std::int64_t& slot = state.dropped_upto[i];
-  for (; (slot + 1) * size <= length; ++slot) {
-    if (retention.needed(slot * size, slot * size + size - 1, length)) {
-      if (slot * size < retention.sinks) continue;
+  std::int64_t& block_index = state.dropped_upto[i];
+  for (; (block_index + 1) * size <= length; ++block_index) {
+    if (needs_block(retention, block_index, length)) {
+      if (block_index * size < retention.sinks) continue;
       return;
     }
-    if (table.hole(slot)) continue;
-    let_go(group, table.at(slot));
-    table.make_hole(slot);
+    if (table.hole(block_index)) continue;
+    unref_block(group, table.at(block_index));
+    table.make_hole(block_index);
   }
 }
 
@@ -253,15 +256,15 @@ void KvCache::shrink(KvLease& lease, size_t i, std::int64_t rows) {
   ++tick_;
   policies_[lease.policy()].stats.evicted_rows += lease.rows(i) - rows;
   state.evicted[i] = lease.length() - rows;
-  drop_slots(state, i, blocks_holding(rows, config_.block_tokens));
+  shrink_table(state, i, blocks_for(rows, config_.block_tokens));
 }
 
-void KvCache::drop_slots(LeaseState& state, size_t i, std::int64_t keep) {
+void KvCache::shrink_table(LeaseState& state, size_t i, std::int64_t keep) {
   BlockTable& table = state.tables[i];
-  while (table.slots() > keep) {
-    const BlockId last = table.at(table.slots() - 1);
+  while (table.size() > keep) {
+    const BlockId last = table.at(table.size() - 1);
     table.drop_last();
-    if (last != kNoBlock) let_go(group_of(state, i), last);
+    if (last != kNoBlock) unref_block(group_of(state, i), last);
   }
 }
 
@@ -270,10 +273,10 @@ void KvCache::truncate(KvLease& lease, Position length) {
   CHECK(may_truncate(lease, length));
   LeaseState& state = *lease.state_;
   ++tick_;
-  const std::int64_t keep = blocks_holding(length, config_.block_tokens);
+  const std::int64_t keep = blocks_for(length, config_.block_tokens);
   for (size_t i = 0; i < state.tables.size(); ++i) {
     if (length == 0) state.evicted[i] = 0;
-    drop_slots(state, i, blocks_holding(length - state.evicted[i], config_.block_tokens));
+    shrink_table(state, i, blocks_for(length - state.evicted[i], config_.block_tokens));
     state.dropped_upto[i] = std::min(state.dropped_upto[i], keep);
   }
   state.tokens.resize(static_cast<size_t>(length));
@@ -287,9 +290,9 @@ bool KvCache::may_truncate(const KvLease& lease, Position length) const {
     if (lease.state_->evicted[i] > 0 && length > 0 && length < lease.length()) return false;
     const Retention& retention = group_of(*lease.state_, i).config.retention;
     if (retention.full()) continue;
-    for (std::int64_t slot = 0; slot * size < length; ++slot) {
-      const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
-      if (needed && lease.table(i).hole(slot)) return false;
+    for (std::int64_t block_index = 0; block_index * size < length; ++block_index) {
+      const bool needed = needs_block(retention, block_index, length);
+      if (needed && lease.table(i).hole(block_index)) return false;
     }
   }
   return true;
@@ -299,12 +302,12 @@ KvLease KvCache::fork(const KvLease& lease) {
   CHECK(lease.valid() && lease.cache_ == this && shares(lease.policy()));
   ++tick_;
   auto state = std::make_unique<LeaseState>(*lease.state_);
-  const std::int64_t written = blocks_holding(lease.length(), config_.block_tokens);
+  const std::int64_t written = blocks_for(lease.length(), config_.block_tokens);
   for (size_t i = 0; i < state->tables.size(); ++i) {
     BlockTable& table = state->tables[i];
-    while (table.slots() > written) table.drop_last();  // what the other has reserved is its own
-    for (std::int64_t slot = 0; slot < written; ++slot) {
-      if (!table.hole(slot)) hold(group_of(*state, i), table.at(slot));
+    while (table.size() > written) table.drop_last();  // what the other has reserved is its own
+    for (const BlockId block : table) {
+      if (block != kNoBlock) ref_block(group_of(*state, i), block);
     }
   }
   leases_.push_back(state.get());
@@ -313,38 +316,34 @@ KvLease KvCache::fork(const KvLease& lease) {
 
 void KvCache::release(LeaseState& state) {
   ++tick_;
-  for (size_t i = 0; i < state.tables.size(); ++i) {
-    for (std::int64_t slot = state.tables[i].slots() - 1; slot >= 0; --slot) {
-      if (!state.tables[i].hole(slot)) let_go(group_of(state, i), state.tables[i].at(slot));
-    }
-  }
+  for (size_t i = 0; i < state.tables.size(); ++i) shrink_table(state, i, 0);
   std::erase(leases_, &state);
 }
 
-void KvCache::hold(Group& group, BlockId block) {
+void KvCache::ref_block(Group& group, BlockId block) {
   if (group.pool.refs(block) == 0) {
     stats_.block_reuse_gap.observe(now_ - group.last_use[static_cast<size_t>(block)].time);
-    ++pages_[static_cast<size_t>(page_of(group, block))].held;
+    ++page_of(group, block).held;
   }
   group.pool.ref(block);
 }
 
-void KvCache::let_go(Group& group, BlockId block) {
+void KvCache::unref_block(Group& group, BlockId block) {
   group.last_use[static_cast<size_t>(block)] = {tick_, now_};
   if (group.pool.unref(block) > 0) return;
-  Page& page = pages_[static_cast<size_t>(page_of(group, block))];
+  Page& page = page_of(group, block);
   --page.held;
   page.newest = tick_;
-  settle(group, block);
+  retire(group, block);
 }
 
 // What becomes of a block that nobody holds any more.
-void KvCache::settle(Group& group, BlockId block) {
+void KvCache::retire(Group& group, BlockId block) {
   if (!group.index.published(block)) {
     group.pool.make_free(block);
-    --pages_[static_cast<size_t>(page_of(group, block))].filled;
+    --page_of(group, block).filled;
   } else if (group.config.retention.full() && group.index.has_children(group.index.entry(block).key)) {
-    group.pool.make_covered(block);  // a chain is of no use without its start: it goes from its end
+    group.pool.make_interior(block);  // a chain is of no use without its start: it goes from its end
   } else {
     group.pool.make_evictable(block, use_of(group, block));
   }
@@ -353,14 +352,13 @@ void KvCache::settle(Group& group, BlockId block) {
 BlockUse KvCache::use_of(const Group& group, BlockId block) const {
   const PrefixIndex::Entry& entry = group.index.entry(block);
   const auto size = static_cast<std::uint64_t>(config_.block_tokens);
-  const std::uint64_t middle = static_cast<std::uint64_t>(entry.slot) * size + size / 2;
+  const std::uint64_t middle = static_cast<std::uint64_t>(entry.block_index) * size + size / 2;
   return {entry.born, group.last_use[static_cast<size_t>(block)].tick,
           size * (config_.recompute.constant + config_.recompute.per_position * middle),
           static_cast<std::uint64_t>(group.config.block_bytes)};
 }
 
 // --- the rest
-// -------------------------------------------------------------------------------------------------------
 
 std::vector<double> CacheStats::life_bounds() {
   return {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800};
@@ -369,16 +367,14 @@ std::vector<double> CacheStats::life_bounds() {
 std::int64_t KvCache::private_blocks(const KvLease& lease) const {
   std::int64_t count = 0;
   for (size_t i = 0; i < lease.state_->tables.size(); ++i) {
-    const BlockTable& table = lease.table(i);
-    for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
-      if (!table.hole(slot) && group_of(*lease.state_, i).pool.refs(table.at(slot)) == 1) ++count;
-    }
+    const BlockPool& pool = group_of(*lease.state_, i).pool;
+    count += std::ranges::count_if(lease.table(i), [&](BlockId b) { return b != kNoBlock && pool.refs(b) == 1; });
   }
   return count;
 }
 
-void KvCache::note(CacheEvent::Kind kind, size_t group, BlockId block) {
-  if (listening_) events_.push_back({kind, group, block, tick_, kNoBlock});
+void KvCache::note(CacheEvent::Kind kind, size_t group, BlockId block, BlockId to) {
+  if (listening_) events_.push_back({kind, group, block, tick_, to});
 }
 
 std::vector<CacheEvent> KvCache::take_events() { return std::exchange(events_, {}); }

@@ -1,7 +1,7 @@
 // The paged, content-addressed KV cache: bookkeeping only. It decides; KvStorage moves the bytes.
 //
 //     add_policy(groups)        another way to cache, in the same memory
-//     open(tokens, tenant)      pin the longest reusable prefix, at most n-1 tokens, and say why no more
+//     open(tokens, for whom)    pin the longest reusable prefix, at most n-1 tokens, and say why no more
 //     reserve(lease, n)         room to write the next n tokens, or false and nothing changed
 //     take_copies()             byte moves that must happen before those tokens are written
 //     commit(lease, tokens)     they are written: publish full blocks, drop what the retention no longer needs
@@ -127,6 +127,20 @@ struct CacheStats {
   static std::vector<double> life_bounds();
 };
 
+// Whose tokens are opened, under which policy, and what stands before the first of them.
+struct OpenContext {
+  OpenContext(const Tenant& owner = {}, std::uint64_t asking = 0, PolicyId under = 0,  // NOLINT: a tenant will do
+              const std::optional<Key256>& before = std::nullopt)
+      : tenant(owner), request(asking), policy(under), after(before) {}
+
+  Tenant tenant;
+  std::uint64_t request = 0;  // who asks, for explanations
+  PolicyId policy = 0;
+  // What the tokens' K and V depend on but the tokens themselves (a source text, an adapter, an image): blocks behind
+  // different keys are never shared, nor with those behind none.
+  std::optional<Key256> after;
+};
+
 class KvCache {
  public:
   explicit KvCache(CacheConfig config);
@@ -138,16 +152,16 @@ class KvCache {
     KvLease lease;
     ReuseReport report;
   };
-  Opened open(std::span<const TokenId> tokens, const Tenant& tenant, std::uint64_t request = 0, PolicyId policy = 0);
+  Opened open(std::span<const TokenId> tokens, const OpenContext& context);
   // A request begins with what open found for it: once for each, however often it must be opened again.
   void count_query(const KvLease& lease, const ReuseReport& report);
   // What open would pin; changes nothing.
-  Position reusable(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy = 0) const;
-  // The names of a prompt's whole blocks, as far as open would look for them: of its content alone, so that who waits
+  Position reusable(std::span<const TokenId> tokens, const OpenContext& context) const;
+  // The keys of a prompt's whole blocks, as far as open would look for them: of its content alone, so that who waits
   // may keep them. held_prefix() then says how many of these blocks, from the first on, somebody holds just now:
   // sharing them takes no room, while one that is only cached is no longer there for others once it is pinned.
-  std::vector<Key256> block_names(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy = 0) const;
-  std::int64_t held_prefix(std::span<const TokenId> tokens, std::span<const Key256> names, PolicyId policy = 0) const;
+  std::vector<Key256> block_keys(std::span<const TokenId> tokens, const OpenContext& context) const;
+  std::int64_t held_prefix(std::span<const TokenId> tokens, std::span<const Key256> keys, PolicyId policy = 0) const;
   bool reserve(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   void truncate(KvLease& lease, Position length);
@@ -247,8 +261,8 @@ class KvCache {
     Key256 key;
     std::vector<size_t> groups;  // none: dropped
     CachePolicy::Sharing sharing = CachePolicy::Sharing::kByName;
-    size_t widest = 0;  // of those: one that keeps everything, if there is one: it knows the most texts
-    PolicyStats stats;  // what cannot be counted from the pools
+    size_t full_attention_group = 0;  // one that keeps everything, if there is one: it knows the most texts
+    PolicyStats stats;                // what cannot be counted from the pools
   };
   static constexpr PolicyId kDropped = ~PolicyId{0};  // of a group that waits for another policy
   // Every page is one group's.
@@ -258,11 +272,11 @@ class KvCache {
     std::int64_t filled = 0;   // that are not free
     std::uint64_t newest = 0;  // when one of them was last let go
   };
-  // What a prompt finds: `slots` whole blocks, then `tail` tokens of one more block that goes on differently.
+  // What a prompt finds: `whole_blocks` blocks, then `tail` tokens of one more block that goes on differently.
   struct Found {
     std::vector<Key256> keys;                  // of the prompt's full blocks, as far as they were asked for
-    std::vector<std::vector<BlockId>> blocks;  // [group][slot], kNoBlock where missing; the tail's block last
-    std::int64_t slots = 0;
+    std::vector<std::vector<BlockId>> blocks;  // [group][block_index], kNoBlock where missing; the tail's block last
+    std::int64_t whole_blocks = 0;
     std::int64_t tail = 0;
     ReuseStop stop = ReuseStop::kNeverSeen;
     PrefixIndex::Eviction eviction;
@@ -280,25 +294,29 @@ class KvCache {
   };
 
   static OwnerId owner_of(std::uint32_t tenant);  // 0 owns what is public
-  void name_roots(std::span<const TokenId> tokens, LeaseState& state) const;
-  static Key256 parent_of(const LeaseState& state, std::span<const Key256> keys, std::int64_t slot);
-  static Key256 name_of(const LeaseState& state, const Key256& parent, std::int64_t slot,
-                        std::span<const TokenId> tokens);
-  void check_public(LeaseState& state, std::int64_t slot) const;
-  void end_public(LeaseState& state, std::int64_t slots) const;
+  void set_root_key(std::span<const TokenId> tokens, LeaseState& state) const;
+  Key256 private_root(const LeaseState& state) const;
+  static Key256 parent_of(const LeaseState& state, std::span<const Key256> keys, std::int64_t block_index);
+  static Key256 key_of(const LeaseState& state, const Key256& parent, std::int64_t block_index,
+                       std::span<const TokenId> tokens);
+  void check_public(LeaseState& state, std::int64_t block_index) const;
+  void end_public(LeaseState& state, std::int64_t blocks) const;
 
   Group& group_of(const LeaseState& state, size_t i) { return groups_[policies_[state.policy].groups[i]]; }
   const Group& group_of(const LeaseState& state, size_t i) const {
     return groups_[policies_[state.policy].groups[i]];
   }
-  const Group& widest_of(const LeaseState& state) const { return groups_[policies_[state.policy].widest]; }
-  LeaseState blank(std::span<const TokenId> tokens, const Tenant& tenant, PolicyId policy) const;
+  const Group& full_attention_group_of(const LeaseState& state) const {
+    return groups_[policies_[state.policy].full_attention_group];
+  }
+  size_t table_of(const Group& group) const;  // its place among a lease's tables
+  LeaseState blank(std::span<const TokenId> tokens, const OpenContext& context) const;
   Found find(std::span<const TokenId> tokens, const LeaseState& state) const;
-  void find_slots(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
+  void find_blocks(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
   void find_tail(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
   void explain_stop(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
   bool cached_otherwise(std::span<const TokenId> tokens, const LeaseState& state) const;
-  bool serves(const Group& group, const std::vector<BlockId>& blocks, std::int64_t slots) const;
+  bool serves(const Group& group, const std::vector<BlockId>& blocks, std::int64_t whole) const;
   void pin(const Found& found, std::span<const TokenId> tokens, LeaseState& state);
   void release(LeaseState& state);
 
@@ -306,10 +324,11 @@ class KvCache {
   bool has_room(const LeaseState& state, Position target) const;
   std::vector<Need> needs_of(const LeaseState& state, Position target) const;  // by group of the policy
   Shortage shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const;
+  std::int64_t own_bytes(PolicyId policy, std::span<const Need> needs) const;  // without public blocks
   std::int64_t most_blocks(const Retention& retention, Position tokens) const;
   Owners::Limits limits_of(const TenantShare& share) const;
   void make_tail_writable(LeaseState& state, size_t i, Need::Tail how);
-  BlockId take(Group& group, const LeaseState& state, std::int64_t slot);
+  BlockId take(Group& group, const LeaseState& state, std::int64_t block_index);
   void evict(Group& group, BlockId block, const PrefixIndex::Eviction& why);
   void forget(Group& group, BlockId block, const PrefixIndex::Eviction& why);
 
@@ -317,37 +336,41 @@ class KvCache {
   static std::int64_t pages_for(const Group& group, std::int64_t blocks) {
     return (blocks + group.per_page - 1) / group.per_page;
   }
-  PageId page_of(const Group& group, BlockId block) const { return static_cast<PageId>(block / group.per_page); }
+  Page& page_at(PageId id) { return pages_[static_cast<size_t>(id)]; }
+  const Page& page_at(PageId id) const { return pages_[static_cast<size_t>(id)]; }
+  Page& page_of(const Group& group, BlockId block) { return page_at(static_cast<PageId>(block / group.per_page)); }
   std::vector<BlockId> blocks_in(const Group& group, PageId page) const;
   void add_pages(Group& group, std::span<const PageId> pages);
-  void deal_pages();
+  void assign_pages();
   bool pages_suffice(PolicyId policy, OwnerId asking, std::span<const Need> needs) const;
   std::vector<std::int64_t> blocks_then(PolicyId policy, std::span<const Need> needs) const;  // held by each group
   std::int64_t kept_blocks(const Group& group, OwnerId asking) const;
   bool kept_from(OwnerId asking, OwnerId owner) const;
-  void gather(const LeaseState& state, std::span<const Need> needs, const PrefixIndex::Eviction& why);
-  void shed(const LeaseState& state, std::span<const Need> needs, PrefixIndex::Eviction why);
+  void ensure_blocks(const LeaseState& state, std::span<const Need> needs, const PrefixIndex::Eviction& why);
+  void evict_over_quota(const LeaseState& state, std::span<const Need> needs, PrefixIndex::Eviction why);
   enum class Kept : std::uint8_t { kStay, kGo };  // what others are guaranteed
   bool guaranteed(PageId page, OwnerId asking) const;
   std::optional<PageId> oldest_idle_page(const LeaseState& state) const;
-  std::optional<PageId> page_to_spare(const LeaseState& state, std::span<const Need> needs, Kept kept) const;
-  void give_page(PageId page, Group& to, const PrefixIndex::Eviction& why);
+  std::optional<PageId> donor_page(const LeaseState& state, std::span<const Need> needs, Kept kept) const;
+  void reassign_page(PageId page, Group& to, const PrefixIndex::Eviction& why);
   void expel_free(Group& from, PageId page);
   void clear_cached(Group& from, PageId page, const PrefixIndex::Eviction& why);
   bool make_free_outside(Group& from, PageId page, const PrefixIndex::Eviction& why);
   void move_cached(Group& group, BlockId from);
-  void note_move(Group& group, BlockId from, BlockId to);
-  void evict_from(Group& group, BlockId block, const PrefixIndex::Eviction& why);
+  BlockId move_to_free(Group& group, BlockId held);
+  void evict_subtree(Group& group, BlockId block, const PrefixIndex::Eviction& why);
   void move_block(Group& group, BlockId from, const PrefixIndex::Eviction& why);
-  void hold(Group& group, BlockId block);
-  void let_go(Group& group, BlockId block);
-  void settle(Group& group, BlockId block);
-  void publish(LeaseState& state, std::int64_t slot);
+  void ref_block(Group& group, BlockId block);
+  void unref_block(Group& group, BlockId block);
+  void retire(Group& group, BlockId block);
+  void publish(LeaseState& state, std::int64_t block_index);
+  // Whether a sequence of this length still reads anything of the block.
+  bool needs_block(const Retention& retention, std::int64_t block_index, Position length) const;
   void drop_unneeded(LeaseState& state, size_t group);
-  void drop_slots(LeaseState& state, size_t group, std::int64_t keep);  // all but the first
+  void shrink_table(LeaseState& state, size_t group, std::int64_t keep);  // all but the first
   BlockUse use_of(const Group& group, BlockId block) const;
-  std::span<const TokenId> slot_tokens(std::span<const TokenId> tokens, std::int64_t slot) const;
-  void note(CacheEvent::Kind kind, size_t group, BlockId block);
+  std::span<const TokenId> tokens_of_block(std::span<const TokenId> tokens, std::int64_t block_index) const;
+  void note(CacheEvent::Kind kind, size_t group, BlockId block, BlockId to = kNoBlock);
   std::optional<std::string> problem_in(const Group& group) const;
   std::optional<std::string> problem_with_pages() const;
 
@@ -355,7 +378,7 @@ class KvCache {
   std::shared_ptr<Owners> owners_ = std::make_shared<Owners>();
   std::vector<Group> groups_;
   std::vector<Policy> policies_;
-  std::vector<Page> pages_;
+  std::vector<Page> pages_;  // by PageId
   std::vector<LeaseState*> leases_;
   std::vector<BlockCopy> copies_;
   std::vector<CacheEvent> events_;

@@ -19,7 +19,7 @@ std::optional<std::string> KvCache::problem() const {
     for (size_t i = 0; i < lease->tables.size(); ++i) {
       const std::int64_t evicted = lease->evicted[i];
       if (evicted < 0 || evicted > length || (evicted > 0 && shares(lease->policy))) return "a lease lost rows";
-      if (lease->tables[i].slots() * config_.block_tokens < length - evicted)
+      if (lease->tables[i].size() * config_.block_tokens < length - evicted)
         return "a lease is longer than its table";
     }
   }
@@ -36,23 +36,21 @@ std::optional<std::string> KvCache::problem_in(const Group& group) const {
   std::vector<int> refs(static_cast<size_t>(group.pool.id_limit()), 0);
   for (const LeaseState* lease : leases_) {
     if (lease->policy != group.policy) continue;
-    const std::vector<size_t>& ids = policies_[group.policy].groups;
-    const auto g = static_cast<size_t>(std::ranges::find(ids, group.id) - ids.begin());
+    const size_t g = table_of(group);
     const auto length = static_cast<Position>(lease->tokens.size());
-    for (std::int64_t slot = 0; slot < lease->tables[g].slots(); ++slot) {
-      const BlockId block = lease->tables[g].at(slot);
+    for (std::int64_t block_index = 0; block_index < lease->tables[g].size(); ++block_index) {
+      const BlockId block = lease->tables[g].at(block_index);
       if (block == kNoBlock) {
-        if (group.config.retention.needed(slot * size, slot * size + size - 1, length))
-          return "a needed block is a hole";
+        if (needs_block(group.config.retention, block_index, length)) return "a needed block is a hole";
         continue;
       }
       ++refs[static_cast<size_t>(block)];
       if (!shares(lease->policy) && group.index.published(block))
         return fmt::format("private block {} is named", block);
-      const bool full = (slot + 1) * size <= length;
+      const bool full = (block_index + 1) * size <= length;
       if (full && group.index.published(block) &&
-          (group.index.entry(block).key != lease->keys[static_cast<size_t>(slot)] ||
-           group.index.entry(block).slot != slot)) {
+          (group.index.entry(block).key != lease->keys[static_cast<size_t>(block_index)] ||
+           group.index.entry(block).block_index != block_index)) {
         return fmt::format("block {} is held under another name", block);
       }
     }
@@ -64,21 +62,17 @@ std::optional<std::string> KvCache::problem_in(const Group& group) const {
     }
     const bool published = group.index.published(block);
     const bool continued = published && group.index.has_children(group.index.entry(block).key);
-    switch (group.pool.state(block)) {
-      case BlockPool::State::kAbsent:
-      case BlockPool::State::kFree:
-        if (published) return fmt::format("block {} is free and named", block);
-        break;
-      case BlockPool::State::kCovered:
-        if (!continued) return fmt::format("block {} is covered by nothing", block);
-        break;
-      case BlockPool::State::kEvictable:
-        if (!published) return fmt::format("block {} is evictable and has no name", block);
-        if (continued && group.config.retention.full()) return fmt::format("block {} would go before its end", block);
-        break;
-      case BlockPool::State::kHeld:
-        break;
+    const BlockPool::State state = group.pool.state(block);
+    const bool evictable = state == BlockPool::State::kEvictable;
+    if (published && (state == BlockPool::State::kAbsent || state == BlockPool::State::kFree)) {
+      return fmt::format("block {} is free and named", block);
     }
+    if (!continued && state == BlockPool::State::kInterior) {
+      return fmt::format("block {} is interior, and nothing continues it", block);
+    }
+    if (evictable && !published) return fmt::format("block {} is evictable and has no name", block);
+    if (evictable && continued && group.config.retention.full())
+      return fmt::format("block {} would go before its end", block);
   }
   return std::nullopt;
 }

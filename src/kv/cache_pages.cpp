@@ -26,7 +26,7 @@ void KvCache::add_pages(Group& group, std::span<const PageId> pages) {
   for (const PageId page : pages) {
     const std::vector<BlockId> more = blocks_in(group, page);
     blocks.insert(blocks.end(), more.begin(), more.end());
-    pages_[static_cast<size_t>(page)] = {group.id, 0, 0, 0};
+    page_at(page) = {group.id, 0, 0, 0};
   }
   group.pool.admit(blocks);
   if (shares(group.policy)) group.index.grow(group.pool.id_limit());  // of private ones there are many small groups
@@ -34,7 +34,7 @@ void KvCache::add_pages(Group& group, std::span<const PageId> pages) {
 }
 
 // At first the groups of the first policy have all pages, so that each has about as many blocks.
-void KvCache::deal_pages() {
+void KvCache::assign_pages() {
   std::vector<bool> seen(pages_.size(), false);
   for (const PageId page : config_.pages.order) {
     CHECK(page >= 0 && static_cast<size_t>(page) < seen.size() && !seen[static_cast<size_t>(page)]);
@@ -98,12 +98,9 @@ std::int64_t KvCache::held_page_bytes() const {
 }
 
 // A tenant that has the most it may have gives up what it has cached, the oldest first, in whatever group it is.
-void KvCache::shed(const LeaseState& state, std::span<const Need> needs, PrefixIndex::Eviction why) {
+void KvCache::evict_over_quota(const LeaseState& state, std::span<const Need> needs, PrefixIndex::Eviction why) {
   const OwnerId owner = owner_of(state.tenant.id);
-  std::int64_t bytes = 0;
-  for (size_t i = 0; i < needs.size(); ++i) {
-    bytes += (needs[i].blocks - needs[i].public_blocks) * group_of(state, i).config.block_bytes;
-  }
+  const std::int64_t bytes = own_bytes(state.policy, needs);
   why.over_quota = true;
   while (bytes > 0 && owners_->of(owner).has > owners_->of(owner).limits.most - bytes) {
     Group* oldest = nullptr;
@@ -120,7 +117,7 @@ void KvCache::shed(const LeaseState& state, std::span<const Need> needs, PrefixI
 }
 
 // Enough blocks for every group of the lease, free or evictable, before any is taken.
-void KvCache::gather(const LeaseState& state, std::span<const Need> needs, const PrefixIndex::Eviction& why) {
+void KvCache::ensure_blocks(const LeaseState& state, std::span<const Need> needs, const PrefixIndex::Eviction& why) {
   if (groups_.size() == 1) return;
   const OwnerId asking = owner_of(state.tenant.id);
   for (size_t i = 0; i < needs.size(); ++i) {
@@ -129,20 +126,20 @@ void KvCache::gather(const LeaseState& state, std::span<const Need> needs, const
       const std::optional<PageId> idle = oldest_idle_page(state);
       const std::optional<BlockId> own = group.pool.next_to_go(asking);
       if (!idle) break;
-      const Page& page = pages_[static_cast<size_t>(*idle)];
+      const Page& page = page_at(*idle);
       const bool may_go = own && !kept_from(asking, group.pool.owner(*own));
       if (may_go && page.filled > 0 && group.last_use[static_cast<size_t>(*own)].tick <= page.newest) break;
-      give_page(*idle, group, why);
+      reassign_page(*idle, group, why);
     }
   }
   for (size_t i = 0; i < needs.size(); ++i) {
     Group& group = group_of(state, i);
     const auto lacks = [&] { return group.pool.available() - kept_blocks(group, asking) < needs[i].blocks; };
     while (lacks()) {
-      std::optional<PageId> page = page_to_spare(state, needs, Kept::kStay);
-      if (!page && group.pool.available() < needs[i].blocks) page = page_to_spare(state, needs, Kept::kGo);
+      std::optional<PageId> page = donor_page(state, needs, Kept::kStay);
+      if (!page && group.pool.available() < needs[i].blocks) page = donor_page(state, needs, Kept::kGo);
       if (!page) break;
-      give_page(*page, group, why);
+      reassign_page(*page, group, why);
     }
     CHECK(group.pool.available() >= needs[i].blocks);  // the caller counted
   }
@@ -150,7 +147,7 @@ void KvCache::gather(const LeaseState& state, std::span<const Need> needs, const
 
 // Whether something in it is guaranteed to another owner.
 bool KvCache::guaranteed(PageId page, OwnerId asking) const {
-  const Group& group = groups_[pages_[static_cast<size_t>(page)].group];
+  const Group& group = groups_[page_at(page).group];
   const std::vector<BlockId> blocks = blocks_in(group, page);
   return std::ranges::any_of(blocks, [&](BlockId block) {
     return group.pool.state(block) != BlockPool::State::kFree && kept_from(asking, group.pool.owner(block));
@@ -162,11 +159,11 @@ bool KvCache::guaranteed(PageId page, OwnerId asking) const {
 std::optional<PageId> KvCache::oldest_idle_page(const LeaseState& state) const {
   std::optional<PageId> best;
   const auto rank = [this](PageId id) {
-    const Page& page = pages_[static_cast<size_t>(id)];
+    const Page& page = page_at(id);
     return std::tuple(page.filled > 0, page.newest);
   };
   for (PageId id = 0; id < std::ssize(pages_); ++id) {
-    const Page& page = pages_[static_cast<size_t>(id)];
+    const Page& page = page_at(id);
     if (page.held > 0 || groups_[page.group].policy == state.policy) continue;
     if (best && rank(id) >= rank(*best)) continue;
     if (page.filled == 0 || !guaranteed(id, owner_of(state.tenant.id))) best = id;
@@ -176,7 +173,7 @@ std::optional<PageId> KvCache::oldest_idle_page(const LeaseState& state) const {
 
 // The page whose loss costs least, of a group that can do without one; nothing where there is none that can without
 // what is guaranteed to others.
-std::optional<PageId> KvCache::page_to_spare(const LeaseState& state, std::span<const Need> needs, Kept kept) const {
+std::optional<PageId> KvCache::donor_page(const LeaseState& state, std::span<const Need> needs, Kept kept) const {
   const OwnerId asking = owner_of(state.tenant.id);
   const std::vector<std::int64_t> blocks = blocks_then(state.policy, needs);
   std::vector<std::int64_t> spare(groups_.size());
@@ -187,19 +184,19 @@ std::optional<PageId> KvCache::page_to_spare(const LeaseState& state, std::span<
   }
   std::optional<PageId> best;
   const auto rank = [&](PageId id) {
-    const Page& page = pages_[static_cast<size_t>(id)];
+    const Page& page = page_at(id);
     return std::tuple(page.held, page.filled > 0 && guaranteed(id, asking), page.filled > 0, page.newest);
   };
   for (PageId id = 0; id < std::ssize(pages_); ++id) {
-    if (spare[pages_[static_cast<size_t>(id)].group] <= 0) continue;
+    if (spare[page_at(id).group] <= 0) continue;
     if (!best || rank(id) < rank(*best)) best = id;
   }
   CHECK(best.has_value() || kept == Kept::kStay);  // the caller counted
   return best;
 }
 
-void KvCache::give_page(PageId id, Group& to, const PrefixIndex::Eviction& why) {
-  Group& from = groups_[pages_[static_cast<size_t>(id)].group];
+void KvCache::reassign_page(PageId id, Group& to, const PrefixIndex::Eviction& why) {
+  Group& from = groups_[page_at(id).group];
   expel_free(from, id);
   clear_cached(from, id, why);
   for (const BlockId block : blocks_in(from, id)) {
@@ -224,14 +221,14 @@ void KvCache::clear_cached(Group& from, PageId page, const PrefixIndex::Eviction
   for (const BlockId block : blocks_in(from, page)) {
     const auto cached = [&] {
       const BlockPool::State state = from.pool.state(block);
-      return state == BlockPool::State::kCovered || state == BlockPool::State::kEvictable;
+      return state == BlockPool::State::kInterior || state == BlockPool::State::kEvictable;
     };
     if (!cached()) continue;
     const OwnerId owner = from.pool.owner(block);
     const bool keeps = owner != asking && owners_->of(owner).limits.guaranteed > 0;
     const bool moves = keeps && make_free_outside(from, page, why);
     if (!cached()) continue;  // it was itself the next to go
-    moves ? move_cached(from, block) : evict_from(from, block, why);
+    moves ? move_cached(from, block) : evict_subtree(from, block, why);
     expel_free(from, page);
   }
 }
@@ -248,7 +245,7 @@ bool KvCache::make_free_outside(Group& from, PageId page, const PrefixIndex::Evi
 }
 
 // A block and, where a chain is of no use without its start, all that continues it. Nobody holds any of them.
-void KvCache::evict_from(Group& group, BlockId block, const PrefixIndex::Eviction& why) {
+void KvCache::evict_subtree(Group& group, BlockId block, const PrefixIndex::Eviction& why) {
   std::vector<BlockId> path{block};
   while (!path.empty()) {
     const BlockId last = path.back();
@@ -270,58 +267,53 @@ void KvCache::move_block(Group& group, BlockId from, const PrefixIndex::Eviction
     CHECK(victim.has_value());  // the group can spare the page
     evict(group, *victim, why);
   }
-  const BlockId to = group.pool.next_free();
-  group.pool.move(from, to);
-  group.pool.expel({&from, 1});
-  if (group.index.published(from)) group.index.move(from, to);
-  group.last_use[static_cast<size_t>(to)] = group.last_use[static_cast<size_t>(from)];
-  ++pages_[static_cast<size_t>(page_of(group, to))].held;
-  ++pages_[static_cast<size_t>(page_of(group, to))].filled;
-  const auto i = static_cast<size_t>(std::ranges::find(policies_[group.policy].groups, group.id) -
-                                     policies_[group.policy].groups.begin());
+  const BlockId to = move_to_free(group, from);
+  ++page_of(group, to).held;
+  const size_t i = table_of(group);
   for (LeaseState* lease : leases_) {
     if (lease->policy != group.policy) continue;
-    for (std::int64_t slot = 0; slot < lease->tables[i].slots(); ++slot) {
-      if (lease->tables[i].at(slot) == from) lease->tables[i].replace(slot, to);
+    for (std::int64_t block_index = 0; block_index < lease->tables[i].size(); ++block_index) {
+      if (lease->tables[i].at(block_index) == from) lease->tables[i].replace(block_index, to);
     }
   }
-  note_move(group, from, to);
 }
 
 // The same for what nobody holds; it keeps its age. REQUIRES: a block of another page is free.
 void KvCache::move_cached(Group& group, BlockId from) {
-  const BlockId to = group.pool.next_free();
   group.pool.ref(from);
-  group.pool.move(from, to);
-  group.pool.expel({&from, 1});
-  group.index.move(from, to);
-  group.last_use[static_cast<size_t>(to)] = group.last_use[static_cast<size_t>(from)];
-  Page& page = pages_[static_cast<size_t>(page_of(group, to))];
-  ++page.filled;
+  const BlockId to = move_to_free(group, from);
+  Page& page = page_of(group, to);
   page.newest = std::max(page.newest, group.last_use[static_cast<size_t>(to)].tick);
   (void)group.pool.unref(to);
-  settle(group, to);
-  note_move(group, from, to);
+  retire(group, to);
 }
 
-void KvCache::note_move(Group& group, BlockId from, BlockId to) {
-  copies_.push_back({group.id, from, to});
+// A free block of the group becomes all that the held one is, which is then absent. Returns it.
+BlockId KvCache::move_to_free(Group& group, BlockId held) {
+  const BlockId to = group.pool.next_free();
+  group.pool.move(held, to);
+  group.pool.expel({&held, 1});
+  if (group.index.published(held)) group.index.move(held, to);
+  group.last_use[static_cast<size_t>(to)] = group.last_use[static_cast<size_t>(held)];
+  ++page_of(group, to).filled;
+  copies_.push_back({group.id, held, to});
   ++stats_.moved_blocks;
-  if (listening_) events_.push_back({CacheEvent::Kind::kMoved, group.id, from, tick_, to});
+  note(CacheEvent::Kind::kMoved, group.id, held, to);
+  return to;
 }
 
 std::optional<std::string> KvCache::problem_with_pages() const {
-  std::vector<Page> counted(pages_.size());
   std::vector<std::int64_t> blocks(groups_.size(), 0);
-  for (size_t id = 0; id < pages_.size(); ++id) {
-    const Group& group = groups_[pages_[id].group];
-    for (const BlockId block : blocks_in(group, static_cast<PageId>(id))) {
+  for (PageId id = 0; id < std::ssize(pages_); ++id) {
+    const Group& group = groups_[page_at(id).group];
+    Page counted;
+    for (const BlockId block : blocks_in(group, id)) {
       if (group.pool.state(block) == BlockPool::State::kAbsent) return "a page lacks a block";
-      counted[id].held += group.pool.refs(block) > 0;
-      counted[id].filled += group.pool.state(block) != BlockPool::State::kFree;
+      counted.held += group.pool.refs(block) > 0;
+      counted.filled += group.pool.state(block) != BlockPool::State::kFree;
       ++blocks[group.id];
     }
-    if (counted[id].held != pages_[id].held || counted[id].filled != pages_[id].filled) return "a page is miscounted";
+    if (counted.held != page_at(id).held || counted.filled != page_at(id).filled) return "a page is miscounted";
   }
   std::vector<Owners::Book> books(owners_->size());
   for (const Group& group : groups_) {

@@ -36,11 +36,16 @@ PolicyId KvCache::add_policy(CachePolicy added) {
     }
     policy.groups.push_back(group);
   }
-  policy.widest = policy.groups.front();
+  policy.full_attention_group = policy.groups.front();
   for (const size_t group : policy.groups) {
-    if (groups_[group].config.retention.full()) policy.widest = group;
+    if (groups_[group].config.retention.full()) policy.full_attention_group = group;
   }
   return id;
+}
+
+size_t KvCache::table_of(const Group& group) const {
+  const std::vector<size_t>& ids = policies_[group.policy].groups;
+  return static_cast<size_t>(std::ranges::find(ids, group.id) - ids.begin());
 }
 
 bool KvCache::in_use(PolicyId policy) const {
@@ -51,8 +56,8 @@ void KvCache::drop_policy(PolicyId id) {
   CHECK(id > 0 && id < policies_.size() && !in_use(id));
   ++tick_;
   for (PageId page = 0; page < std::ssize(pages_); ++page) {
-    if (groups_[pages_[static_cast<size_t>(page)].group].policy == id) {
-      give_page(page, groups_.front(), {tick_, now_, kHouse, 0, false});
+    if (groups_[page_at(page).group].policy == id) {
+      reassign_page(page, groups_.front(), {tick_, now_, kSystemTenant, 0, false});
     }
   }
   for (const size_t group : policies_[id].groups) groups_[group].policy = kDropped;

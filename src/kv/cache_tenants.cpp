@@ -53,10 +53,10 @@ bool KvCache::fits_alone(Position length, const TenantShare& share) const {
 
 // Of all blocks of so many tokens, those that are there at once.
 std::int64_t KvCache::most_blocks(const Retention& retention, Position tokens) const {
-  const auto holding = [this](Position some) { return (some + config_.block_tokens - 1) / config_.block_tokens; };
+  const auto holding = [this](Position some) { return blocks_for(some, config_.block_tokens); };
   if (retention.full()) return holding(tokens);
   // A window may begin inside a block and end inside another, and one more is being written.
-  return std::min(holding(tokens), holding(retention.window) + 2 + holding(retention.sinks));
+  return std::min(holding(tokens), holding(retention.span()) + 2 + holding(retention.sinks));
 }
 
 KvCache::Room KvCache::room_of(std::span<const CacheGroupConfig> groups, Position length) const {

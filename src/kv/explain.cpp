@@ -2,38 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/check.h"
 
 namespace kvasir {
 namespace {
 
 struct Words {
+  ReuseStop stop;
   std::string_view name;
   std::string_view sentence;
 };
 
-Words words_of(ReuseStop stop) {
-  switch (stop) {
-    case ReuseStop::kWholePrompt:
-      return {"whole_prompt", "the last token is always computed"};
-    case ReuseStop::kShortTail:
-      return {"short_tail", "what follows does not fill a block"};
-    case ReuseStop::kDiverged:
-      return {"diverged", "the nearest cached text differs there"};
-    case ReuseStop::kEvicted:
-      return {"evicted", "what followed was cached, and was evicted"};
-    case ReuseStop::kWindowDropped:
-      return {"window_dropped", "a layer's window no longer holds what is needed there"};
-    case ReuseStop::kNeverSeen:
-      return {"never_seen", "what follows was never cached"};
-    case ReuseStop::kOtherPolicy:
-      return {"other_policy", "the same beginning is cached, but under another KV policy"};
-    case ReuseStop::kPrivate:
-      return {"private", "under this KV policy tokens are evicted, so what is cached is each request's own"};
-    case ReuseStop::kOff:
-      return {"off", "the cache is off"};
-  }
-  CHECK(false);
+constexpr std::array<Words, 9> kWords{{
+    {ReuseStop::kWholePrompt, "whole_prompt", "the last token is always computed"},
+    {ReuseStop::kShortTail, "short_tail", "what follows does not fill a block"},
+    {ReuseStop::kDiverged, "diverged", "the nearest cached text differs there"},
+    {ReuseStop::kEvicted, "evicted", "what followed was cached, and was evicted"},
+    {ReuseStop::kWindowDropped, "window_dropped", "a layer's window no longer holds what is needed there"},
+    {ReuseStop::kNeverSeen, "never_seen", "what follows was never cached"},
+    {ReuseStop::kOtherPolicy, "other_policy", "the same beginning is cached, but under another KV policy"},
+    {ReuseStop::kPrivate, "private",
+     "under this KV policy tokens are evicted, so what is cached is each request's own"},
+    {ReuseStop::kOff, "off", "the cache is off"},
+}};
+
+const Words& words_of(ReuseStop stop) {
+  const auto* const found = std::ranges::find(kWords, stop, &Words::stop);
+  CHECK(found != kWords.end());
+  return *found;
 }
 
 std::string cause_of(const ReuseReport& report) {
@@ -51,15 +50,8 @@ std::string cause_of(const ReuseReport& report) {
 }  // namespace
 
 std::string_view name_of(EvictedFor whom) {
-  switch (whom) {
-    case EvictedFor::kOwnRequest:
-      return "own_request";
-    case EvictedFor::kOwnQuota:
-      return "own_quota";
-    case EvictedFor::kOthers:
-      break;
-  }
-  return "shared_pool";
+  if (whom == EvictedFor::kOthers) return "shared_pool";
+  return whom == EvictedFor::kOwnQuota ? "own_quota" : "own_request";
 }
 
 std::string_view name_of(ReuseStop stop) { return words_of(stop).name; }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,22 +21,23 @@ using PolicyId = size_t;  // of a KvCache; 0 is the one it was made with
 
 // Touched only by KvCache. Invariants, checked by KvCache::problem():
 //   tokens.size() is the length: tokens whose K and V are in the cache;
-//   keys.size() = length / block_tokens: the names of the full blocks; of a private policy there are none;
-//   each table has slots for its rows, and whatever is reserved beyond them. A row is a token, but under a private
+//   keys.size() = length / block_tokens: the keys of the full blocks; of a private policy there are none;
+//   each table has blocks for its rows, and whatever is reserved beyond them. A row is a token, but under a private
 //   policy, where some were evicted: the rows are the length less those.
 struct LeaseState {
   Tenant tenant;
   PolicyId policy = 0;
-  std::uint64_t request = 0;      // whose lease it is, for explanations
-  size_t public_text = 0;         // which of the public texts the prompt begins with …
-  std::int64_t public_slots = 0;  // … and how many whole blocks of it: they are named for everybody
+  std::uint64_t request = 0;       // whose lease it is, for explanations
+  std::optional<Key256> after;     // what stands before the first block, see OpenContext
+  size_t public_text = 0;          // which of the public texts the prompt begins with …
+  std::int64_t public_blocks = 0;  // … and how many whole blocks of it: they are named for everybody
   Key256 root;
   std::vector<TokenId> tokens;
   std::vector<Key256> keys;
   std::vector<BlockTable> tables;     // by group of the policy
   std::vector<std::int64_t> evicted;  // by group of the policy: rows
-  std::vector<std::int64_t>
-      dropped_upto;  // by group of the policy: no block before this slot, sinks aside, is held any more
+  // By group of the policy: no block before this index is held any more, sinks aside.
+  std::vector<std::int64_t> dropped_upto;
 };
 
 class KvLease {

@@ -20,7 +20,7 @@ class Owners {
   };
   struct Book {
     Limits limits;
-    std::int64_t has = 0;   // held, covered and evictable
+    std::int64_t has = 0;   // held, interior and evictable
     std::int64_t held = 0;  // of those
   };
 

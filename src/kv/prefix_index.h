@@ -34,8 +34,8 @@ class PrefixIndex {
 
   struct Entry {
     Key256 key;
-    Key256 parent;          // the key of the block before, or the root's
-    std::int64_t slot = 0;  // how many blocks come before it
+    Key256 parent;                 // the key of the block before, or the root's
+    std::int64_t block_index = 0;  // how many blocks come before it
     std::uint64_t born = 0;
     double born_time = 0;
   };
@@ -54,8 +54,8 @@ class PrefixIndex {
   void move(BlockId from, BlockId to);
 
   // Of an index that was never grown nothing is.
-  bool published(BlockId block) const { return !slots_.empty() && slots_[static_cast<size_t>(block)].used; }
-  const Entry& entry(BlockId block) const { return slots_[static_cast<size_t>(block)].entry; }
+  bool published(BlockId block) const { return !nodes_.empty() && nodes_[static_cast<size_t>(block)].used; }
+  const Entry& entry(BlockId block) const { return nodes_[static_cast<size_t>(block)].entry; }
   std::span<const TokenId> tokens(BlockId block) const;
   std::int64_t size() const { return static_cast<std::int64_t>(by_key_.size()); }
 
@@ -64,7 +64,7 @@ class PrefixIndex {
   std::optional<BlockId> block_of(const Key256& key) const;
   // The first of the entries that continue this key, or kNoBlock; and the one after an entry among its siblings.
   BlockId first_child(const Key256& key) const;
-  BlockId next_sibling(BlockId block) const { return slot(block).next; }
+  BlockId next_sibling(BlockId block) const { return node(block).next; }
 
   // Of the entries that continue `parent`, the one that agrees with the most of `tokens`, and with how many.
   struct Agreement {
@@ -79,21 +79,21 @@ class PrefixIndex {
 
  private:
   // The children of a key are a list through their blocks: no allocation a child, any child removed in O(1).
-  struct Slot {
+  struct Node {
     Entry entry;
     BlockId next = kNoBlock;
     BlockId previous = kNoBlock;
     bool used = false;
   };
 
-  Slot& slot(BlockId block) { return slots_[static_cast<size_t>(block)]; }
-  const Slot& slot(BlockId block) const { return slots_[static_cast<size_t>(block)]; }
+  Node& node(BlockId block) { return nodes_[static_cast<size_t>(block)]; }
+  const Node& node(BlockId block) const { return nodes_[static_cast<size_t>(block)]; }
   void link(BlockId block);
   void unlink(BlockId block);
   void remember(const Key256& key, const Eviction& why);
 
   int block_tokens_;
-  std::vector<Slot> slots_;      // by block
+  std::vector<Node> nodes_;      // by block
   std::vector<TokenId> tokens_;  // [block][block_tokens]
   std::unordered_map<Key256, BlockId, Key256Hash> by_key_;
   std::unordered_map<Key256, BlockId, Key256Hash> children_;  // parent key -> first child

@@ -9,10 +9,10 @@
 namespace kvasir {
 
 // Of the process's own work: a private process has no other, and a server numbers its tenants from 1.
-inline constexpr std::uint32_t kHouse = 0;
+inline constexpr std::uint32_t kSystemTenant = 0;
 
 struct Tenant {
-  std::uint32_t id = kHouse;
+  std::uint32_t id = kSystemTenant;
   Key256 secret;  // all zero: the single tenant of a private process
 };
 

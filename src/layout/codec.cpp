@@ -7,6 +7,25 @@
 #include "base/error.h"
 
 namespace kvasir {
+namespace {
+
+// Of a row: K and V differ in how integers are packed, and in nothing else.
+template <class Packed>
+std::int64_t code_bytes(KvFormat format, int dim, const Packed& packed) {
+  return visit_codec(format, [&](auto codec) -> std::int64_t {
+    using Codec = decltype(codec);
+    if constexpr (kIsPacked<Codec>) {
+      return packed(codec);
+    } else if constexpr (kIsPruned<Codec>) {
+      return Codec::row_bytes(dim);
+    } else {
+      return static_cast<std::int64_t>(sizeof(typename Codec::Stored)) * dim;
+    }
+  });
+}
+
+}  // namespace
+
 bool is_packed(KvFormat format) {
   return visit_codec(format, [](auto codec) { return kIsPacked<decltype(codec)>; });
 }
@@ -27,27 +46,11 @@ bool is_rotated(KvFormat format) {
 }
 
 std::int64_t k_code_bytes(KvFormat format, int k_dim) {
-  return visit_codec(format, [k_dim](auto codec) -> std::int64_t {
-    using Codec = decltype(codec);
-    if constexpr (kIsPacked<Codec>)
-      return std::int64_t{kCodeQuad} * Codec::k_groups(k_dim);
-    else if constexpr (kIsPruned<Codec>)
-      return Codec::row_bytes(k_dim);
-    else
-      return static_cast<std::int64_t>(sizeof(typename Codec::Stored)) * k_dim;
-  });
+  return code_bytes(format, k_dim, [&](auto codec) { return std::int64_t{kCodeQuad} * codec.k_groups(k_dim); });
 }
 
 std::int64_t v_code_bytes(KvFormat format, int v_dim) {
-  return visit_codec(format, [v_dim](auto codec) -> std::int64_t {
-    using Codec = decltype(codec);
-    if constexpr (kIsPacked<Codec>)
-      return Codec::v_columns(v_dim);
-    else if constexpr (kIsPruned<Codec>)
-      return Codec::row_bytes(v_dim);
-    else
-      return static_cast<std::int64_t>(sizeof(typename Codec::Stored)) * v_dim;
-  });
+  return code_bytes(format, v_dim, [&](auto codec) -> std::int64_t { return codec.v_columns(v_dim); });
 }
 
 std::string_view format_name(KvFormat format) {

@@ -44,17 +44,17 @@ struct IntCodec {
   KVASIR_HD static int v_columns(int v_dim) { return (v_dim + kPerByte - 1) / kPerByte; }
   KVASIR_HD static int v_quad(int block_tokens) { return block_tokens % kCodeQuad == 0 ? kCodeQuad : 1; }
 
-  KVASIR_HD static CodePlace k_place(int block_tokens, int slot, int dim) {
+  KVASIR_HD static CodePlace k_place(int block_tokens, int token_in_block, int dim) {
     const int group = dim / (kCodeQuad * kPerByte);
     const int inside = dim % (kCodeQuad * kPerByte);
-    const std::int64_t quad = static_cast<std::int64_t>(group) * block_tokens + slot;
+    const std::int64_t quad = static_cast<std::int64_t>(group) * block_tokens + token_in_block;
     return {quad * kCodeQuad + inside % kCodeQuad, inside / kCodeQuad * kBits};
   }
-  KVASIR_HD static CodePlace v_place(int block_tokens, int v_dim, int slot, int dim) {
+  KVASIR_HD static CodePlace v_place(int block_tokens, int v_dim, int token_in_block, int dim) {
     const int columns = v_columns(v_dim);
     const int quad = v_quad(block_tokens);
-    const std::int64_t column = static_cast<std::int64_t>(slot / quad) * columns + dim % columns;
-    return {column * quad + slot % quad, dim / columns * kBits};
+    const std::int64_t column = static_cast<std::int64_t>(token_in_block / quad) * columns + dim % columns;
+    return {column * quad + token_in_block % quad, dim / columns * kBits};
   }
 };
 

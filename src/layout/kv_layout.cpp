@@ -27,6 +27,8 @@ bool is_byte(KvFormat format) { return has_scale(format) && v_code_bytes(format,
 KvLayout make_layout(const KvGroup& group, int block_tokens) {
   CHECK(block_tokens > 0 && !group.layers.empty());
   CHECK(group.shape.heads > 0 && group.shape.k_dim > 0 && group.shape.v_dim > 0);
+  const bool has_v = group.shape.has_v();
+  CHECK(has_v || (group.k_format == group.v_format && group.shape.v_in_k + group.shape.v_dim <= group.shape.k_dim));
   KvLayout layout;
   layout.block_tokens = block_tokens;
   layout.layers = static_cast<int>(group.layers.size());
@@ -36,9 +38,9 @@ KvLayout make_layout(const KvGroup& group, int block_tokens) {
   check_fits(group.k_format, group.shape.k_dim);
   check_fits(group.v_format, group.shape.v_dim);
   layout.k_head_bytes = aligned(k_code_bytes(group.k_format, group.shape.k_dim) * block_tokens);
-  layout.v_head_bytes = aligned(v_code_bytes(group.v_format, group.shape.v_dim) * block_tokens);
+  layout.v_head_bytes = has_v ? aligned(v_code_bytes(group.v_format, group.shape.v_dim) * block_tokens) : 0;
   layout.k_scale_bytes = has_scale(group.k_format) ? aligned(kScaleBytes * block_tokens) : 0;
-  layout.v_scale_bytes = has_scale(group.v_format) ? aligned(kScaleBytes * block_tokens) : 0;
+  layout.v_scale_bytes = has_v && has_scale(group.v_format) ? aligned(kScaleBytes * block_tokens) : 0;
   const bool apart = is_byte(group.k_format) && is_byte(group.v_format);
   layout.head_step = apart ? layout.code_bytes() : layout.head_bytes();
   layout.scale_from = apart ? layout.code_bytes() * group.shape.heads : layout.code_bytes();
@@ -49,7 +51,5 @@ KvLayout make_layout(const KvGroup& group, int block_tokens) {
 std::int64_t bytes_per_token(const KvGroup& group) {
   return make_layout(group, kPartAlignment).block_bytes() / kPartAlignment;  // such a block has no padding
 }
-
-std::int64_t blocks_for(std::int64_t tokens, int block_tokens) { return (tokens + block_tokens - 1) / block_tokens; }
 
 }  // namespace kvasir

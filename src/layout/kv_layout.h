@@ -12,13 +12,14 @@
 // lanes as well. Formats of a few bits pack K and V their own way (codec_int.h), and so do pruned ones (codec_top.h).
 // Formats with scales have those of the block's rows behind the codes of their head, first K's and then V's; where K
 // and V take a byte a number, behind those of all heads, so that codes begin at multiples of 128 bytes, where GPUs
-// read them fastest. docs/block-format.md draws it.
+// read them fastest. Where V is a part of K there is no V. docs/block-format.md draws it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "base/ids.h"
 #include "layout/host_device.h"
 #include "layout/kv_format.h"
 #include "layout/retention.h"
@@ -45,8 +46,11 @@ struct KvShape {
   int v_dim = 0;  // numbers of V per head
   KvSpace k_space = KvSpace::kWhole;
   KvSpace v_space = KvSpace::kWhole;
+  // The number of K from which on V's are K's own, as of latents (MLA): K is all that is kept. -1: V has its own.
+  int v_in_k = -1;
 
   KVASIR_HD bool whole() const { return k_space == KvSpace::kWhole && v_space == KvSpace::kWhole; }
+  KVASIR_HD bool has_v() const { return v_in_k < 0; }
 
   friend bool operator==(const KvShape&, const KvShape&) = default;
 };
@@ -60,10 +64,10 @@ struct KvGroup {
   Retention retention;
   // What a query sees under this it reads from another group of the same layers, in a finer format, and the rest from
   // this one. window 0: there is no such group.
-  Retention finer{};
+  Retention recent_override{};
   // Where a query stands at most when it looks at the sinks: at its place inside the cache, once a window has dropped
   // what lies between. 0: at its own position.
-  std::int64_t sink_position = 0;
+  std::int64_t sink_query_position = 0;
   int first_head = 0;  // of the model's KV heads: shape.heads from here on. The others are in groups of their own.
 };
 
@@ -97,14 +101,14 @@ struct KvLayout {
   KVASIR_HD std::int64_t v_scale_offset(int layer, int head) const {
     return k_scale_offset(layer, head) + k_scale_bytes;
   }
+
+  friend bool operator==(const KvLayout&, const KvLayout&) = default;
 };
 
 // Throws Error for heads that a format cannot hold.
 KvLayout make_layout(const KvGroup& group, int block_tokens);
 
-// The planner's number: what one token of one sequence costs in this group, and what `tokens` of them take in whole
-// blocks once the retention has dropped what it may.
+// The planner's number: what one token of one sequence costs in this group.
 std::int64_t bytes_per_token(const KvGroup& group);
-std::int64_t blocks_for(std::int64_t tokens, int block_tokens);
 
 }  // namespace kvasir

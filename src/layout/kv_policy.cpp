@@ -19,8 +19,8 @@ constexpr std::string_view kHow =
     "write it like \"bf16\", \"k=f16, v=bf16\", \"f16, window=1024, sinks=4\", \"bf16, recent=64:f32\" or \"int4, "
     "0-2:int8/int4\"";
 
-constexpr std::array kMethods{TokenEviction::Method::kFifo, TokenEviction::Method::kLru, TokenEviction::Method::kH2o,
-                              TokenEviction::Method::kTova, TokenEviction::Method::kSnapKv};
+// By TokenEviction::Method.
+constexpr std::array<std::string_view, 6> kMethods{"none", "fifo", "lru", "h2o", "tova", "snapkv"};
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
@@ -29,28 +29,208 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
+std::optional<std::int64_t> number(std::string_view text, std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = wrong == std::errc{} && end == text.data() + text.size();
+  return whole && value >= least && value <= most ? std::optional(value) : std::nullopt;
+}
+
+// 1 to 100, written with a percent sign; 0: it is not.
+int percent(std::string_view text) {
+  if (!text.ends_with('%')) return 0;
+  return static_cast<int>(number(trimmed(text.substr(0, text.size() - 1)), 1, 100).value_or(0));
+}
+
 // One setting after the other, then the whole.
 class Reader {
  public:
   explicit Reader(std::string_view where) : where_(where) {}
 
-  void read(std::string_view setting);
-  KvPolicy policy() const;
+  void read(std::string_view setting) {
+    if (setting.starts_with('@'))
+      fail("a policy file is for the command line's --kv", "write the policy itself here");
+    const size_t colon = setting.find(':');
+    if (colon != std::string_view::npos && setting.front() >= '0' && setting.front() <= '9') {
+      return set_layers(trimmed(setting.substr(0, colon)), trimmed(setting.substr(colon + 1)));
+    }
+    const size_t equals = setting.find('=');
+    if (equals != std::string_view::npos) {
+      return set(trimmed(setting.substr(0, equals)), trimmed(setting.substr(equals + 1)));
+    }
+    const KvFormat both = format(setting);
+    once(k_, "the format of K", both);
+    once(v_, "the format of V", both);
+  }
+
+  KvPolicy policy() const {
+    KvPolicy out;
+    out.k_format = k_.value_or(out.k_format);
+    out.v_format = v_.value_or(out.v_format);
+    if (sinks_ && !window_ && !recent_ && !evict_) {
+      fail(fmt::format("sinks={} says nothing without a window: all tokens are kept", *sinks_),
+           "add window=, recent= or evict=, or leave sinks out");
+    }
+    check_eviction();
+    if (window_ && recent_ && *recent_ >= *window_) {
+      fail(fmt::format("recent={} covers the whole window of {}", *recent_, *window_),
+           fmt::format("use fewer recent tokens, or the format {} alone", format_name(recent_format_)));
+    }
+    out.retention = {window_.value_or(0), sinks_.value_or(0)};
+    out.recent = recent_.value_or(0);
+    if (recent_) out.recent_format = recent_format_;
+    if (evict_) out.evict = *evict_;
+    if (budgets_) out.evict.budgets = TokenEviction::Budgets::kPyramid;
+    if (heads_) out.evict.heads = TokenEviction::Heads::kAdaptive;
+    set_layer_formats(out, layers_);
+    if (channels_ && k_rank_) {
+      fail("both rank= and channels= say what is kept of K", "leave one of them out, or give the rank of V alone");
+    }
+    out.k_rank = k_rank_.value_or(0);
+    out.v_rank = v_rank_.value_or(0);
+    out.channels = channels_.value_or(0) % 100;  // all of them: as if nothing had been said
+    return out;
+  }
 
  private:
   [[noreturn]] void fail(const std::string& what, std::string_view fix = kHow) const {
     fail_usage(what, where_, std::string(fix));
   }
-  void set(std::string_view name, std::string_view value);
-  void set_layers(std::string_view layers, std::string_view formats);
-  int layer(std::string_view number) const;
-  KvFormat format(std::string_view name) const;
-  std::int64_t tokens(std::string_view name, std::string_view value) const;
-  TokenEviction eviction(std::string_view value) const;
-  void check_eviction() const;
-  std::int64_t number(std::string_view text, std::int64_t most) const;  // 1 to most; 0: it is none
-  void set_rank(std::string_view value);
-  int channels(std::string_view value) const;
+  void set(std::string_view name, std::string_view value) {
+    if (name == "k") return once(k_, "the format of K", format(value));
+    if (name == "v") return once(v_, "the format of V", format(value));
+    if (name == "window") return once(window_, name, tokens(name, value));
+    if (name == "sinks") return once(sinks_, name, tokens(name, value));
+    if (name == "evict") return once(evict_, name, eviction(value));
+    if (name == "budgets") return once(budgets_, name, std::string(value));
+    if (name == "heads") return once(heads_, name, std::string(value));
+    if (name == "rank") return set_rank(value);
+    if (name == "channels") return once(channels_, name, channels(value));
+    if (name == "recent") {
+      const size_t colon = value.find(':');
+      if (colon == std::string_view::npos) {
+        fail(fmt::format("recent={} does not say in which format", value), "write it like recent=64:f32");
+      }
+      once(recent_, name, tokens(name, trimmed(value.substr(0, colon))));
+      recent_format_ = format(trimmed(value.substr(colon + 1)));
+      return;
+    }
+    fail(fmt::format("there is no setting '{}' in a KV policy", name));
+  }
+
+  // FORMAT, or that of K and that of V: FORMAT/FORMAT.
+  void set_layers(std::string_view layers, std::string_view formats) {
+    const size_t dash = layers.find('-');
+    const size_t slash = formats.find('/');
+    LayerFormats one;
+    one.first = layer(trimmed(layers.substr(0, dash)));
+    one.last = dash == std::string_view::npos ? one.first : layer(trimmed(layers.substr(dash + 1)));
+    one.k_format = format(trimmed(formats.substr(0, slash)));
+    one.v_format = slash == std::string_view::npos ? one.k_format : format(trimmed(formats.substr(slash + 1)));
+    if (one.last < one.first) {
+      fail(fmt::format("layers {} to {} are none", one.first, one.last), "name the first one first, like 3-5:int8");
+    }
+    for (const LayerFormats& other : layers_) {
+      if (one.first > other.last || other.first > one.last) continue;
+      fail(fmt::format("the formats of layer {} are given twice", std::max(one.first, other.first)),
+           "give them once");
+    }
+    layers_.push_back(one);
+  }
+
+  int layer(std::string_view text) const {
+    const std::optional<std::int64_t> layer = number(text, 0, kMostPolicyLayers - 1);
+    if (!layer) {
+      fail(fmt::format("'{}' is not the number of a layer", text),
+           "layers count from 0; write them like 0:int8, 3-5:int8/int4");
+    }
+    return static_cast<int>(*layer);
+  }
+
+  KvFormat format(std::string_view name) const {
+    if (name.empty()) fail("a setting of the KV policy is empty");
+    try {
+      return parse_kv_format(name);
+    } catch (const Error& error) {  // what it says is right; where it was said is not
+      fail(error.parts().what, error.parts().fix);
+    }
+  }
+
+  std::int64_t tokens(std::string_view name, std::string_view value) const {
+    const std::optional<std::int64_t> tokens = number(value, 1, kMostTokens);
+    if (!tokens) {
+      fail(fmt::format("'{}' is not a number of tokens for {}=", value, name),
+           fmt::format("use 1 to {}, or leave {} out", kMostTokens, name));
+    }
+    return *tokens;
+  }
+
+  TokenEviction eviction(std::string_view value) const {
+    constexpr std::string_view kFix = "write it like evict=h2o:256 or evict=snapkv:25%";
+    const size_t colon = value.find(':');
+    const std::string_view name = trimmed(value.substr(0, colon));
+    const auto method = std::find(kMethods.begin() + 1, kMethods.end(), name);
+    if (method == kMethods.end()) {
+      fail(fmt::format("there is no way to evict called '{}'", name), "use fifo, lru, h2o, tova or snapkv");
+    }
+    if (colon == std::string_view::npos) fail(fmt::format("evict={} does not say how many tokens stay", value), kFix);
+    const std::string_view budget = trimmed(value.substr(colon + 1));
+    TokenEviction out;
+    out.method = static_cast<TokenEviction::Method>(method - kMethods.begin());
+    if (!budget.ends_with('%')) {
+      out.tokens = tokens("evict", budget);
+      return out;
+    }
+    out.percent = percent(budget);
+    if (out.percent == 0) fail(fmt::format("'{}' is no share of a prompt", value), "use 1% to 100%");
+    return out;
+  }
+
+  void check_eviction() const {
+    if (budgets_ && *budgets_ != "pyramid") {
+      fail(fmt::format("there are no budgets called '{}'", *budgets_), "use budgets=pyramid, or leave it out");
+    }
+    if (heads_ && *heads_ != "adaptive") {
+      fail(fmt::format("heads={} says nothing", *heads_), "use heads=adaptive, or leave it out");
+    }
+    if ((budgets_ || heads_) && !evict_) fail("budgets= and heads= say nothing without evict=", "add evict=");
+    if (!evict_) return;
+    if (window_ || recent_) {
+      fail(fmt::format("evict= does not go with {}=", window_ ? "window" : "recent"), "leave one of them out");
+    }
+    if (sinks_ && evict_->tokens > 0 && *sinks_ >= evict_->tokens) {
+      fail(fmt::format("sinks={} leave nothing of the {} tokens that stay", *sinks_, evict_->tokens),
+           "use fewer sinks, or keep more tokens");
+    }
+    const bool alike =
+        evict_->method == TokenEviction::Method::kFifo || evict_->method == TokenEviction::Method::kTova;
+    if (heads_ && alike) {
+      fail(fmt::format("{} keeps the same tokens for all heads", name_of(evict_->method)), "leave heads= out");
+    }
+  }
+
+  // k:N, v:N, or both with a slash between them.
+  void set_rank(std::string_view value) {
+    for (std::string_view rest = value;;) {
+      const size_t slash = rest.find('/');
+      const std::string_view part = trimmed(rest.substr(0, slash));
+      const auto rank = number(trimmed(part.substr(std::min<size_t>(part.size(), 2))), 1, kMostRank);
+      const bool of_k = part.starts_with("k:");
+      if (!rank || (!of_k && !part.starts_with("v:"))) {
+        fail(fmt::format("rank={} does not say how many numbers a row of K or V becomes", value),
+             "write it like rank=k:32/v:48, rank=k:32 or rank=v:48");
+      }
+      once(of_k ? k_rank_ : v_rank_, of_k ? "the rank of K" : "the rank of V", static_cast<int>(*rank));
+      if (slash == std::string_view::npos) return;
+      rest.remove_prefix(slash + 1);
+    }
+  }
+
+  int channels(std::string_view value) const {
+    const int share = percent(value);
+    if (share == 0) fail(fmt::format("'{}' is no share of K's channels", value), "use channels=1% to channels=100%");
+    return share;
+  }
 
   template <class T>
   void once(std::optional<T>& field, std::string_view name, T value) const {
@@ -74,198 +254,6 @@ class Reader {
   std::optional<int> channels_;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-void Reader::read(std::string_view setting) {
-  if (setting.starts_with('@')) fail("a policy file is for the command line's --kv", "write the policy itself here");
-  const size_t colon = setting.find(':');
-  if (colon != std::string_view::npos && is_digit(setting.front())) {
-    return set_layers(trimmed(setting.substr(0, colon)), trimmed(setting.substr(colon + 1)));
-  }
-  const size_t equals = setting.find('=');
-  if (equals != std::string_view::npos) {
-    return set(trimmed(setting.substr(0, equals)), trimmed(setting.substr(equals + 1)));
-  }
-  const KvFormat both = format(setting);
-  once(k_, "the format of K", both);
-  once(v_, "the format of V", both);
-}
-
-void Reader::set(std::string_view name, std::string_view value) {
-  if (name == "k") return once(k_, "the format of K", format(value));
-  if (name == "v") return once(v_, "the format of V", format(value));
-  if (name == "window") return once(window_, name, tokens(name, value));
-  if (name == "sinks") return once(sinks_, name, tokens(name, value));
-  if (name == "evict") return once(evict_, name, eviction(value));
-  if (name == "budgets") return once(budgets_, name, std::string(value));
-  if (name == "heads") return once(heads_, name, std::string(value));
-  if (name == "rank") return set_rank(value);
-  if (name == "channels") return once(channels_, name, channels(value));
-  if (name == "recent") {
-    const size_t colon = value.find(':');
-    if (colon == std::string_view::npos) {
-      fail(fmt::format("recent={} does not say in which format", value), "write it like recent=64:f32");
-    }
-    once(recent_, name, tokens(name, trimmed(value.substr(0, colon))));
-    recent_format_ = format(trimmed(value.substr(colon + 1)));
-    return;
-  }
-  fail(fmt::format("there is no setting '{}' in a KV policy", name));
-}
-
-// FORMAT, or that of K and that of V: FORMAT/FORMAT.
-void Reader::set_layers(std::string_view layers, std::string_view formats) {
-  const size_t dash = layers.find('-');
-  const size_t slash = formats.find('/');
-  LayerFormats one;
-  one.first = layer(trimmed(layers.substr(0, dash)));
-  one.last = dash == std::string_view::npos ? one.first : layer(trimmed(layers.substr(dash + 1)));
-  one.k_format = format(trimmed(formats.substr(0, slash)));
-  one.v_format = slash == std::string_view::npos ? one.k_format : format(trimmed(formats.substr(slash + 1)));
-  if (one.last < one.first) {
-    fail(fmt::format("layers {} to {} are none", one.first, one.last), "name the first one first, like 3-5:int8");
-  }
-  for (const LayerFormats& other : layers_) {
-    if (one.first > other.last || other.first > one.last) continue;
-    fail(fmt::format("the formats of layer {} are given twice", std::max(one.first, other.first)), "give them once");
-  }
-  layers_.push_back(one);
-}
-
-int Reader::layer(std::string_view number) const {
-  int value = 0;
-  const auto [end, wrong] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (wrong != std::errc{} || end != number.data() + number.size() || value < 0 || value >= kMostPolicyLayers) {
-    fail(fmt::format("'{}' is not the number of a layer", number),
-         "layers count from 0; write them like 0:int8, 3-5:int8/int4");
-  }
-  return value;
-}
-
-KvFormat Reader::format(std::string_view name) const {
-  if (name.empty()) fail("a setting of the KV policy is empty");
-  try {
-    return parse_kv_format(name);
-  } catch (const Error& error) {  // what it says is right; where it was said is not
-    fail(error.parts().what, error.parts().fix);
-  }
-}
-
-std::int64_t Reader::tokens(std::string_view name, std::string_view value) const {
-  const std::int64_t tokens = number(value, kMostTokens);
-  if (tokens == 0) {
-    fail(fmt::format("'{}' is not a number of tokens for {}=", value, name),
-         fmt::format("use 1 to {}, or leave {} out", kMostTokens, name));
-  }
-  return tokens;
-}
-
-std::int64_t Reader::number(std::string_view text, std::int64_t most) const {
-  std::int64_t value = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = wrong == std::errc{} && end == text.data() + text.size();
-  return whole && value >= 1 && value <= most ? value : 0;
-}
-
-// k:N, v:N, or both with a slash between them.
-void Reader::set_rank(std::string_view value) {
-  for (std::string_view rest = value;;) {
-    const size_t slash = rest.find('/');
-    const std::string_view part = trimmed(rest.substr(0, slash));
-    const auto rank = static_cast<int>(number(trimmed(part.substr(std::min<size_t>(part.size(), 2))), kMostRank));
-    const bool of_k = part.starts_with("k:");
-    if (rank == 0 || (!of_k && !part.starts_with("v:"))) {
-      fail(fmt::format("rank={} does not say how many numbers a row of K or V becomes", value),
-           "write it like rank=k:32/v:48, rank=k:32 or rank=v:48");
-    }
-    once(of_k ? k_rank_ : v_rank_, of_k ? "the rank of K" : "the rank of V", rank);
-    if (slash == std::string_view::npos) return;
-    rest.remove_prefix(slash + 1);
-  }
-}
-
-int Reader::channels(std::string_view value) const {
-  const bool percent = value.ends_with('%');
-  const std::int64_t share = percent ? number(trimmed(value.substr(0, value.size() - 1)), 100) : 0;
-  if (share == 0) fail(fmt::format("'{}' is no share of K's channels", value), "use channels=1% to channels=100%");
-  return static_cast<int>(share);
-}
-
-TokenEviction Reader::eviction(std::string_view value) const {
-  constexpr std::string_view kFix = "write it like evict=h2o:256 or evict=snapkv:25%";
-  const size_t colon = value.find(':');
-  const std::string_view name = trimmed(value.substr(0, colon));
-  const auto method = std::ranges::find(kMethods, name, [](auto known) { return name_of(known); });
-  if (method == kMethods.end()) {
-    fail(fmt::format("there is no way to evict called '{}'", name), "use fifo, lru, h2o, tova or snapkv");
-  }
-  if (colon == std::string_view::npos) fail(fmt::format("evict={} does not say how many tokens stay", value), kFix);
-  std::string_view budget = trimmed(value.substr(colon + 1));
-  TokenEviction out;
-  out.method = *method;
-  if (!budget.ends_with('%')) {
-    out.tokens = tokens("evict", budget);
-    return out;
-  }
-  budget = trimmed(budget.substr(0, budget.size() - 1));
-  const auto [end, wrong] = std::from_chars(budget.data(), budget.data() + budget.size(), out.percent);
-  if (wrong != std::errc{} || end != budget.data() + budget.size() || out.percent < 1 || out.percent > 100) {
-    fail(fmt::format("'{}' is no share of a prompt", value), "use 1% to 100%");
-  }
-  return out;
-}
-
-void Reader::check_eviction() const {
-  if (budgets_ && *budgets_ != "pyramid") {
-    fail(fmt::format("there are no budgets called '{}'", *budgets_), "use budgets=pyramid, or leave it out");
-  }
-  if (heads_ && *heads_ != "adaptive") {
-    fail(fmt::format("heads={} says nothing", *heads_), "use heads=adaptive, or leave it out");
-  }
-  if ((budgets_ || heads_) && !evict_) fail("budgets= and heads= say nothing without evict=", "add evict=");
-  if (!evict_) return;
-  if (window_ || recent_) {
-    fail(fmt::format("evict= does not go with {}=", window_ ? "window" : "recent"), "leave one of them out");
-  }
-  if (sinks_ && evict_->tokens > 0 && *sinks_ >= evict_->tokens) {
-    fail(fmt::format("sinks={} leave nothing of the {} tokens that stay", *sinks_, evict_->tokens),
-         "use fewer sinks, or keep more tokens");
-  }
-  const bool alike = evict_->method == TokenEviction::Method::kFifo || evict_->method == TokenEviction::Method::kTova;
-  if (heads_ && alike) {
-    fail(fmt::format("{} keeps the same tokens for all heads", name_of(evict_->method)), "leave heads= out");
-  }
-}
-
-KvPolicy Reader::policy() const {
-  KvPolicy out;
-  out.k_format = k_.value_or(out.k_format);
-  out.v_format = v_.value_or(out.v_format);
-  if (sinks_ && !window_ && !recent_ && !evict_) {
-    fail(fmt::format("sinks={} says nothing without a window: all tokens are kept", *sinks_),
-         "add window=, recent= or evict=, or leave sinks out");
-  }
-  check_eviction();
-  if (window_ && recent_ && *recent_ >= *window_) {
-    fail(fmt::format("recent={} covers the whole window of {}", *recent_, *window_),
-         fmt::format("use fewer recent tokens, or the format {} alone", format_name(recent_format_)));
-  }
-  out.retention = {window_.value_or(0), sinks_.value_or(0)};
-  out.recent = recent_.value_or(0);
-  if (recent_) out.recent_format = recent_format_;
-  if (evict_) out.evict = *evict_;
-  if (budgets_) out.evict.budgets = TokenEviction::Budgets::kPyramid;
-  if (heads_) out.evict.heads = TokenEviction::Heads::kAdaptive;
-  set_layer_formats(out, layers_);
-  if (channels_ && k_rank_) {
-    fail("both rank= and channels= say what is kept of K", "leave one of them out, or give the rank of V alone");
-  }
-  out.k_rank = k_rank_.value_or(0);
-  out.v_rank = v_rank_.value_or(0);
-  out.channels = channels_.value_or(0) % 100;  // all of them: as if nothing had been said
-  return out;
-}
-
 // int8, or of K and V apart int8/int4.
 std::string name_of(const LayerFormats& layers) {
   const std::string k(format_name(layers.k_format));
@@ -274,23 +262,7 @@ std::string name_of(const LayerFormats& layers) {
 
 }  // namespace
 
-std::string_view name_of(TokenEviction::Method method) {
-  switch (method) {
-    case TokenEviction::Method::kFifo:
-      return "fifo";
-    case TokenEviction::Method::kLru:
-      return "lru";
-    case TokenEviction::Method::kH2o:
-      return "h2o";
-    case TokenEviction::Method::kTova:
-      return "tova";
-    case TokenEviction::Method::kSnapKv:
-      return "snapkv";
-    case TokenEviction::Method::kNone:
-      break;
-  }
-  return "none";
-}
+std::string_view name_of(TokenEviction::Method method) { return kMethods.at(static_cast<size_t>(method)); }
 
 void set_layer_formats(KvPolicy& policy, std::vector<LayerFormats> layers) {
   std::ranges::sort(layers, {}, &LayerFormats::first);
@@ -357,7 +329,7 @@ std::string to_text(const KvPolicy& policy) {
 Retention narrowed(const Retention& own, const Retention& by) {
   if (by.full()) return own;
   if (own.full()) return by;
-  return {std::min(own.window, by.window), 0};
+  return {own.window == 0 ? by.window : std::min(own.window, by.window), 0, own.chunk};
 }
 
 }  // namespace kvasir

@@ -8,7 +8,6 @@
 #include <functional>
 #include <limits>
 #include <span>
-#include <utility>
 
 #include "base/check.h"
 #include "layout/codec.h"
@@ -18,7 +17,7 @@
 namespace kvasir {
 namespace {
 
-using Row = std::array<float, kMaxPackedDim>;
+using Numbers = std::array<float, kMaxPackedDim>;
 using Codes = std::array<std::uint8_t, kMaxPackedDim>;
 
 float largest_of(const float* row, int dim) {
@@ -30,15 +29,57 @@ float largest_of(const float* row, int dim) {
 // Of the scales that bf16 can hold.
 float nearest_scale(float value) { return CodecBF16::decode(CodecBF16::encode(value)); }
 
-void store_scale(std::byte* scales, int slot, float scale) {
+void store_scale(std::byte* at, float scale) {
   const std::uint16_t stored = CodecBF16::encode(scale);
-  std::memcpy(scales + static_cast<std::ptrdiff_t>(slot) * kScaleBytes, &stored, sizeof stored);
+  std::memcpy(at, &stored, sizeof stored);
 }
-float load_scale(const std::byte* scales, int slot) {
+float load_scale(const std::byte* at) {
   std::uint16_t stored = 0;
-  std::memcpy(&stored, scales + static_cast<std::ptrdiff_t>(slot) * kScaleBytes, sizeof stored);
+  std::memcpy(&stored, at, sizeof stored);
   return CodecBF16::decode(stored);
 }
+
+// --- the two sides
+
+enum class Side { kK, kV };
+
+// Where a row of one side lies: all in which K and V differ.
+template <Side kSide>
+struct SideRow {
+  static constexpr bool kOfK = kSide == Side::kK;
+  const KvView& view;
+  const RowPlace& place;
+
+  KvFormat format() const { return kOfK ? view.layout.k_format : view.layout.v_format; }
+  int dim() const { return kOfK ? view.layout.shape.k_dim : view.layout.shape.v_dim; }
+  std::byte* head() const {
+    return kOfK ? view.k_head(place.block, place.head) : view.v_head(place.block, place.head);
+  }
+  std::byte* scale() const {
+    std::byte* scales = kOfK ? view.k_scales(place.block, place.head) : view.v_scales(place.block, place.head);
+    return scales + static_cast<std::ptrdiff_t>(place.token_in_block) * kScaleBytes;
+  }
+  std::int64_t index(int d) const {
+    return kOfK ? view.k_index(place.token_in_block, d) : view.v_index(place.token_in_block, d);
+  }
+  template <class Codec>
+  CodePlace code(int d) const {
+    const int tokens = view.layout.block_tokens;
+    return kOfK ? Codec::k_place(tokens, place.token_in_block, d)
+                : Codec::v_place(tokens, dim(), place.token_in_block, d);
+  }
+  template <class Codec>
+  int codes_held() const {
+    return Codec::kPerByte * (kOfK ? kCodeQuad * Codec::k_groups(dim()) : Codec::v_columns(dim()));
+  }
+  template <class Codec>
+  std::byte* pruned() const {
+    return head() + static_cast<std::ptrdiff_t>(place.token_in_block) * Codec::row_bytes(dim());
+  }
+};
+
+using KRow = SideRow<Side::kK>;
+using VRow = SideRow<Side::kV>;
 
 // --- integers
 
@@ -104,36 +145,43 @@ void put_code(std::byte* head, const CodePlace& place, int mask, std::uint8_t co
   byte = (byte & ~static_cast<std::byte>(mask << place.shift)) | static_cast<std::byte>(code << place.shift);
 }
 
-// `codes_held` is the number of codes the row's bytes hold: those beyond the row are 0.
-template <class Codec, class PlaceOf>
-float encode_packed(std::span<const float> row, int codes_held, std::byte* head, const PlaceOf& place_of) {
+// The row's bytes hold `codes_held` codes: those beyond the row are 0.
+template <class Codec, class Row>
+float encode_packed(const Row& at, std::span<const float> row) {
+  const int dim = at.dim();
+  const int codes_held = at.template codes_held<Codec>();
   CHECK(codes_held <= kMaxPackedDim);
-  const int dim = static_cast<int>(row.size());
-  Row held_row;
+  Numbers held_row;
   Codes codes{};
   for (size_t i = 0; i < row.size(); ++i) held_row[i] = held(row[i]);
   turn(Codec::kFormat, held_row.data(), dim);
   const float scale = quantize<Codec>(held_row.data(), dim, codes.data());
-  for (int i = 0; i < codes_held; ++i) put_code(head, place_of(i), Codec::kMask, codes[static_cast<size_t>(i)]);
+  std::byte* head = at.head();
+  for (int i = 0; i < codes_held; ++i) {
+    put_code(head, at.template code<Codec>(i), Codec::kMask, codes[static_cast<size_t>(i)]);
+  }
   return scale;
 }
 
-template <class Codec, class PlaceOf>
-void decode_packed(const std::byte* head, const PlaceOf& place_of, float scale, float* row, int dim) {
+template <class Codec, class Row>
+void decode_packed(const Row& at, float scale, float* row) {
+  const int dim = at.dim();
+  const std::byte* head = at.head();
   for (int i = 0; i < dim; ++i) {
-    const CodePlace place = place_of(i);
+    const CodePlace place = at.template code<Codec>(i);
     row[i] = value_of<Codec>(std::to_integer<int>(head[place.byte]) >> place.shift & Codec::kMask, scale);
   }
 }
 
 // --- single numbers
 
-template <class Codec, class IndexOf>
-float encode_numbers(std::span<const float> row, std::byte* head, const IndexOf& index_of) {
+template <class Codec, class Row>
+float encode_numbers(const Row& at, std::span<const float> row) {
   using Stored = typename Codec::Stored;
+  std::byte* head = at.head();
   const auto put = [&](size_t i, float value) {
     const Stored stored = Codec::encode(value);
-    std::memcpy(head + index_of(static_cast<int>(i)) * static_cast<std::int64_t>(sizeof stored), &stored,
+    std::memcpy(head + at.index(static_cast<int>(i)) * static_cast<std::int64_t>(sizeof stored), &stored,
                 sizeof stored);
   };
   if constexpr (!kHasScale<Codec>) {
@@ -148,23 +196,24 @@ float encode_numbers(std::span<const float> row, std::byte* head, const IndexOf&
   }
 }
 
-template <class Codec, class IndexOf>
-void decode_numbers(const std::byte* head, const IndexOf& index_of, float scale, float* row, int dim) {
+template <class Codec, class Row>
+void decode_numbers(const Row& at, float scale, float* row) {
+  const int dim = at.dim();
+  const std::byte* head = at.head();
   typename Codec::Stored stored;
   for (int i = 0; i < dim; ++i) {
-    std::memcpy(&stored, head + index_of(i) * static_cast<std::int64_t>(sizeof stored), sizeof stored);
+    std::memcpy(&stored, head + at.index(i) * static_cast<std::int64_t>(sizeof stored), sizeof stored);
     row[i] = kHasScale<Codec> ? Codec::decode(stored) * scale : Codec::decode(stored);
   }
 }
 
 // --- the largest numbers
 
-// The row at `slot` of its head.
 template <class Codec>
-void encode_pruned(std::span<const float> row, std::byte* head, int slot) {
+void encode_pruned(std::span<const float> row, std::byte* mask) {
   const int dim = static_cast<int>(row.size());
   CHECK(dim <= kMaxPackedDim);
-  Row held_row;
+  Numbers held_row;
   std::array<std::uint64_t, kMaxPackedDim> ranks;  // the larger the number, and then the lower its dimension
   std::array<std::uint64_t, kMaxPackedDim> sorted;
   for (size_t i = 0; i < row.size(); ++i) {
@@ -174,7 +223,6 @@ void encode_pruned(std::span<const float> row, std::byte* head, int slot) {
   }
   const auto last = sorted.begin() + Codec::kept(dim) - 1;
   std::nth_element(sorted.begin(), last, sorted.begin() + dim, std::greater<>());
-  std::byte* mask = head + static_cast<std::ptrdiff_t>(slot) * Codec::row_bytes(dim);
   std::byte* values = mask + Codec::mask_bytes(dim);
   std::fill(mask, values, std::byte{0});
   for (size_t i = 0; i < row.size(); ++i) {
@@ -187,8 +235,7 @@ void encode_pruned(std::span<const float> row, std::byte* head, int slot) {
 }
 
 template <class Codec>
-void decode_pruned(const std::byte* head, int slot, float* row, int dim) {
-  const std::byte* mask = head + static_cast<std::ptrdiff_t>(slot) * Codec::row_bytes(dim);
+void decode_pruned(const std::byte* mask, float* row, int dim) {
   const std::byte* values = mask + Codec::mask_bytes(dim);
   for (int i = 0; i < dim; ++i) {
     row[i] = 0.0F;
@@ -202,151 +249,90 @@ void decode_pruned(const std::byte* head, int slot, float* row, int dim) {
 
 // --- copies
 
-template <class Codec, class PlaceOf>
-void copy_packed(const std::byte* from, std::byte* to, int codes, const PlaceOf& place_of) {
+template <class Codec, class Row>
+void copy_packed(const Row& from, const Row& to) {
+  const std::byte* source = from.head();
+  std::byte* target = to.head();
+  const int codes = from.template codes_held<Codec>();
   for (int i = 0; i < codes; ++i) {
-    const auto [source, target] = place_of(i);
-    const int code = std::to_integer<int>(from[source.byte]) >> source.shift & Codec::kMask;
-    put_code(to, target, Codec::kMask, static_cast<std::uint8_t>(code));
+    const CodePlace place = from.template code<Codec>(i);
+    const int code = std::to_integer<int>(source[place.byte]) >> place.shift & Codec::kMask;
+    put_code(target, to.template code<Codec>(i), Codec::kMask, static_cast<std::uint8_t>(code));
   }
 }
 
-template <class Codec>
-void copy_pruned(const std::byte* from, int from_slot, std::byte* to, int to_slot, int dim) {
-  const std::ptrdiff_t bytes = Codec::row_bytes(dim);
-  std::memmove(to + to_slot * bytes, from + from_slot * bytes, static_cast<size_t>(bytes));
-}
-
-template <class Codec, class IndexOf>
-void copy_numbers(const std::byte* from, std::byte* to, int dim, const IndexOf& index_of) {
+template <class Codec, class Row>
+void copy_numbers(const Row& from, const Row& to) {
   constexpr auto kSize = static_cast<std::int64_t>(sizeof(typename Codec::Stored));
+  const std::byte* source = from.head();
+  std::byte* target = to.head();
+  const int dim = from.dim();
   for (int i = 0; i < dim; ++i) {
-    const auto [source, target] = index_of(i);
-    std::memcpy(to + target * kSize, from + source * kSize, static_cast<size_t>(kSize));
+    std::memcpy(target + to.index(i) * kSize, source + from.index(i) * kSize, static_cast<size_t>(kSize));
   }
+}
+
+// --- a row, of either side
+
+template <class Row>
+void encode(const Row& at, const float* row) {
+  visit_codec(at.format(), [&](auto codec) {
+    using Codec = decltype(codec);
+    const std::span values(row, static_cast<size_t>(at.dim()));
+    float scale = 1.0F;
+    if constexpr (kIsPacked<Codec>) {
+      scale = encode_packed<Codec>(at, values);
+    } else if constexpr (kIsPruned<Codec>) {
+      encode_pruned<Codec>(values, at.template pruned<Codec>());
+    } else {
+      scale = encode_numbers<Codec>(at, values);
+    }
+    if (kHasScale<Codec>) store_scale(at.scale(), scale);
+  });
+}
+
+template <class Row>
+void decode(const Row& at, float* row) {
+  visit_codec(at.format(), [&](auto codec) {
+    using Codec = decltype(codec);
+    const float scale = kHasScale<Codec> ? load_scale(at.scale()) : 1.0F;
+    if constexpr (kIsPacked<Codec>) {
+      decode_packed<Codec>(at, scale, row);
+    } else if constexpr (kIsPruned<Codec>) {
+      decode_pruned<Codec>(at.template pruned<Codec>(), row, at.dim());
+    } else {
+      decode_numbers<Codec>(at, scale, row);
+    }
+  });
+}
+
+template <class Row>
+void copy(const Row& from, const Row& to) {
+  visit_codec(from.format(), [&](auto codec) {
+    using Codec = decltype(codec);
+    if constexpr (kIsPacked<Codec>) {
+      copy_packed<Codec>(from, to);
+    } else if constexpr (kIsPruned<Codec>) {
+      std::memmove(to.template pruned<Codec>(), from.template pruned<Codec>(),
+                   static_cast<size_t>(Codec::row_bytes(from.dim())));
+    } else {
+      copy_numbers<Codec>(from, to);
+    }
+    if (kHasScale<Codec>) store_scale(to.scale(), load_scale(from.scale()));
+  });
 }
 
 }  // namespace
 
-void encode_k(const KvView& view, const RowPlace& place, const float* row) {
-  visit_codec(view.layout.k_format, [&](auto codec) {
-    using Codec = decltype(codec);
-    const int dim = view.layout.shape.k_dim;
-    const std::span values(row, static_cast<size_t>(dim));
-    std::byte* head = view.k_head(place.block, place.head);
-    float scale = 1.0F;
-    if constexpr (kIsPacked<Codec>) {
-      const auto at = [&](int d) { return Codec::k_place(view.layout.block_tokens, place.slot, d); };
-      scale = encode_packed<Codec>(values, kCodeQuad * Codec::kPerByte * Codec::k_groups(dim), head, at);
-    } else if constexpr (kIsPruned<Codec>) {
-      encode_pruned<Codec>(values, head, place.slot);
-    } else {
-      scale = encode_numbers<Codec>(values, head, [&](int d) { return view.k_index(place.slot, d); });
-    }
-    if (kHasScale<Codec>) store_scale(view.k_scales(place.block, place.head), place.slot, scale);
-  });
-}
+void encode_k(const KvView& view, const RowPlace& place, const float* row) { encode(KRow{view, place}, row); }
+void encode_v(const KvView& view, const RowPlace& place, const float* row) { encode(VRow{view, place}, row); }
 
-void encode_v(const KvView& view, const RowPlace& place, const float* row) {
-  visit_codec(view.layout.v_format, [&](auto codec) {
-    using Codec = decltype(codec);
-    const int dim = view.layout.shape.v_dim;
-    const std::span values(row, static_cast<size_t>(dim));
-    std::byte* head = view.v_head(place.block, place.head);
-    float scale = 1.0F;
-    if constexpr (kIsPacked<Codec>) {
-      const auto at = [&](int d) { return Codec::v_place(view.layout.block_tokens, dim, place.slot, d); };
-      scale = encode_packed<Codec>(values, Codec::kPerByte * Codec::v_columns(dim), head, at);
-    } else if constexpr (kIsPruned<Codec>) {
-      encode_pruned<Codec>(values, head, place.slot);
-    } else {
-      scale = encode_numbers<Codec>(values, head, [&](int d) { return view.v_index(place.slot, d); });
-    }
-    if (kHasScale<Codec>) store_scale(view.v_scales(place.block, place.head), place.slot, scale);
-  });
-}
-
-void decode_k(const KvView& view, const RowPlace& place, float* row) {
-  visit_codec(view.layout.k_format, [&](auto codec) {
-    using Codec = decltype(codec);
-    const int dim = view.layout.shape.k_dim;
-    const std::byte* head = view.k_head(place.block, place.head);
-    const float scale = kHasScale<Codec> ? load_scale(view.k_scales(place.block, place.head), place.slot) : 1.0F;
-    if constexpr (kIsPacked<Codec>) {
-      const auto at = [&](int d) { return Codec::k_place(view.layout.block_tokens, place.slot, d); };
-      decode_packed<Codec>(head, at, scale, row, dim);
-    } else if constexpr (kIsPruned<Codec>) {
-      decode_pruned<Codec>(head, place.slot, row, dim);
-    } else {
-      decode_numbers<Codec>(
-          head, [&](int d) { return view.k_index(place.slot, d); }, scale, row, dim);
-    }
-  });
-}
-
-void decode_v(const KvView& view, const RowPlace& place, float* row) {
-  visit_codec(view.layout.v_format, [&](auto codec) {
-    using Codec = decltype(codec);
-    const int dim = view.layout.shape.v_dim;
-    const std::byte* head = view.v_head(place.block, place.head);
-    const float scale = kHasScale<Codec> ? load_scale(view.v_scales(place.block, place.head), place.slot) : 1.0F;
-    if constexpr (kIsPacked<Codec>) {
-      const auto at = [&](int d) { return Codec::v_place(view.layout.block_tokens, dim, place.slot, d); };
-      decode_packed<Codec>(head, at, scale, row, dim);
-    } else if constexpr (kIsPruned<Codec>) {
-      decode_pruned<Codec>(head, place.slot, row, dim);
-    } else {
-      decode_numbers<Codec>(
-          head, [&](int d) { return view.v_index(place.slot, d); }, scale, row, dim);
-    }
-  });
-}
+void decode_k(const KvView& view, const RowPlace& place, float* row) { decode(KRow{view, place}, row); }
+void decode_v(const KvView& view, const RowPlace& place, float* row) { decode(VRow{view, place}, row); }
 
 void copy_row(const KvView& view, const RowPlace& from, const RowPlace& to) {
-  const KvLayout& layout = view.layout;
-  const int tokens = layout.block_tokens;
-  visit_codec(layout.k_format, [&](auto codec) {
-    using Codec = decltype(codec);
-    const int dim = layout.shape.k_dim;
-    const std::byte* source = view.k_head(from.block, from.head);
-    std::byte* target = view.k_head(to.block, to.head);
-    if constexpr (kIsPacked<Codec>) {
-      const auto at = [&](int d) {
-        return std::pair(Codec::k_place(tokens, from.slot, d), Codec::k_place(tokens, to.slot, d));
-      };
-      copy_packed<Codec>(source, target, kCodeQuad * Codec::kPerByte * Codec::k_groups(dim), at);
-    } else if constexpr (kIsPruned<Codec>) {
-      copy_pruned<Codec>(source, from.slot, target, to.slot, dim);
-    } else {
-      copy_numbers<Codec>(source, target, dim,
-                          [&](int d) { return std::pair(view.k_index(from.slot, d), view.k_index(to.slot, d)); });
-    }
-    if (kHasScale<Codec>) {
-      store_scale(view.k_scales(to.block, to.head), to.slot,
-                  load_scale(view.k_scales(from.block, from.head), from.slot));
-    }
-  });
-  visit_codec(layout.v_format, [&](auto codec) {
-    using Codec = decltype(codec);
-    const int dim = layout.shape.v_dim;
-    const std::byte* source = view.v_head(from.block, from.head);
-    std::byte* target = view.v_head(to.block, to.head);
-    if constexpr (kIsPacked<Codec>) {
-      const auto at = [&](int d) {
-        return std::pair(Codec::v_place(tokens, dim, from.slot, d), Codec::v_place(tokens, dim, to.slot, d));
-      };
-      copy_packed<Codec>(source, target, Codec::kPerByte * Codec::v_columns(dim), at);
-    } else if constexpr (kIsPruned<Codec>) {
-      copy_pruned<Codec>(source, from.slot, target, to.slot, dim);
-    } else {
-      copy_numbers<Codec>(source, target, dim,
-                          [&](int d) { return std::pair(view.v_index(from.slot, d), view.v_index(to.slot, d)); });
-    }
-    if (kHasScale<Codec>) {
-      store_scale(view.v_scales(to.block, to.head), to.slot,
-                  load_scale(view.v_scales(from.block, from.head), from.slot));
-    }
-  });
+  copy(KRow{view, from}, KRow{view, to});
+  if (view.layout.shape.has_v()) copy(VRow{view, from}, VRow{view, to});
 }
 
 void move_row(const KvView& view, const BlockId* blocks, const RowMove& move) {
@@ -357,6 +343,18 @@ void move_row(const KvView& view, const BlockId* blocks, const RowMove& move) {
 
 void turn(KvFormat format, float* row, int dim) {
   if (is_rotated(format)) hadamard(row, dim);
+}
+
+// Values that are a part of K are turned with the whole of it.
+int mixed_dim(const KvLayout& layout) {
+  return !layout.shape.has_v() && is_rotated(layout.k_format) ? layout.shape.k_dim : layout.shape.v_dim;
+}
+
+void finish_mixed(const KvLayout& layout, float* mixed, float* to) {
+  const int dim = mixed_dim(layout);
+  turn(layout.v_format, mixed, dim);
+  const int first = dim == layout.shape.v_dim ? 0 : layout.shape.v_in_k;
+  std::copy_n(mixed + first, layout.shape.v_dim, to);
 }
 
 float round_query(float* q, int dim) {

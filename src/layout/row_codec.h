@@ -18,15 +18,20 @@ namespace kvasir {
 struct RowPlace {
   BlockId block = kNoBlock;
   int head = 0;
-  int slot = 0;  // inside the block
+  int token_in_block = 0;  // inside the block
 };
 
 void encode_k(const KvView& view, const RowPlace& place, const float* row);
-void encode_v(const KvView& view, const RowPlace& place, const float* row);
+void encode_v(const KvView& view, const RowPlace& place, const float* row);  // REQUIRES: V has its own
 
 // What the block holds: of rotated formats still the rotated row.
 void decode_k(const KvView& view, const RowPlace& place, float* row);
-void decode_v(const KvView& view, const RowPlace& place, float* row);
+void decode_v(const KvView& view, const RowPlace& place, float* row);  // REQUIRES: V has its own
+
+// Of a row of what attention gives over the values of a layout: as many numbers as mixed_dim() of them, still in the
+// space of V's format, become v_dim.
+int mixed_dim(const KvLayout& layout);
+void finish_mixed(const KvLayout& layout, float* mixed, float* to);
 
 // The row of K and of V as it is, code by code and with its scale: what is decoded afterwards is the same to the bit.
 void copy_row(const KvView& view, const RowPlace& from, const RowPlace& to);

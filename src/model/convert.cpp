@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <memory>
 
 #include "backend/quant/encode.h"
 #include "backend/weight_reader.h"
 #include "base/error.h"
-#include "model/gguf_names.h"
+#include "model/config.h"
+#include "model/families/family.h"
 #include "model/rope_frequencies.h"
+#include "model/tensors.h"
 #include "model/weights.h"
 
 namespace kvasir {
@@ -35,35 +39,86 @@ std::uint32_t file_type_of(DType type) {
   }
 }
 
+// No architecture of GGUF that these families are written as says which layers have a window.
+void check_convertible(const ModelSpec& spec, const std::string& where) {
+  if (spec.family->gguf.empty()) {
+    fail_input(fmt::format("{} models are not written as GGUF yet", spec.family->name), where,
+               "run the model from its folder");
+  }
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.attention.window == 0) continue;
+    fail_input(
+        fmt::format("layers of this model see {} tokens back, and a GGUF file of architecture {} cannot say so",
+                    layer.attention.window, spec.family->gguf),
+        where, "run the model from its folder");
+  }
+  for (const RopeSpec& rope : spec.ropes) {
+    if (rope.whole_pairs) continue;
+    fail_input("its yarn has \"truncate\": false, and a GGUF file cannot say so", where,
+               "run the model from its folder");
+  }
+  const MoeSpec& first = spec.layers.front().mlp.moe;
+  for (const LayerSpec& layer : spec.layers) {
+    if (layer.mlp.moe == first) continue;
+    fail_input(fmt::format("some layers of this model have experts and others have none, and a GGUF file of "
+                           "architecture {} cannot say so",
+                           spec.family->gguf),
+               where, "run the model from its folder");
+  }
+}
+
 struct Metadata {
+  std::string architecture;
   std::vector<GgufOutKey> entries;
 
   void add(std::string key, GgufOutValue value) { entries.push_back({std::move(key), std::move(value)}); }
-  void size(const std::string& key, std::int64_t value) { add("llama." + key, static_cast<std::uint32_t>(value)); }
-  void number(const std::string& key, double value) { add("llama." + key, static_cast<float>(value)); }
+  std::string own(const std::string& key) const { return architecture + "." + key; }
+  void size(const std::string& key, std::int64_t value) { add(own(key), static_cast<std::uint32_t>(value)); }
+  void number(const std::string& key, double value) { add(own(key), static_cast<float>(value)); }
 };
 
-std::vector<GgufOutKey> metadata_of(const ModelConfig& config, const std::filesystem::path& folder, DType type) {
+void add_experts(const ModelSpec& spec, Metadata& out) {
+  const MlpSpec& mlp = spec.layers.front().mlp;
+  if (mlp.moe.experts == 0) return;
+  out.size("expert_count", mlp.moe.experts);
+  out.size("expert_used_count", mlp.moe.used);
+  out.size("expert_feed_forward_length", mlp.width);
+  out.add(out.own("expert_weights_norm"), mlp.moe.normalized);
+}
+
+std::vector<GgufOutKey> metadata_of(const ModelSpec& spec, const std::filesystem::path& folder, DType type) {
+  const AttentionSpec& attention = spec.uniform_attention();
+  const RopeSpec& rope = spec.ropes.front();
   Metadata out;
-  out.add("general.architecture", std::string("llama"));
+  out.architecture = spec.family->gguf;
+  out.add("general.architecture", out.architecture);
   out.add("general.name", std::filesystem::weakly_canonical(folder).filename().string());
   out.add("general.file_type", file_type_of(type));
   out.add("general.quantization_version", std::uint32_t{2});
-  out.size("block_count", config.layers);
-  out.size("context_length", std::min<std::int64_t>(config.context, UINT32_MAX));
-  out.size("embedding_length", config.hidden);
-  out.size("feed_forward_length", config.ffn);
-  out.size("attention.head_count", config.heads);
-  out.size("attention.head_count_kv", config.kv_heads);
-  out.size("attention.key_length", config.head_dim);
-  out.size("attention.value_length", config.head_dim);
-  out.number("attention.layer_norm_rms_epsilon", config.norm_eps);
-  out.size("rope.dimension_count", config.head_dim);
-  out.number("rope.freq_base", config.rope.theta);
-  out.size("vocab_size", config.vocab);
-  if (config.rope.scaling == RopeConfig::Scaling::kLinear) {
-    out.add("llama.rope.scaling.type", std::string("linear"));
-    out.number("rope.scaling.factor", config.rope.factor);
+  out.size("block_count", spec.layer_count());
+  out.size("context_length", std::min<std::int64_t>(spec.context, UINT32_MAX));
+  out.size("embedding_length", spec.hidden);
+  out.size("feed_forward_length", spec.layers.front().mlp.width);
+  add_experts(spec, out);
+  out.size("attention.head_count", attention.heads);
+  out.size("attention.head_count_kv", attention.kv.heads);
+  out.size("attention.key_length", attention.kv.k_dim);
+  out.size("attention.value_length", attention.kv.v_dim);
+  out.number("attention.layer_norm_rms_epsilon", spec.norm_eps);
+  out.size("rope.dimension_count", attention.kv.k_dim);
+  out.number("rope.freq_base", rope.theta);
+  out.size("vocab_size", spec.vocab);
+  if (rope.scaling == RopeSpec::Scaling::kLinear) {
+    out.add(out.own("rope.scaling.type"), std::string("linear"));
+    out.number("rope.scaling.factor", rope.factor);
+  }
+  if (rope.scaling == RopeSpec::Scaling::kYarn) {
+    out.add(out.own("rope.scaling.type"), std::string("yarn"));
+    out.number("rope.scaling.factor", rope.factor);
+    out.size("rope.scaling.original_context_length", rope.original_context);
+    out.number("rope.scaling.yarn_beta_fast", rope.beta_fast);
+    out.number("rope.scaling.yarn_beta_slow", rope.beta_slow);
+    out.number("rope.scaling.attn_factor", rope.magnitude / (0.1 * std::log(rope.factor) + 1.0));
   }
   return std::move(out.entries);
 }
@@ -71,36 +126,33 @@ std::vector<GgufOutKey> metadata_of(const ModelConfig& config, const std::filesy
 // Rows of a stored weight in another type, and in GGUF's order where it has one.
 class Converter {
  public:
-  Converter(const ModelConfig& config, const Weights& weights, DType wanted)
-      : config_(config), weights_(weights), wanted_(wanted) {}
+  Converter(const Weights& weights, DType wanted) : weights_(weights), wanted_(wanted) {}
 
-  void add(std::string_view name, int rows, int cols) {
-    const HostWeight from = weights_.matrix(name, rows, cols);
-    const DType type = converted_type(wanted_, name, rows, cols);
-    const bool rotated = rotated_rows(name) != RotatedRows::kNone;
-    GgufOutTensor tensor{gguf_name_of(name), {rows, cols}, type, {}};
-    tensor.make_row = [this, from, type, rotated](std::int64_t row, std::byte* to) {
-      const int source =
-          rotated ? RowOrder{config_.head_dim}.hugging_face_row(static_cast<int>(row)) : static_cast<int>(row);
-      std::vector<float> values(static_cast<size_t>(from.cols));
-      read_row(from, source, values.data());
-      if (!fit(values, type)) return false;
-      encode_row(type, values.data(), from.cols, to);
-      return true;
+  void add(const TensorSpec& spec) {
+    if (spec.vector()) return add_vector(spec);
+    if (spec.expert >= 0) return add_expert(spec);
+    const HostWeight from = weights_.matrix(spec.name, spec.row_count(), spec.cols);
+    const DType type = converted_type(wanted_, spec);
+    GgufOutTensor tensor{spec.gguf, {spec.rows, spec.cols}, type, {}};
+    tensor.make_row = [from, type, spec](std::int64_t row, std::byte* to) {
+      return encode(from, source_row(spec, static_cast<int>(row)), type, to);
     };
     tensors_.push_back(std::move(tensor));
   }
 
-  void add_vector(std::string_view name, int size) {
-    std::vector<float> values = read_vector(weights_.vector(name, size));
-    if (rotated_rows(name) != RotatedRows::kNone) {
-      const std::vector<float> ours = values;
-      const RowOrder order{config_.head_dim};
-      for (int i = 0; i < size; ++i) {
-        values[static_cast<size_t>(i)] = ours[static_cast<size_t>(order.hugging_face_row(i))];
-      }
+  // GGUF has all experts of a layer as one tensor: the first makes it, and each adds its rows.
+  void add_expert(const TensorSpec& spec) {
+    const DType type = converted_type(wanted_, spec);
+    if (spec.expert == 0) {
+      const auto parts = std::make_shared<std::vector<HostWeight>>();
+      GgufOutTensor tensor{spec.gguf, {spec.experts, spec.rows, spec.cols}, type, {}};
+      tensor.make_row = [parts, type, rows = spec.rows](std::int64_t row, std::byte* to) {
+        return encode((*parts)[static_cast<size_t>(row / rows)], static_cast<int>(row % rows), type, to);
+      };
+      experts_[spec.gguf] = parts;
+      tensors_.push_back(std::move(tensor));
     }
-    add_values(gguf_name_of(name), std::move(values));
+    experts_.at(spec.gguf)->push_back(weights_.matrix(spec.name, spec.row_count(), spec.cols));
   }
 
   void add_values(std::string name, std::vector<float> values) {
@@ -116,73 +168,58 @@ class Converter {
   const std::vector<GgufOutTensor>& tensors() const { return tensors_; }
 
  private:
+  static bool encode(const HostWeight& from, int row, DType type, std::byte* to) {
+    std::vector<float> values(static_cast<size_t>(from.cols));
+    read_row(from, row, values.data());
+    if (!fit(values, type)) return false;
+    encode_row(type, values.data(), from.cols, to);
+    return true;
+  }
+  static int source_row(const TensorSpec& spec, int row) {
+    return spec.gguf_rows == GgufRows::kInterleaved ? InterleavedRows{spec.head_dim}.hugging_face_row(row) : row;
+  }
+
+  void add_vector(const TensorSpec& spec) {
+    const std::vector<float> ours = read_vector(weights_.vector(spec.name, spec.row_count()));
+    std::vector<float> values;
+    for (int i = 0; i < spec.row_count(); ++i) values.push_back(ours[static_cast<size_t>(source_row(spec, i))]);
+    add_values(spec.gguf, std::move(values));
+  }
+
   static bool fit(const std::vector<float>& values, DType type) {
     const float most = type == DType::kF32 || type == DType::kBF16 ? 3.38e38F : 65504.0F;
     return std::ranges::all_of(values, [most](float value) { return std::fabs(value) <= most; });
   }
 
-  const ModelConfig& config_;
   const Weights& weights_;
   DType wanted_;
   std::vector<GgufOutTensor> tensors_;
+  std::map<std::string, std::shared_ptr<std::vector<HostWeight>>> experts_;  // by the name of all experts' tensor
 };
-
-struct Extent {
-  int rows;
-  int cols;
-};
-
-Extent extent_of(std::string_view name, const ModelConfig& c) {
-  const auto has = [name](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  if (has("q_proj")) return {c.heads * c.head_dim, c.hidden};
-  if (has("k_proj") || has("v_proj")) return {c.kv_heads * c.head_dim, c.hidden};
-  if (has("o_proj")) return {c.hidden, c.heads * c.head_dim};
-  if (has("gate_proj") || has("up_proj")) return {c.ffn, c.hidden};
-  if (has("down_proj")) return {c.hidden, c.ffn};
-  return {1, c.hidden};  // a norm
-}
 
 // What llama3 does to the frequencies, as the numbers that divide them; empty where nothing does.
-std::vector<float> rope_factors(const ModelConfig& config) {
-  if (config.rope.scaling == RopeConfig::Scaling::kFactors) return config.rope.factors;
+std::vector<float> rope_factors(const ModelSpec& spec) {
+  const RopeSpec& rope = spec.ropes.front();
+  if (rope.scaling == RopeSpec::Scaling::kFactors) return rope.factors;
   std::vector<float> factors;
-  if (config.rope.scaling != RopeConfig::Scaling::kLlama3) return factors;
-  RopeConfig plain;
-  plain.theta = config.rope.theta;
-  const std::vector<double> unscaled = rope_frequencies(plain, config.head_dim);
-  const std::vector<double> scaled = rope_frequencies(config.rope, config.head_dim);
+  if (rope.scaling != RopeSpec::Scaling::kLlama3) return factors;
+  RopeSpec plain;
+  plain.theta = rope.theta;
+  const int dim = spec.uniform_attention().kv.k_dim;
+  const std::vector<double> unscaled = rope_frequencies(plain, dim);
+  const std::vector<double> scaled = rope_frequencies(rope, dim);
   for (size_t i = 0; i < scaled.size(); ++i) factors.push_back(static_cast<float>(unscaled[i] / scaled[i]));
   return factors;
 }
 
-void add_all(const ModelConfig& config, const Weights& weights, Converter& to) {
-  to.add(LlamaTensors::kEmbedding, config.vocab, config.hidden);
-  for (int layer = 0; layer < config.layers; ++layer) {
-    for (const std::string& name : LlamaTensors::of_layer(layer)) {
-      const auto [rows, cols] = extent_of(name, config);
-      if (name.ends_with(".bias")) {
-        if (weights.has(name)) to.add_vector(name, rows);
-      } else if (rows == 1) {
-        to.add_vector(name, cols);
-      } else {
-        to.add(name, rows, cols);
-      }
-    }
-  }
-  to.add_vector(LlamaTensors::kFinalNorm, config.hidden);
-  if (!config.tied_embeddings) to.add(LlamaTensors::kHead, config.vocab, config.hidden);
-  const std::vector<float> factors = rope_factors(config);
-  if (!factors.empty()) to.add_values(std::string(kGgufRopeFactors), factors);
-}
-
 }  // namespace
 
-DType converted_type(DType wanted, std::string_view name, int rows, int cols) {
-  if (rows == 1) return DType::kF32;
-  const bool table = name == LlamaTensors::kEmbedding || name == LlamaTensors::kHead;
+DType converted_type(DType wanted, const TensorSpec& tensor) {
+  if (tensor.vector() || tensor.role == TensorRole::kRouter) return DType::kF32;
+  const bool table = tensor.role == TensorRole::kEmbedding || tensor.role == TensorRole::kHead;
   const DType first = wanted == DType::kQ4_K && table ? DType::kQ6_K : wanted;
   for (const DType type : {first, DType::kQ8_0}) {
-    if (cols % block_elements(type) == 0) return type;
+    if (tensor.cols % block_elements(type) == 0) return type;
   }
   return DType::kF16;
 }
@@ -193,12 +230,15 @@ void convert_to_gguf(const std::filesystem::path& model, const std::filesystem::
     fail_usage(fmt::format("{} is a type that is read and not written", name_of(options.weights)), "--weights",
                "use f32, f16, bf16, q8_0, q4_0, q4_k or q6_k");
   }
-  const ModelConfig config = load_config(model);
-  check_runnable(config, model.string());
-  const Weights weights(model);
-  Converter converter(config, weights, options.weights);
-  add_all(config, weights, converter);
-  std::vector<GgufOutKey> metadata = metadata_of(config, model, options.weights);
+  const ModelSpec spec = load_config(model);
+  check_runnable(spec, model.string());
+  check_convertible(spec, model.string());
+  std::vector<GgufOutKey> metadata = metadata_of(spec, model, options.weights);
+  const Weights weights(model, tensors_of(spec));
+  Converter converter(weights, options.weights);
+  for (const TensorSpec& tensor : tensors_of(spec)) converter.add(tensor);
+  const std::vector<float> factors = rope_factors(spec);
+  if (!factors.empty()) converter.add_values(std::string(kGgufRopeFactors), factors);
   std::ranges::move(tokenizer, std::back_inserter(metadata));
   write_gguf(out, metadata, converter.tensors(), options.write);
 }

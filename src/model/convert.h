@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "model/config.h"
-#include "model/gguf_writer.h"
+#include "model/gguf/gguf_writer.h"
+#include "model/tensors.h"
 
 namespace kvasir {
 
@@ -15,11 +15,11 @@ struct ConvertOptions {
   GgufWriteOptions write;
 };
 
-// The type that a tensor of that many columns gets when `wanted` was asked for. Vectors stay f32. With q4_k the two
+// The type that a tensor gets when `wanted` was asked for. Vectors stay f32. With q4_k the two
 // tables, the embedding and the head, become q6_k. Rows that are not whole blocks become q8_0, or else f16.
-DType converted_type(DType wanted, std::string_view hugging_face_name, int rows, int cols);
+DType converted_type(DType wanted, const TensorSpec& tensor);
 
-// Throws Error when `model` is not a llama model that the engine runs, or a number does not fit the type.
+// Throws Error when `model` is not one that the engine runs and GGUF can tell of, or a number does not fit the type.
 // `tokenizer`: the tokenizer.* keys, which this does not know how to make.
 void convert_to_gguf(const std::filesystem::path& model, const std::filesystem::path& out,
                      std::vector<GgufOutKey> tokenizer, const ConvertOptions& options);

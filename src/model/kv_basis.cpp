@@ -101,12 +101,13 @@ std::vector<std::byte> kv_basis_bytes(const KvBasis& basis, const Key256& model)
   return out;
 }
 
-KvBasis parse_kv_basis(std::span<const std::byte> file, const ModelConfig& config, const Key256& model,
+KvBasis parse_kv_basis(std::span<const std::byte> file, const ModelSpec& spec, const Key256& model,
                        const std::string& where) {
   const Tensors tensors(file, where);
-  const std::vector<std::int64_t> channels{config.layers, config.kv_heads, config.head_dim};
+  const KvShape& kv = spec.uniform_attention().kv;
+  const std::vector<std::int64_t> channels{spec.layer_count(), kv.heads, kv.k_dim};
   std::vector<std::int64_t> square = channels;
-  square.push_back(config.head_dim);
+  square.push_back(kv.k_dim);
   const auto name = tensors.bytes("model", "U8", {std::ssize(model.bytes)});
   const auto keys = tensors.bytes("keys", "F32", square);
   const auto queries = tensors.bytes("queries", "F32", square);
@@ -116,11 +117,11 @@ KvBasis parse_kv_basis(std::span<const std::byte> file, const ModelConfig& confi
     tensors.fail("it was made for another model, or for other weights");
   }
   KvBasis basis;
-  basis.kv_heads = config.kv_heads;
-  basis.dim = config.head_dim;
-  const size_t rows = static_cast<size_t>(config.kv_heads) * static_cast<size_t>(config.head_dim);
-  const size_t count = rows * static_cast<size_t>(config.head_dim);
-  for (size_t layer = 0; layer < static_cast<size_t>(config.layers); ++layer) {
+  basis.kv_heads = kv.heads;
+  basis.dim = kv.k_dim;
+  const size_t rows = static_cast<size_t>(kv.heads) * static_cast<size_t>(kv.k_dim);
+  const size_t count = rows * static_cast<size_t>(kv.k_dim);
+  for (size_t layer = 0; layer < static_cast<size_t>(spec.layer_count()); ++layer) {
     basis.layers.push_back({part<float>(keys, layer, count), part<float>(queries, layer, count),
                             part<float>(values, layer, count), part<std::int32_t>(order, layer, rows)});
   }
@@ -130,9 +131,9 @@ KvBasis parse_kv_basis(std::span<const std::byte> file, const ModelConfig& confi
   return basis;
 }
 
-KvBasis load_kv_basis(const std::filesystem::path& file, const ModelConfig& config, const Key256& model) {
+KvBasis load_kv_basis(const std::filesystem::path& file, const ModelSpec& spec, const Key256& model) {
   const MmapFile bytes(file);
-  return parse_kv_basis(bytes.bytes(), config, model, file.string());
+  return parse_kv_basis(bytes.bytes(), spec, model, file.string());
 }
 
 std::filesystem::path find_kv_basis(const std::filesystem::path& given, const std::filesystem::path& model) {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "model/config.h"
+#include "model/spec.h"
 
 namespace kvasir {
 
@@ -45,10 +45,10 @@ std::vector<std::byte> kv_basis_bytes(const KvBasis& basis, const Key256& model)
 
 // Throws Error when the bytes are no basis of a model of this shape and fingerprint. What is returned has finite
 // numbers and channels that are each there once.
-KvBasis parse_kv_basis(std::span<const std::byte> file, const ModelConfig& config, const Key256& model,
+KvBasis parse_kv_basis(std::span<const std::byte> file, const ModelSpec& spec, const Key256& model,
                        const std::string& where);
 
-KvBasis load_kv_basis(const std::filesystem::path& file, const ModelConfig& config, const Key256& model);
+KvBasis load_kv_basis(const std::filesystem::path& file, const ModelSpec& spec, const Key256& model);
 
 // `given`, or, where that is empty, kKvBasisFile in the model's folder if it is there, or nothing.
 std::filesystem::path find_kv_basis(const std::filesystem::path& given, const std::filesystem::path& model);

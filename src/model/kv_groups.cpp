@@ -1,10 +1,10 @@
-// What a KV policy makes of a model's layers: kv_groups() of config.h.
+// What a KV policy makes of a model's layers: kv_groups() of spec.h.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "model/config.h"
+#include "model/spec.h"
 
 namespace kvasir {
 namespace {
@@ -13,8 +13,8 @@ namespace {
 void join(std::vector<KvGroup>& groups, const KvGroup& like, int layer) {
   const auto same = [&](const KvGroup& group) {
     return group.shape == like.shape && group.k_format == like.k_format && group.v_format == like.v_format &&
-           group.retention == like.retention && group.finer == like.finer &&
-           group.sink_position == like.sink_position;
+           group.retention == like.retention && group.recent_override == like.recent_override &&
+           group.sink_query_position == like.sink_query_position;
   };
   auto group = std::ranges::find_if(groups, same);
   if (group == groups.end()) group = groups.insert(groups.end(), like);
@@ -69,33 +69,54 @@ KvShape shortened(const KvShape& whole, const KvPolicy& policy) {
   return out;
 }
 
+[[noreturn]] void fail_policy(const KvPolicy& policy, const std::string& asks, int layer, const char* why,
+                              const char* instead) {
+  fail_usage(
+      fmt::format("the KV policy \"{}\" {}, and in layer {} of this model {}", to_text(policy), asks, layer, why),
+      "kv", instead);
+}
+
+// What a layer's attention does not allow.
+void check_policy(const KvPolicy& policy, const KvGroup& group, const AttentionSpec& attention, int layer) {
+  if (!group.shape.has_v() && (group.k_format != group.v_format || !group.shape.whole())) {
+    fail_policy(policy, "treats K and V apart", layer, "V is a part of K", "use one format for both, and whole rows");
+  }
+  if (attention.bias.kind == PositionBiasSpec::Kind::kNone) return;
+  if (!policy.evict.on() && group.sink_query_position == 0) return;
+  fail_policy(policy, "moves tokens closer", layer, "scores depend on distances", "use a window, without sinks");
+}
+
 }  // namespace
 
 // With recent tokens in a format of their own a layer is in two groups: what the one answers for, the other does not.
 // But not where all its tokens are in that format.
-std::vector<KvGroup> kv_groups(const ModelConfig& config, const KvPolicy& policy) {
-  if (!policy.layers.empty() && policy.layers.back().last >= config.layers) {
+std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
+  if (!policy.layers.empty() && policy.layers.back().last >= spec.layer_count()) {
     fail_usage(fmt::format("the KV policy \"{}\" names layer {}, and the model has {}", to_text(policy),
-                           policy.layers.back().last, config.layers),
-               "kv", fmt::format("layers count from 0: use 0 to {}", config.layers - 1));
+                           policy.layers.back().last, spec.layer_count()),
+               "kv", fmt::format("layers count from 0: use 0 to {}", spec.layer_count() - 1));
   }
-  const KvShape whole{config.kv_heads, config.head_dim, config.head_dim};
-  const KvShape shape = shortened(whole, policy);
   const KvFormat fine = policy.recent_format;
   std::vector<KvGroup> groups;
-  for (int layer = 0; layer < config.layers; ++layer) {
+  for (int layer = 0; layer < spec.layer_count(); ++layer) {
     const auto [k_format, v_format] = formats_of_layer(policy, layer);
-    const Retention own{config.windows.empty() ? 0 : config.windows[static_cast<size_t>(layer)], 0};
+    const KvShape& whole = spec.attention(layer).kv;
+    const KvShape shape = shortened(whole, policy);
+    const Retention own{spec.attention(layer).window, 0, spec.attention(layer).chunk};
     const Retention kept = narrowed(own, policy.retention);
     const std::int64_t place = kept.full() || kept.sinks == 0 ? 0 : kept.sinks + kept.window - 1;  // beside the sinks
+    const auto add = [&](const KvGroup& group) {
+      check_policy(policy, group, spec.attention(layer), layer);
+      join(groups, group, layer);
+    };
     if (policy.recent == 0 || (k_format == fine && v_format == fine && shape == whole)) {
-      join(groups, {{}, shape, k_format, v_format, kept, {}, place}, layer);
-    } else if (!kept.full() && kept.window <= policy.recent) {
-      join(groups, {{}, whole, fine, fine, kept, {}, place}, layer);
+      add({{}, shape, k_format, v_format, kept, {}, place});
+    } else if (!kept.full() && kept.span() <= policy.recent) {
+      add({{}, whole, fine, fine, kept, {}, place});
     } else {
-      const Retention recent{policy.recent, own.full() ? policy.retention.sinks : 0};
-      join(groups, {{}, shape, k_format, v_format, {kept.window, 0}, recent, 0}, layer);
-      join(groups, {{}, whole, fine, fine, recent, {}, place}, layer);
+      const Retention recent{policy.recent, own.full() ? policy.retention.sinks : 0, own.chunk};
+      add({{}, shape, k_format, v_format, {kept.window, 0, kept.chunk}, recent, 0});
+      add({{}, whole, fine, fine, recent, {}, place});
     }
   }
   if (policy.evict.on()) split_budgets(groups, policy.evict);

@@ -66,7 +66,7 @@ Buffer KvProjections::upload(const std::vector<float>& squares) {
 }
 
 // Of the group's heads.
-HeadMatrices KvProjections::cut(const Buffer& squares, const KvView& view, int inputs, int outputs) const {
+PerHeadLinear KvProjections::cut(const Buffer& squares, const KvView& view, int inputs, int outputs) const {
   CHECK(inputs > 0 && inputs <= dim_ && outputs > 0 && outputs <= dim_);
   const std::int64_t head_stride = static_cast<std::int64_t>(dim_) * stride_;
   return {squares.as<float>() + view.first_head * head_stride,
@@ -82,15 +82,15 @@ AttentionRows KvProjections::shortened(AttentionRows rows, int layer, const KvVi
   const Layer& own = layers_[static_cast<size_t>(layer)];
   const KvShape& shape = view.layout.shape;
   const int queries_heads = queries_of(view);
-  const auto project = [&](Matrix& x, int heads, const HeadMatrices& by, const Buffer& room) {
+  const auto project = [&](Matrix& x, int heads, const PerHeadLinear& by, const Buffer& room) {
     const Matrix out{room.as<float>(), x.rows, heads * by.outputs, heads * by.outputs};
-    backend_.project(x, heads, by, sequences, out);
+    backend_.run(ProjectOp{x, heads, by, sequences, out});
     x = out;
   };
   if (shape.k_space != KvSpace::kWhole) {
     const bool channels = shape.k_space == KvSpace::kChannels;
-    const HeadMatrices keys = cut(channels ? own.channels : own.keys, view, dim_, shape.k_dim);
-    const HeadMatrices queries = cut(channels ? own.channels : own.queries, view, dim_, shape.k_dim);
+    const PerHeadLinear keys = cut(channels ? own.channels : own.keys, view, dim_, shape.k_dim);
+    const PerHeadLinear queries = cut(channels ? own.channels : own.queries, view, dim_, shape.k_dim);
     project(rows.k, shape.heads, keys, room_.k);
     project(rows.q, queries_heads, queries, room_.q);
     if (rows.sink_q.data != nullptr) project(rows.sink_q, queries_heads, queries, room_.sink_q);
@@ -109,7 +109,8 @@ Matrix KvProjections::room_for_outputs(int rows, const KvView& view) const {
 void KvProjections::widen(Matrix outputs, int layer, const KvView& view, std::span<const SequenceView> sequences,
                           Matrix to) {
   const Buffer& squares = layers_[static_cast<size_t>(layer)].outputs;
-  backend_.project(outputs, queries_of(view), cut(squares, view, view.layout.shape.v_dim, dim_), sequences, to);
+  backend_.run(
+      ProjectOp{outputs, queries_of(view), cut(squares, view, view.layout.shape.v_dim, dim_), sequences, to});
 }
 
 }  // namespace kvasir

@@ -41,7 +41,7 @@ class KvProjections {
   };
 
   Buffer upload(const std::vector<float>& squares);
-  HeadMatrices cut(const Buffer& squares, const KvView& view, int inputs, int outputs) const;
+  PerHeadLinear cut(const Buffer& squares, const KvView& view, int inputs, int outputs) const;
   int queries_of(const KvView& view) const { return heads_ / kv_heads_ * view.layout.shape.heads; }
 
   Backend& backend_;

@@ -1,8 +1,10 @@
 #include "model/model.h"
 
 #include "base/error.h"
+#include "model/config.h"
+#include "model/decoder.h"
 #include "model/kv_basis.h"
-#include "model/llama.h"
+#include "model/tensors.h"
 #include "model/weights.h"
 
 namespace kvasir {
@@ -12,11 +14,12 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, Backend& ba
     fail_input("there is no such model", path.string(),
                "give a folder with config.json and model.safetensors, or a .gguf file");
   }
-  const ModelConfig config = load_config(path);
-  check_runnable(config, path.string());
-  std::unique_ptr<Model> model = make_llama(config, Weights(path), backend, options);
+  const ModelSpec spec = load_config(path);
+  check_runnable(spec, path.string());
+  check_limits(spec, backend, path.string());
+  std::unique_ptr<Model> model = make_decoder(spec, Weights(path, tensors_of(spec)), backend, options);
   if (!options.kv_basis.empty()) {
-    model->use_basis(load_kv_basis(options.kv_basis, config, model->stored_fingerprint()));
+    model->use_basis(load_kv_basis(options.kv_basis, spec, model->stored_fingerprint()));
   }
   return model;
 }

@@ -14,8 +14,8 @@
 #include "backend/kv_storage.h"
 #include "base/hash.h"
 #include "model/batch.h"
-#include "model/config.h"
 #include "model/kv_basis.h"
+#include "model/spec.h"
 
 namespace kvasir {
 
@@ -23,7 +23,7 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  virtual const ModelConfig& config() const = 0;
+  virtual const ModelSpec& config() const = 0;
   virtual Key256 fingerprint() const = 0;          // names the weights, as they are multiplied, and the config
   virtual Key256 stored_fingerprint() const = 0;   // as they are stored: what a basis is made for
   virtual std::uint64_t weight_bytes() const = 0;  // as they lie in the backend's memory, without padding
@@ -44,7 +44,8 @@ struct LoadOptions {
   int max_rows = 512;
   std::function<void(int done, int all)> progress;  // layers loaded; may be empty
   std::filesystem::path kv_basis{};                 // see find_kv_basis; empty: none
-  WeightForm weights = WeightForm::kAsStored;       // of all matrices but an embedding that is nothing else
+  WeightQuantization weights =
+      WeightQuantization::kAsStored;  // of all matrices but an embedding that is nothing else
 };
 
 // Loads a Hugging Face folder or a GGUF file. The backend outlives the model. Throws Error.

@@ -9,7 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "model/llama.h"
+#include "model/config.h"
+#include "model/decoder.h"
 #include "model/random_weights.h"
 
 namespace kvasir {
@@ -22,10 +23,10 @@ std::string header_of(const std::vector<RandomTensor>& tensors, DType dtype) {
   std::int64_t at = 0;
   for (const RandomTensor& tensor : tensors) {
     const std::int64_t end = at + tensor.elements() * static_cast<std::int64_t>(block_bytes(dtype));
-    const std::string shape =
-        tensor.cols == 0 ? fmt::format("[{}]", tensor.rows) : fmt::format("[{},{}]", tensor.rows, tensor.cols);
+    const std::string shape = tensor.tensor.vector() ? fmt::format("[{}]", tensor.tensor.rows)
+                                                     : fmt::format("[{},{}]", tensor.tensor.rows, tensor.tensor.cols);
     json += fmt::format(R"({}"{}":{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", at == 0 ? "" : ",",
-                        tensor.name, dtype_name(dtype), shape, at, end);
+                        tensor.tensor.name, dtype_name(dtype), shape, at, end);
     at = end;
   }
   json += "}";
@@ -33,39 +34,83 @@ std::string header_of(const std::vector<RandomTensor>& tensors, DType dtype) {
   return json;
 }
 
-std::string config_json(const ModelConfig& c) {
-  std::string rope = fmt::format(R"({{"rope_theta": {}, "rope_type": "default"}})", c.rope.theta);
-  if (c.rope.scaling == RopeConfig::Scaling::kLinear) {
-    rope = fmt::format(R"({{"rope_theta": {}, "rope_type": "linear", "factor": {}}})", c.rope.theta, c.rope.factor);
-  } else if (c.rope.scaling == RopeConfig::Scaling::kLlama3) {
-    rope = fmt::format(
-        R"({{"rope_theta": {}, "rope_type": "llama3", "factor": {}, "low_freq_factor": {}, "high_freq_factor": {}, "original_max_position_embeddings": {}}})",
-        c.rope.theta, c.rope.factor, c.rope.low_freq_factor, c.rope.high_freq_factor, c.rope.original_context);
+std::string rope_json(const RopeSpec& rope) {
+  if (rope.scaling == RopeSpec::Scaling::kLinear) {
+    return fmt::format(R"({{"rope_theta": {}, "rope_type": "linear", "factor": {}}})", rope.theta, rope.factor);
   }
-  const char* dtype = c.dtype == DType::kF32 ? "float32" : c.dtype == DType::kF16 ? "float16" : "bfloat16";
+  if (rope.scaling == RopeSpec::Scaling::kLlama3) {
+    return fmt::format(
+        R"({{"rope_theta": {}, "rope_type": "llama3", "factor": {}, "low_freq_factor": {}, "high_freq_factor": {}, "original_max_position_embeddings": {}}})",
+        rope.theta, rope.factor, rope.low_freq_factor, rope.high_freq_factor, rope.original_context);
+  }
+  if (rope.scaling == RopeSpec::Scaling::kYarn) {
+    return fmt::format(
+        R"({{"rope_theta": {}, "rope_type": "yarn", "factor": {}, "original_max_position_embeddings": {}, "beta_fast": {}, "beta_slow": {}, "truncate": {}, "attention_factor": {}}})",
+        rope.theta, rope.factor, rope.original_context, rope.beta_fast, rope.beta_slow, rope.whole_pairs,
+        rope.magnitude);
+  }
+  return fmt::format(R"({{"rope_theta": {}, "rope_type": "default"}})", rope.theta);
+}
+
+// The window, and which layers have it; null where none has.
+std::string windows_json(const ModelSpec& spec) {
+  std::int64_t window = 0;
+  std::string types;
+  for (const LayerSpec& layer : spec.layers) {
+    window = std::max(window, layer.attention.window);
+    types += fmt::format(R"({}"{}")", types.empty() ? "" : ", ",
+                         layer.attention.window > 0 ? "sliding_attention" : "full_attention");
+  }
+  if (window == 0) return R"("sliding_window": null)";
+  return fmt::format(R"("sliding_window": {}, "use_sliding_window": true, "layer_types": [{}])", window, types);
+}
+
+// What families with experts ask for, each by its own names.
+std::string experts_json(const ModelSpec& spec) {
+  const MlpSpec& mlp = spec.layers.front().mlp;
+  if (mlp.moe.experts == 0) return {};
+  return fmt::format(
+      R"("num_experts": {0}, "num_local_experts": {0}, "num_experts_per_tok": {1}, "moe_intermediate_size": {2}, "norm_topk_prob": {3},
+  )",
+      mlp.moe.experts, mlp.moe.used, mlp.width, mlp.moe.normalized);
+}
+
+// REQUIRES: layers that are alike but for their windows, as every shape's are.
+std::string config_json(const ModelSpec& spec) {
+  const LayerSpec& layer = spec.layers.front();
+  const AttentionSpec& attention = layer.attention;
+  const char* dtype = spec.dtype == DType::kF32 ? "float32" : spec.dtype == DType::kF16 ? "float16" : "bfloat16";
   return fmt::format(
       R"({{
-  "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
+  "model_type": "{}", "hidden_act": "silu",
   "num_hidden_layers": {}, "hidden_size": {}, "intermediate_size": {},
   "num_attention_heads": {}, "num_key_value_heads": {}, "head_dim": {},
   "vocab_size": {}, "max_position_embeddings": {}, "rms_norm_eps": {},
   "tie_word_embeddings": {}, "attention_bias": {}, "mlp_bias": {},
+  {}{},
   "rope_parameters": {}, "dtype": "{}"
 }}
 )",
-      c.layers, c.hidden, c.ffn, c.heads, c.kv_heads, c.head_dim, c.vocab, c.context, c.norm_eps, c.tied_embeddings,
-      c.attention_bias, c.mlp_bias, rope, dtype);
+      spec.family_name(), spec.layer_count(), spec.hidden, layer.mlp.width, attention.heads, attention.kv.heads,
+      attention.kv.k_dim, spec.vocab, spec.context, spec.norm_eps, spec.tied_embeddings, attention.out_bias,
+      layer.mlp.bias, experts_json(spec), windows_json(spec), rope_json(spec.ropes.front()), dtype);
 }
 
 }  // namespace
 
-void write_random_model(const ModelConfig& config, const std::filesystem::path& folder,
+void write_random_model(const ModelSpec& spec, const std::filesystem::path& folder,
                         const RandomModelOptions& options) {
-  const std::vector<RandomTensor> tensors = random_tensors(config, options.seed);
-  const std::string header = header_of(tensors, config.dtype);
+  check_runnable(spec, "shape");  // what is written is to be read again
+  const std::string config = options.config.empty() ? config_json(spec) : options.config;
+  if (to_text(parse_config(config, "config.json")) != to_text(spec)) {
+    fail_usage(fmt::format("a shape does not say all that a {} model is", spec.family_name()), "shape",
+               "give a config.json of it: kvasir synth --config FILE");
+  }
+  const std::vector<RandomTensor> tensors = random_tensors(spec, options.seed);
+  const std::string header = header_of(tensors, spec.dtype);
   std::uint64_t all = 0;
   for (const RandomTensor& tensor : tensors)
-    all += static_cast<std::uint64_t>(tensor.elements()) * block_bytes(config.dtype);
+    all += static_cast<std::uint64_t>(tensor.elements()) * block_bytes(spec.dtype);
 
   std::filesystem::create_directories(folder);
   const std::filesystem::path path = folder / "model.safetensors";
@@ -88,22 +133,23 @@ void write_random_model(const ModelConfig& config, const std::filesystem::path& 
   std::uint64_t done = 0;
   for (const RandomTensor& tensor : tensors) {
     for (std::int64_t first = 0; first < tensor.elements(); first += kChunk) {
-      chunk.resize(row_bytes(config.dtype, std::min(kChunk, tensor.elements() - first)));
-      fill(tensor, config.dtype, first, chunk);
+      chunk.resize(row_bytes(spec.dtype, std::min(kChunk, tensor.elements() - first)));
+      fill(tensor, spec.dtype, first, chunk);
       file.write(reinterpret_cast<const char*>(chunk.data()), static_cast<std::streamsize>(chunk.size()));
       done += chunk.size();
       if (options.progress) options.progress(done, all);
     }
   }
   file.close();
-  std::ofstream(folder / "config.json") << config_json(config);
+  std::ofstream(folder / "config.json") << config;
   if (!file) fail_system("writing failed: is the disk full?", path.string());
 }
 
-std::unique_ptr<Model> make_random_model(const ModelConfig& config, Backend& backend, const LoadOptions& options,
+std::unique_ptr<Model> make_random_model(const ModelSpec& spec, Backend& backend, const LoadOptions& options,
                                          std::uint64_t seed) {
-  check_runnable(config, "shape");
-  return make_llama(config, RandomWeights(config, seed), backend, options);
+  check_runnable(spec, "shape");
+  check_limits(spec, backend, "shape");
+  return make_decoder(spec, RandomWeights(spec, seed), backend, options);
 }
 
 }  // namespace kvasir

@@ -39,39 +39,23 @@ int random_threads() { return static_cast<int>(std::clamp(std::thread::hardware_
 
 }  // namespace
 
-std::vector<RandomTensor> random_tensors(const ModelConfig& c, std::uint64_t seed) {
-  const float narrow = 1.0F / std::sqrt(static_cast<float>(c.hidden));
-  const float wide = 1.0F / std::sqrt(static_cast<float>(c.ffn));
-  const std::int64_t q = static_cast<std::int64_t>(c.heads) * c.head_dim;
-  const std::int64_t kv = static_cast<std::int64_t>(c.kv_heads) * c.head_dim;
-  std::vector<RandomTensor> out{{"model.embed_tokens.weight", c.vocab, c.hidden, 0.0F, 1.0F}};
-  const auto biased = [&out](const std::string& at, std::int64_t rows, bool wanted) {
-    if (wanted) out.push_back({at + ".bias", rows, 0, 0.0F, 0.02F});
-  };
-  for (int i = 0; i < c.layers; ++i) {
-    const std::string at = fmt::format("model.layers.{}.", i);
-    out.push_back({at + "input_layernorm.weight", c.hidden, 0, 1.0F, 0.0F});
-    out.push_back({at + "self_attn.q_proj.weight", q, c.hidden, 0.0F, narrow});
-    biased(at + "self_attn.q_proj", q, c.attention_bias);
-    out.push_back({at + "self_attn.k_proj.weight", kv, c.hidden, 0.0F, narrow});
-    biased(at + "self_attn.k_proj", kv, c.attention_bias);
-    out.push_back({at + "self_attn.v_proj.weight", kv, c.hidden, 0.0F, narrow});
-    biased(at + "self_attn.v_proj", kv, c.attention_bias);
-    out.push_back({at + "self_attn.o_proj.weight", c.hidden, q, 0.0F, 1.0F / std::sqrt(static_cast<float>(q))});
-    biased(at + "self_attn.o_proj", c.hidden, c.attention_bias);
-    out.push_back({at + "post_attention_layernorm.weight", c.hidden, 0, 1.0F, 0.0F});
-    out.push_back({at + "mlp.gate_proj.weight", c.ffn, c.hidden, 0.0F, narrow});
-    biased(at + "mlp.gate_proj", c.ffn, c.mlp_bias);
-    out.push_back({at + "mlp.up_proj.weight", c.ffn, c.hidden, 0.0F, narrow});
-    biased(at + "mlp.up_proj", c.ffn, c.mlp_bias);
-    out.push_back({at + "mlp.down_proj.weight", c.hidden, c.ffn, 0.0F, wide});
-    biased(at + "mlp.down_proj", c.hidden, c.mlp_bias);
-  }
-  out.push_back({"model.norm.weight", c.hidden, 0, 1.0F, 0.0F});
-  if (!c.tied_embeddings) out.push_back({"lm_head.weight", c.vocab, c.hidden, 0.0F, narrow});
-  for (size_t t = 0; t < out.size(); ++t) {
-    out[t].seed = seed;
-    out[t].index = t;
+std::vector<RandomTensor> random_tensors(const ModelSpec& spec, std::uint64_t seed) {
+  std::vector<RandomTensor> out;
+  for (TensorSpec& tensor : tensors_of(spec)) {
+    RandomTensor one{std::move(tensor)};
+    one.seed = seed;
+    one.index = out.size();
+    if (one.tensor.bias) {
+      one.deviation = 0.02F;
+    } else if (one.tensor.role == TensorRole::kSinks || one.tensor.role == TensorRole::kRelativeBias) {
+      one.deviation = 1.0F;            // as scores have it
+    } else if (one.tensor.vector()) {  // a norm
+      one.mean = 1.0F - one.tensor.offset;
+    } else {
+      const bool table = one.tensor.role == TensorRole::kEmbedding;
+      one.deviation = table ? 1.0F : 1.0F / std::sqrt(static_cast<float>(one.tensor.cols));
+    }
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -83,13 +67,15 @@ void fill(const RandomTensor& tensor, DType dtype, std::int64_t first, std::span
   fill_with<CodecBF16::Stored>(tensor, first, to, CodecBF16::encode);
 }
 
-RandomWeights::RandomWeights(const ModelConfig& config, std::uint64_t seed)
-    : dtype_(config.dtype), seed_(seed), tensors_(random_tensors(config, seed)), threads_(random_threads()) {}
+RandomWeights::RandomWeights(const ModelSpec& spec, std::uint64_t seed)
+    : dtype_(spec.dtype), seed_(seed), tensors_(random_tensors(spec, seed)), threads_(random_threads()) {}
 
 HostWeight RandomWeights::matrix(std::string_view name, int rows, int cols) const {
-  const auto tensor = std::ranges::find(tensors_, name, &RandomTensor::name);
+  const auto tensor =
+      std::ranges::find(tensors_, name, [](const RandomTensor& one) -> std::string_view { return one.tensor.name; });
   const bool vector = rows == 1;
-  if (tensor == tensors_.end() || tensor->rows != (vector ? cols : rows) || tensor->cols != (vector ? 0 : cols)) {
+  if (tensor == tensors_.end() || tensor->tensor.rows != (vector ? cols : rows) ||
+      tensor->tensor.cols != (vector ? 0 : cols)) {
     fail_input(fmt::format("there is no random tensor '{}' of {} x {}", name, rows, cols), "shape");
   }
   const std::int64_t elements = tensor->elements();
@@ -104,7 +90,7 @@ HostWeight RandomWeights::matrix(std::string_view name, int rows, int cols) cons
 
 Key256 RandomWeights::fingerprint() const {
   std::string all = fmt::format("random {} {}", seed_, name_of(dtype_));
-  for (const RandomTensor& t : tensors_) all += fmt::format(" {} {} {}", t.name, t.rows, t.cols);
+  for (const RandomTensor& t : tensors_) all += fmt::format(" {} {} {}", t.tensor.name, t.tensor.rows, t.tensor.cols);
   const std::array<std::string_view, 1> parts{all};
   return keyed_hash({}, parts);
 }

@@ -10,32 +10,30 @@
 
 #include "backend/buffer.h"
 #include "base/thread_pool.h"
-#include "model/config.h"
 #include "model/tensor_source.h"
+#include "model/tensors.h"
 
 namespace kvasir {
 
 struct RandomTensor {
-  std::string name;
-  std::int64_t rows = 0;
-  std::int64_t cols = 0;  // 0: a vector of `rows`
+  TensorSpec tensor;
   float mean = 0.0F;
   float deviation = 0.0F;
   std::uint64_t seed = 0;   // of all
   std::uint64_t index = 0;  // among all
 
-  std::int64_t elements() const { return rows * (cols == 0 ? 1 : cols); }
+  std::int64_t elements() const { return tensor.elements(); }
 };
 
 // All of them, in the order of a file. Deviations keep activations near 1 through any number of layers.
-std::vector<RandomTensor> random_tensors(const ModelConfig& config, std::uint64_t seed);
+std::vector<RandomTensor> random_tensors(const ModelSpec& spec, std::uint64_t seed);
 
 // Elements from `first` on, as many as fit `to`. REQUIRES: f32, f16 or bf16.
 void fill(const RandomTensor& tensor, DType dtype, std::int64_t first, std::span<std::byte> to);
 
 class RandomWeights final : public TensorSource {
  public:
-  RandomWeights(const ModelConfig& config, std::uint64_t seed);
+  RandomWeights(const ModelSpec& spec, std::uint64_t seed);
 
   HostWeight matrix(std::string_view name, int rows, int cols) const override;
   Key256 fingerprint() const override;

@@ -1,5 +1,6 @@
 #include "model/rope_frequencies.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -9,7 +10,7 @@ namespace kvasir {
 namespace {
 
 // Llama 3.1: long wavelengths are stretched by `factor`, short ones are kept, those between are blended.
-double llama3(const RopeConfig& rope, double frequency) {
+double llama3(const RopeSpec& rope, double frequency) {
   const double wavelength = 2.0 * std::numbers::pi / frequency;
   const auto original = static_cast<double>(rope.original_context);
   if (wavelength > original / rope.low_freq_factor) return frequency / rope.factor;
@@ -18,26 +19,54 @@ double llama3(const RopeConfig& rope, double frequency) {
   return (1.0 - kept) * frequency / rope.factor + kept * frequency;
 }
 
+// YaRN: pairs that turn often within the original context are kept, those that hardly turn are stretched by `factor`,
+// and those between are blended. A pair may be a fraction here.
+struct YarnBounds {
+  double kept = 0;       // pairs up to it
+  double stretched = 0;  // pairs from it on
+
+  double share_stretched(int pair) const {
+    const double width = kept == stretched ? 0.001 : stretched - kept;
+    return std::clamp((pair - kept) / width, 0.0, 1.0);
+  }
+};
+
+YarnBounds yarn_bounds(const RopeSpec& rope, int head_dim) {
+  const auto pair_of = [&](double turns) {
+    const double wavelength = static_cast<double>(rope.original_context) / (turns * 2.0 * std::numbers::pi);
+    return head_dim * std::log(wavelength) / (2.0 * std::log(rope.theta));
+  };
+  YarnBounds out{pair_of(rope.beta_fast), pair_of(rope.beta_slow)};
+  if (rope.whole_pairs) out = {std::floor(out.kept), std::ceil(out.stretched)};
+  return {std::max(out.kept, 0.0), std::min(out.stretched, head_dim - 1.0)};
+}
+
 }  // namespace
 
-std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim) {
+std::vector<double> rope_frequencies(const RopeSpec& rope, int head_dim) {
+  const YarnBounds yarn = rope.scaling == RopeSpec::Scaling::kYarn ? yarn_bounds(rope, head_dim) : YarnBounds{};
   std::vector<double> out;
   for (int i = 0; i < head_dim / 2; ++i) {
     const double frequency = std::pow(rope.theta, -2.0 * i / head_dim);
     switch (rope.scaling) {
-      case RopeConfig::Scaling::kNone:
+      case RopeSpec::Scaling::kNone:
         out.push_back(frequency);
         break;
-      case RopeConfig::Scaling::kLinear:
+      case RopeSpec::Scaling::kLinear:
         out.push_back(frequency / rope.factor);
         break;
-      case RopeConfig::Scaling::kLlama3:
+      case RopeSpec::Scaling::kLlama3:
         out.push_back(llama3(rope, frequency));
         break;
-      case RopeConfig::Scaling::kFactors:
+      case RopeSpec::Scaling::kFactors:
         out.push_back(frequency / static_cast<double>(rope.factors[static_cast<size_t>(i)]));
         break;
-      case RopeConfig::Scaling::kOther:
+      case RopeSpec::Scaling::kYarn: {
+        const double stretched = yarn.share_stretched(i);
+        out.push_back(frequency / rope.factor * stretched + frequency * (1.0 - stretched));
+        break;
+      }
+      case RopeSpec::Scaling::kOther:
         CHECK(false);  // check_runnable refused it
     }
   }

@@ -7,6 +7,6 @@
 
 namespace kvasir {
 
-std::vector<double> rope_frequencies(const RopeConfig& rope, int head_dim);  // head_dim / 2 of them
+std::vector<double> rope_frequencies(const RopeSpec& rope, int head_dim);  // head_dim / 2 of them
 
 }  // namespace kvasir

@@ -22,6 +22,8 @@ class TensorSource {
   // The pages or the copy of this weight may be dropped: it has been packed.
   virtual void done_with(const HostWeight& weight) const = 0;
   virtual std::uint64_t bytes() const = 0;  // of all tensors
+  // Whether numbers and rows are as GGUF files have them: offsets are added, and rows in our order.
+  virtual bool is_gguf() const { return false; }
 };
 
 }  // namespace kvasir

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <set>
@@ -9,8 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_reader.h"
-#include "model/gguf_config.h"
-#include "model/gguf_names.h"
+#include "model/gguf/gguf_model.h"
 #include "model/safetensors.h"
 
 namespace kvasir {
@@ -30,7 +30,9 @@ std::optional<DType> safetensors_type(std::string_view name) {
 
 }  // namespace
 
-Weights::Weights(const std::filesystem::path& path) : where_(path.string()) {
+Weights::Weights(const std::filesystem::path& path, std::vector<TensorSpec> tensors)
+    : where_(path.string()), specs_(std::move(tensors)) {
+  std::ranges::sort(specs_, {}, &TensorSpec::name);
   const std::filesystem::path single = path / "model.safetensors";
   const std::filesystem::path index = path / "model.safetensors.index.json";
   if (const auto gguf = find_gguf(path)) {
@@ -56,9 +58,7 @@ void Weights::open_safetensors(const std::filesystem::path& path) {
 
 void Weights::open_gguf(const std::filesystem::path& path) {
   GgufModel model(path);
-  const ModelConfig config = gguf_config(model);
   gguf_ = true;
-  if (config.architecture == Architecture::kLlama) head_dim_ = config.head_dim;
   for (GgufFile& stored : std::move(model).take_files()) {
     File& file = files_.emplace_back(File{std::move(*stored.file), {}});
     for (auto& [name, tensor] : stored.content.tensors) {
@@ -85,8 +85,14 @@ void Weights::open_shards(const std::filesystem::path& folder, const std::filesy
   for (const std::string& name : names) open_safetensors(folder / name);
 }
 
+const TensorSpec* Weights::spec_of(std::string_view name) const {
+  const auto found = std::ranges::lower_bound(specs_, name, {}, &TensorSpec::name);
+  return found == specs_.end() || found->name != name ? nullptr : &*found;
+}
+
 const Weights::Tensor* Weights::find(std::string_view name) const {
-  const std::string stored = gguf_ ? gguf_name_of(name) : std::string(name);
+  const TensorSpec* spec = gguf_ ? spec_of(name) : nullptr;
+  const std::string stored(spec == nullptr ? name : spec->gguf);
   for (const File& file : files_) {
     const auto found = file.tensors.find(stored);
     if (found != file.tensors.end()) return &found->second;
@@ -94,9 +100,23 @@ const Weights::Tensor* Weights::find(std::string_view name) const {
   return nullptr;
 }
 
+// One expert's part of a tensor that a GGUF file has for all experts of a layer: [experts][rows][cols].
+std::optional<Weights::Tensor> Weights::expert_of(const Tensor& all, std::string_view name) const {
+  const TensorSpec* spec = gguf_ ? spec_of(name) : nullptr;
+  if (spec == nullptr || spec->expert < 0 || all.shape.size() != 3 || all.shape[0] != spec->experts)
+    return std::nullopt;
+  const size_t bytes = all.bytes.size() / static_cast<size_t>(spec->experts);
+  return Tensor{all.type,
+                all.dtype,
+                {all.shape[1], all.shape[2]},
+                all.bytes.subspan(bytes * static_cast<size_t>(spec->expert), bytes)};
+}
+
 HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
   const Tensor* tensor = find(name);
   if (tensor == nullptr) fail_input(fmt::format("tensor '{}' is missing", name), where_, kMismatch);
+  const std::optional<Tensor> expert = expert_of(*tensor, name);
+  if (expert) tensor = &*expert;
   std::vector<std::int64_t> expected{rows, cols};
   if (tensor->shape.size() == 1 && rows == 1) expected = {cols};
   if (tensor->shape != expected) {
@@ -111,20 +131,21 @@ HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
   return {in_our_order(*tensor, name), *tensor->dtype, rows, cols};
 }
 
-// Of q and k in a llama file of GGUF: the rows (of a bias: the numbers) go back to where Hugging Face has them. Whole
-// rows move, so their type does not matter.
+// Of rows that a GGUF file interleaves: the rows (of a bias: the numbers) go back to where Hugging Face has them.
+// Whole rows move, so their type does not matter.
 std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, std::string_view name) const {
-  if (head_dim_ == 0 || rotated_rows(name) == RotatedRows::kNone) return tensor.bytes;
+  const TensorSpec* spec = gguf_ ? spec_of(name) : nullptr;
+  if (spec == nullptr || spec->gguf_rows == GgufRows::kAsStored) return tensor.bytes;
   const auto rows = static_cast<int>(tensor.shape[0]);
   const bool bias = tensor.shape.size() == 1;
-  if (rows % head_dim_ != 0 || (bias && is_quantized(*tensor.dtype))) {
+  if (rows % spec->head_dim != 0 || (bias && is_quantized(*tensor.dtype))) {
     fail_input(fmt::format("tensor '{}' is {} of type {}, which has no whole heads", name, shape_text(tensor.shape),
                            tensor.type),
                where_, kMismatch);
   }
   const size_t row = row_bytes(*tensor.dtype, bias ? 1 : tensor.shape[1]);
   std::vector<std::byte>& out = moved_.emplace_back(tensor.bytes.size());
-  const RowOrder order{head_dim_};
+  const InterleavedRows order{spec->head_dim};
   for (int r = 0; r < rows; ++r) {
     std::memcpy(out.data() + static_cast<size_t>(r) * row,
                 tensor.bytes.data() + static_cast<size_t>(order.gguf_row(r)) * row, row);

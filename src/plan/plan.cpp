@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/ids.h"
 #include "plan/arithmetic.h"
-#include "plan/ways_out.h"
+#include "plan/suggestions.h"
 
 namespace kvasir {
 namespace {
@@ -75,11 +76,19 @@ std::int64_t pool_blocks(std::uint64_t bytes, const KvLayout& layout) {
 std::int64_t blocks_held(const Retention& retention, std::int64_t tokens, int block_tokens) {
   if (retention.full()) return blocks_for(tokens, block_tokens);
   // As a sequence grows the number first grows with it and then repeats with each block: the last block's
-  // worth of positions has seen the maximum.
+  // worth of positions has seen the maximum. Of chunks, each begins anew, and they repeat with where blocks begin.
   std::int64_t most = 0;
-  for (std::int64_t next = std::max<std::int64_t>(0, tokens - block_tokens); next < tokens; ++next) {
-    most = std::max(most, held_at(retention, next, block_tokens));
-  }
+  const auto look_before = [&](std::int64_t end) {
+    for (std::int64_t next = std::max<std::int64_t>(0, end - block_tokens); next < end; ++next) {
+      most = std::max(most, held_at(retention, next, block_tokens));
+    }
+  };
+  look_before(tokens);
+  if (retention.chunk == 0) return most;
+  const std::int64_t different = block_tokens / std::gcd(retention.chunk, std::int64_t{block_tokens});
+  const std::int64_t last = tokens / retention.chunk;
+  for (std::int64_t i = std::max<std::int64_t>(1, last - different + 1); i <= last; ++i)
+    look_before(i * retention.chunk);
   return most;
 }
 
@@ -98,7 +107,7 @@ MemoryPlan plan_memory(const PlanInput& input) {
   plan.max_users =
       static_cast<std::int64_t>(std::min<std::uint64_t>(left / plan.bytes_per_request, std::uint64_t{kMostUsers}));
   share_pool(left, plan);
-  if (!*plan.fits) plan.ways_out = find_ways_out(input, plan);
+  if (!*plan.fits) plan.suggestions = find_suggestions(input, plan);
   return plan;
 }
 

@@ -40,7 +40,7 @@ struct GroupPlan {
 };
 
 // One change, and what the plan is after it. Others are as they were.
-struct WayOut {
+struct Suggestion {
   std::string what;
   std::uint64_t saves_bytes = 0;
   std::uint64_t then_total_bytes = 0;
@@ -60,7 +60,7 @@ struct MemoryPlan {
   std::optional<bool> fits;
   std::optional<std::int64_t> max_context;  // for that many users; 0: not one token fits
   std::optional<std::int64_t> max_users;    // at that context
-  std::vector<WayOut> ways_out;  // when it does not fit; those that then fit first, the largest saving first
+  std::vector<Suggestion> suggestions;  // when it does not fit; those that then fit first, the largest saving first
 };
 
 MemoryPlan plan_memory(const PlanInput& input);

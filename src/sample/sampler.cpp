@@ -111,20 +111,20 @@ void Sampler::penalize(std::span<float> logits) const {
 }
 
 // How far below the largest logit a token may be.
-float Sampler::reach() const {
+float Sampler::min_p_margin() const {
   return params_.min_p > 0.0F ? params_.temperature * std::log(params_.min_p)
                               : -std::numeric_limits<float>::infinity();
 }
 
-std::optional<DrawRule> Sampler::rule(Position position) const {
+std::optional<SampleRule> Sampler::rule(Position position) const {
   if (has_penalty(params_) || !params_.logit_bias.empty() || constraint_) return std::nullopt;
-  return DrawRule{params_.temperature, params_.top_k, params_.top_p, reach(), params_.seed, position};
+  return SampleRule{params_.temperature, params_.top_k, params_.top_p, min_p_margin(), params_.seed, position};
 }
 
 // Top-k and min-p need only each token's logit and the largest; ties go to the smaller id.
 void Sampler::keep_candidates(std::span<const float> logits) {
   const float top = largest(logits);
-  const float least = top + reach();
+  const float least = top + min_p_margin();
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {
     if (logits[i] >= least) candidates_.push_back({logits[i] / params_.temperature, static_cast<TokenId>(i)});

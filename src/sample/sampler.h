@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/draw.h"
 #include "base/ids.h"
+#include "base/sample_rule.h"
 #include "sample/constraint.h"
 
 namespace kvasir {
@@ -51,7 +51,7 @@ class Sampler {
 
   // What sample() would do, for who draws elsewhere: a device that has the logits. None where it takes more than a
   // rule.
-  std::optional<DrawRule> rule(Position position) const;
+  std::optional<SampleRule> rule(Position position) const;
 
   // The token was appended: sample()'s answer, or one that was forced.
   void accept(TokenId token);
@@ -70,7 +70,7 @@ class Sampler {
   void keep_candidates(std::span<const float> logits);
   void keep_likeliest_mass();
   TokenId draw(Position position) const;
-  float reach() const;
+  float min_p_margin() const;
 
   SamplingParams params_;
   std::unordered_map<TokenId, Count> counts_;    // only when a penalty needs them

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "server/json_fields.h"
+#include "server/api/json_fields.h"
 
 namespace kvasir {
 namespace {

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "server/http_server.h"
+#include "server/http/http_server.h"
 
 namespace kvasir {
 

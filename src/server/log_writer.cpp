@@ -51,7 +51,7 @@ struct Log::State {
   std::atomic<Clock::rep> give_up_at = Clock::duration::max().count();  // what is not written then never will be
 
   std::mutex mutex;
-  std::condition_variable news;
+  std::condition_variable changed;
   std::vector<std::string> waiting;  // under mutex; lines with their ends
   size_t waiting_bytes = 0;          // under mutex
   bool writing = false;              // under mutex: lines that were waiting
@@ -75,13 +75,13 @@ void Log::State::add(std::string line) {
     waiting_bytes += line.size();
     waiting.push_back(std::move(line));
   }
-  news.notify_all();
+  changed.notify_all();
 }
 
 void Log::State::run() {
   std::unique_lock lock(mutex);
   while (true) {
-    news.wait(lock, [this] { return ending || reopening || !waiting.empty(); });
+    changed.wait(lock, [this] { return ending || reopening || !waiting.empty(); });
     if (waiting.empty() && !reopening) break;
     const std::vector<std::string> lines = std::exchange(waiting, {});
     waiting_bytes = 0;
@@ -91,10 +91,10 @@ void Log::State::run() {
     if (reopening) open_again();
     lock.lock();
     writing = !waiting.empty();
-    if (!writing) news.notify_all();
+    if (!writing) changed.notify_all();
   }
   ended = true;
-  news.notify_all();
+  changed.notify_all();
 }
 
 // The old file stays where the new one cannot be opened: some log is better than none.
@@ -168,8 +168,8 @@ Log::~Log() {
   std::unique_lock lock(state_->mutex);
   state_->ending = true;
   state_->give_up_at = (State::Clock::now() + kPatience).time_since_epoch().count();
-  state_->news.notify_all();
-  const bool ended = state_->news.wait_for(lock, 2 * kPatience, [this] { return state_->ended; });
+  state_->changed.notify_all();
+  const bool ended = state_->changed.wait_for(lock, 2 * kPatience, [this] { return state_->ended; });
   lock.unlock();
   ended ? thread_.join() : thread_.detach();
 }
@@ -196,13 +196,13 @@ void Log::reopen() noexcept {
     const std::lock_guard lock(state_->mutex);
     state_->reopening = true;
   }
-  state_->news.notify_all();
+  state_->changed.notify_all();
 }
 
 void Log::flush() noexcept {
   std::unique_lock lock(state_->mutex);
-  state_->news.wait_for(lock, std::chrono::seconds(1),
-                        [this] { return state_->waiting.empty() && !state_->writing; });
+  state_->changed.wait_for(lock, std::chrono::seconds(1),
+                           [this] { return state_->waiting.empty() && !state_->writing; });
 }
 
 std::int64_t Log::dropped() const noexcept { return state_->dropped; }

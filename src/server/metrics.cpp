@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace kvasir {
 namespace {
@@ -23,6 +24,13 @@ std::string escaped(std::string_view label) {
 // The page while it is written: every sample has the label model_name.
 class Page {
  public:
+  struct Family {
+    std::string_view label;
+    std::string_view name;
+    std::string_view type;
+    std::string_view help;
+  };
+
   explicit Page(std::string_view model_name) : model_(fmt::format("model_name=\"{}\"", escaped(model_name))) {}
 
   void family(std::string_view name, std::string_view type, std::string_view help) {
@@ -50,6 +58,15 @@ class Page {
     }
     sample(histogram.sum(), {}, "_sum");
     sample(total, {}, "_count");
+  }
+
+  // A family with a sample for each of `rows`, under the label that names it.
+  template <class Rows, class Value>
+  void each(const Family& about, const Rows& rows, const Value& value) {
+    family(about.name, about.type, about.help);
+    for (const auto& row : rows) {
+      sample(std::invoke(value, row), fmt::format("{}=\"{}\"", about.label, escaped(row.name)));
+    }
   }
 
   std::string take() { return std::move(text_); }
@@ -89,7 +106,7 @@ void write_engine(Page& page, const EngineNumbers& engine) {
   page.sample(engine.scheduler.swaps, "how=\"swap\"");
   page.sample(engine.scheduler.waits, "how=\"wait\"");
   page.one("kvasir:requests_held_back_total", "counter", "Requests that waited for another's prompt, and shared it",
-           real(engine.scheduler.held_back));
+           real(engine.scheduler.waiting_for_prefix));
   page.one("kvasir:kv_pinned_blocks", "gauge", "Blocks kept by breakpoints and public texts",
            real(engine.pinned_blocks));
   page.one("kvasir:kv_moved_pages_total", "counter", "Pages of the cache that went to another group of layers",
@@ -97,63 +114,60 @@ void write_engine(Page& page, const EngineNumbers& engine) {
   page.one("kvasir:swapped_bytes", "gauge", "Blocks of paused requests in host memory", real(engine.swapped_bytes));
 }
 
+// A number of the stats that a row has.
+template <class Stats>
+auto stat(std::int64_t Stats::*number) {
+  return [number](const auto& row) { return row.stats.*number; };
+}
+
 void write_policies(Page& page, std::span<const PolicyNumbers> policies) {
-  const auto each = [&](std::string_view name, std::string_view type, std::string_view help,
-                        std::int64_t PolicyStats::*value) {
-    page.family(name, type, help);
-    for (const PolicyNumbers& policy : policies)
-      page.sample(policy.stats.*value, fmt::format("policy=\"{}\"", escaped(policy.name)));
-  };
-  each("kvasir:policy_prefix_cache_queries_total", "counter", "Prompt tokens looked up under a KV policy",
-       &PolicyStats::queried_tokens);
-  each("kvasir:policy_prefix_cache_hits_total", "counter", "Prompt tokens found under it", &PolicyStats::hit_tokens);
-  each("kvasir:policy_kv_evicted_blocks_total", "counter", "Cached blocks of a policy that made room",
-       &PolicyStats::evicted_blocks);
-  each("kvasir:policy_kv_evicted_rows_total", "counter",
-       "Tokens that evict= took from running requests, once for each group of layers or heads",
-       &PolicyStats::evicted_rows);
-  each("kvasir:policy_kv_blocks", "gauge", "Blocks held or cached under a policy", &PolicyStats::blocks);
-  each("kvasir:policy_kv_bytes", "gauge", "Bytes of them", &PolicyStats::bytes);
+  page.each(
+      {"policy", "kvasir:policy_prefix_cache_queries_total", "counter", "Prompt tokens looked up under a KV policy"},
+      policies, stat(&PolicyStats::queried_tokens));
+  page.each({"policy", "kvasir:policy_prefix_cache_hits_total", "counter", "Prompt tokens found under it"}, policies,
+            stat(&PolicyStats::hit_tokens));
+  page.each(
+      {"policy", "kvasir:policy_kv_evicted_blocks_total", "counter", "Cached blocks of a policy that made room"},
+      policies, stat(&PolicyStats::evicted_blocks));
+  page.each({"policy", "kvasir:policy_kv_evicted_rows_total", "counter",
+             "Tokens that evict= took from running requests, once for each group of layers or heads"},
+            policies, stat(&PolicyStats::evicted_rows));
+  page.each({"policy", "kvasir:policy_kv_blocks", "gauge", "Blocks held or cached under a policy"}, policies,
+            stat(&PolicyStats::blocks));
+  page.each({"policy", "kvasir:policy_kv_bytes", "gauge", "Bytes of them"}, policies, stat(&PolicyStats::bytes));
 }
 
 void write_canary(Page& page, std::span<const CanaryNumbers> canary) {
   if (canary.empty()) return;
-  const auto each = [&](std::string_view name, std::string_view type, std::string_view help, const auto& value) {
-    page.family(name, type, help);
-    for (const CanaryNumbers& one : canary)
-      page.sample(value(one), fmt::format("policy=\"{}\"", escaped(one.policy)));
-  };
-  each("kvasir:canary_requests_total", "counter",
-       "Requests of a lossy KV policy that were read again over a plain cache",
-       [](const CanaryNumbers& one) { return one.requests; });
-  each("kvasir:canary_tokens_total", "counter", "Tokens of theirs that were compared",
-       [](const CanaryNumbers& one) { return one.tokens; });
-  each("kvasir:canary_kl", "gauge", "Mean divergence from a plain cache, in nats",
-       [](const CanaryNumbers& one) { return one.mean_kl; });
-  each("kvasir:canary_top1_agreement", "gauge", "Share of tokens where both find the same one likeliest",
-       [](const CanaryNumbers& one) { return one.top_agreement; });
+  page.each({"policy", "kvasir:canary_requests_total", "counter",
+             "Requests of a lossy KV policy that were read again over a plain cache"},
+            canary, &CanaryNumbers::requests);
+  page.each({"policy", "kvasir:canary_tokens_total", "counter", "Tokens of theirs that were compared"}, canary,
+            &CanaryNumbers::tokens);
+  page.each({"policy", "kvasir:canary_kl", "gauge", "Mean divergence from a plain cache, in nats"}, canary,
+            &CanaryNumbers::mean_kl);
+  page.each(
+      {"policy", "kvasir:canary_top1_agreement", "gauge", "Share of tokens where both find the same one likeliest"},
+      canary, &CanaryNumbers::top_agreement);
   page.family("kvasir:canary_replaced", "gauge", "1: requests of a policy run under a safer one");
   for (const CanaryNumbers& one : canary) {
     page.sample(std::int64_t{one.replaced_by.empty() ? 0 : 1},
-                fmt::format("policy=\"{}\",by=\"{}\"", escaped(one.policy), escaped(one.replaced_by)));
+                fmt::format("policy=\"{}\",by=\"{}\"", escaped(one.name), escaped(one.replaced_by)));
   }
 }
 
 void write_tenants(Page& page, std::span<const TenantNumbers> tenants) {
-  const auto each = [&](std::string_view name, std::string_view type, std::string_view help,
-                        std::int64_t TenantStats::*value) {
-    page.family(name, type, help);
-    for (const TenantNumbers& tenant : tenants)
-      page.sample(tenant.stats.*value, fmt::format("tenant=\"{}\"", escaped(tenant.name)));
-  };
-  each("kvasir:tenant_prefix_cache_queries_total", "counter", "A tenant's prompt tokens looked up in the cache",
-       &TenantStats::queried_tokens);
-  each("kvasir:tenant_prefix_cache_hits_total", "counter", "A tenant's prompt tokens found in the cache",
-       &TenantStats::hit_tokens);
-  each("kvasir:tenant_kv_evicted_blocks_total", "counter", "Cached blocks a tenant lost",
-       &TenantStats::evicted_blocks);
-  each("kvasir:tenant_kv_blocks", "gauge", "Blocks a tenant has, held or cached", &TenantStats::blocks);
-  each("kvasir:tenant_kv_bytes", "gauge", "Bytes of them", &TenantStats::bytes);
+  page.each({"tenant", "kvasir:tenant_prefix_cache_queries_total", "counter",
+             "A tenant's prompt tokens looked up in the cache"},
+            tenants, stat(&TenantStats::queried_tokens));
+  page.each(
+      {"tenant", "kvasir:tenant_prefix_cache_hits_total", "counter", "A tenant's prompt tokens found in the cache"},
+      tenants, stat(&TenantStats::hit_tokens));
+  page.each({"tenant", "kvasir:tenant_kv_evicted_blocks_total", "counter", "Cached blocks a tenant lost"}, tenants,
+            stat(&TenantStats::evicted_blocks));
+  page.each({"tenant", "kvasir:tenant_kv_blocks", "gauge", "Blocks a tenant has, held or cached"}, tenants,
+            stat(&TenantStats::blocks));
+  page.each({"tenant", "kvasir:tenant_kv_bytes", "gauge", "Bytes of them"}, tenants, stat(&TenantStats::bytes));
 }
 
 }  // namespace

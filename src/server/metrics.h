@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/histogram.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "kv/cache.h"
 #include "kv/tenant.h"
 
@@ -29,7 +29,7 @@ struct PolicyNumbers {
 
 // What the canary saw of a policy.
 struct CanaryNumbers {
-  std::string policy;
+  std::string name;  // of the policy: its text
   std::int64_t requests = 0;
   std::int64_t tokens = 0;
   double mean_kl = 0;

@@ -10,7 +10,7 @@ OrderedJson to_json(const Chunk& chunk) {
   return {{"position", chunk.position}, {"tokens", chunk.tokens}, {"seconds", chunk.seconds}};
 }
 
-OrderedJson to_json(const Pause& pause) {
+OrderedJson to_json(const Preemption& pause) {
   return {{"how", name_of(pause.how)},
           {"kept_tokens", pause.kept_tokens},
           {"of_tokens", pause.of_tokens},
@@ -61,45 +61,34 @@ OrderedJson to_json(const FinishedRecord& record) {
           {"tasks", to_list(record.tasks)}};
 }
 
-size_t FinishedRecord::bytes() const {
-  constexpr size_t kExplanation = 2048;  // of `cache`, whose texts are short
-  size_t sum = sizeof *this + kExplanation + request_id.size() + answer_id.size() + path.size() +
-               finish_reasons.size() * sizeof(std::string);
-  for (const Task& task : tasks) {
-    sum += sizeof task + task.record.kv.size() + task.record.failure.size() +
-           task.record.chunks.capacity() * sizeof(Chunk) + task.record.pauses.capacity() * sizeof(Pause);
-  }
-  return sum;
-}
-
-void Records::add(FinishedRecord record) {
-  const size_t bytes = record.bytes();
+void Records::add(const FinishedRecord& record) {
+  Kept kept{record.request_id, record.answer_id, to_text(to_json(record))};
+  const size_t bytes = kept.bytes();
   if (bytes > limits_.bytes || limits_.records == 0) return;
   const std::lock_guard lock(mutex_);
-  Shelf& shelf = shelves_[record.tenant];
-  shelf.bytes += bytes;
-  shelf.records.push_front(std::move(record));
-  while (shelf.bytes > limits_.bytes || shelf.records.size() > limits_.records) {
-    shelf.bytes -= shelf.records.back().bytes();
-    shelf.records.pop_back();
+  TenantRecords& own = by_tenant_[record.tenant];
+  own.bytes += bytes;
+  own.records.push_front(std::move(kept));
+  while (own.bytes > limits_.bytes || own.records.size() > limits_.records) {
+    own.bytes -= own.records.back().bytes();
+    own.records.pop_back();
   }
 }
 
-std::optional<FinishedRecord> Records::find(std::uint32_t tenant, const std::string& id) const {
+std::optional<std::string> Records::find(std::uint32_t tenant, const std::string& id) const {
   const std::lock_guard lock(mutex_);
-  const auto shelf = shelves_.find(tenant);
-  if (shelf == shelves_.end()) return std::nullopt;
-  const auto found = std::ranges::find_if(shelf->second.records, [&](const FinishedRecord& record) {
-    return record.request_id == id || record.answer_id == id;
-  });
-  if (found == shelf->second.records.end()) return std::nullopt;
-  return *found;
+  const auto own = by_tenant_.find(tenant);
+  if (own == by_tenant_.end()) return std::nullopt;
+  const auto found = std::ranges::find_if(
+      own->second.records, [&](const Kept& kept) { return kept.request_id == id || kept.answer_id == id; });
+  if (found == own->second.records.end()) return std::nullopt;
+  return found->json;
 }
 
 size_t Records::bytes(std::uint32_t tenant) const {
   const std::lock_guard lock(mutex_);
-  const auto shelf = shelves_.find(tenant);
-  return shelf == shelves_.end() ? 0 : shelf->second.bytes;
+  const auto own = by_tenant_.find(tenant);
+  return own == by_tenant_.end() ? 0 : own->second.bytes;
 }
 
 }  // namespace kvasir

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "server/generation.h"
-#include "server/json_fields.h"
+#include "server/answer/generation.h"
+#include "server/api/json_fields.h"
 
 namespace kvasir {
 
@@ -27,8 +27,6 @@ struct FinishedRecord {
   };
   static constexpr size_t kMostTasks = 16;
   std::vector<Task> tasks;  // of the first choices that were begun
-
-  size_t bytes() const;  // of memory, nearly
 };
 
 OrderedJson to_json(const FinishedRecord& record);
@@ -45,21 +43,29 @@ class Records {
   explicit Records(Limits of_each_tenant) : limits_(of_each_tenant) {}
 
   // The oldest go when there is no room. One that is larger than all the room is not kept.
-  void add(FinishedRecord record);
-  // Either id; the newest of several.
-  std::optional<FinishedRecord> find(std::uint32_t tenant, const std::string& id) const;
+  void add(const FinishedRecord& record);
+  // Its JSON, by either id; the newest of several.
+  std::optional<std::string> find(std::uint32_t tenant, const std::string& id) const;
 
   size_t bytes(std::uint32_t tenant) const;
 
  private:
-  struct Shelf {
-    std::deque<FinishedRecord> records;  // newest first
+  // A record as text: parsed, it takes several times the room, which the limit could not count.
+  struct Kept {
+    std::string request_id;
+    std::string answer_id;
+    std::string json;
+
+    size_t bytes() const { return sizeof *this + request_id.size() + answer_id.size() + json.size(); }
+  };
+  struct TenantRecords {
+    std::deque<Kept> records;  // newest first
     size_t bytes = 0;
   };
 
   Limits limits_;
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, Shelf> shelves_;  // under mutex_
+  std::map<std::uint32_t, TenantRecords> by_tenant_;  // under mutex_
 };
 
 }  // namespace kvasir

@@ -37,14 +37,14 @@ class ResponseStore {
   size_t bytes(std::uint32_t tenant) const;
 
  private:
-  struct Shelf {
+  struct TenantResponses {
     std::deque<std::shared_ptr<const KeptResponse>> responses;  // newest first
     size_t bytes = 0;
   };
 
   Limits limits_;
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, Shelf> shelves_;  // under mutex_
+  std::map<std::uint32_t, TenantResponses> by_tenant_;  // under mutex_
 };
 
 }  // namespace kvasir

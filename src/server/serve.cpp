@@ -1,6 +1,6 @@
 #include "server/serve.h"
 
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 #include "server/log.h"
 
 namespace kvasir {
@@ -23,7 +23,7 @@ HttpReply health_reply(int status, std::string_view text) {
   return reply;
 }
 
-LogEvent event_of(const std::string& request, const Pause& pause) {
+LogEvent event_of(const std::string& request, const Preemption& pause) {
   return {"pause", {{"id", request}, {"how", std::string(name_of(pause.how))}, {"what", describe(request, pause)}}};
 }
 
@@ -54,7 +54,7 @@ std::string_view name_of(Readiness readiness) {
 void FrontDoor::open(Service& service) {
   if (log_ != nullptr) {
     service.on_pause(
-        [log = log_](const std::string& request, const Pause& pause) { log->write(event_of(request, pause)); });
+        [log = log_](const std::string& request, const Preemption& pause) { log->write(event_of(request, pause)); });
     service.on_verdict([log = log_](const Canary::Verdict& verdict) { log->write(event_of(verdict)); });
   }
   service.on_failure([this](const std::string& why) { note_failure(why); });

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "server/http_server.h"
+#include "server/http/http_server.h"
 #include "server/log_writer.h"
 #include "server/service.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/hash.h"
 #include "base/memory_reserve.h"
-#include "server/api_error.h"
+#include "server/api/api_error.h"
+#include "server/http/sse.h"
 #include "server/random_id.h"
-#include "server/sse.h"
 
 namespace kvasir {
 namespace {
@@ -61,7 +61,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
       admission_(model.engine.config().scheduler.max_sequences + options_.max_queued),
       tenants_(options_.keys, places_of_each(options_, model.engine.config().scheduler.max_sequences)),
       longest_token_(longest_token(model.tokenizer)),
-      forms_(model.tokenizer, model.model->config().eos),
+      formats_(model.tokenizer, model.model->config().eos),
       tool_dialect_(tool_dialect(model.tokenizer)),
       canary_(options_.canary,
               [this](const Canary::Verdict& verdict) {
@@ -174,7 +174,7 @@ Response Service::handle(const HttpRequest& request) {
 }
 
 Response Service::dispatch(const HttpRequest& request) {
-  if (needs_key(request.path)) caller_of(request);
+  if (needs_key(request.path)) caller_of(request);  // refuses who was not identified
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   std::string allowed;
   for (const Route& route : routes()) {
@@ -207,10 +207,14 @@ std::vector<ToolCallReader> Service::call_readers(const HttpRequest& request, co
   return std::vector<ToolCallReader>(choices, ToolCallReader(reading));
 }
 
+SamplingParams Service::sampling_of(const AnswerOptions& options) const {
+  return resolve_sampling(options.sampling, model_.sampling, options.named);
+}
+
 // All but the prompt, how long the answer may get, the seed and the form.
 Request Service::engine_request(const AnswerOptions& options) const {
   Request request;
-  request.sampling = options.sampling;
+  request.sampling = sampling_of(options);
   request.kv = options.kv;
   request.stop_tokens = options.stop_token_ids;
   const std::vector<TokenId>& eos = model_.model->config().eos;
@@ -224,14 +228,15 @@ Request Service::engine_request(const AnswerOptions& options) const {
 std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options,
                                             const Caller& caller) {
   check_bias(options.sampling, model_.model->config().vocab);
-  const std::shared_ptr<const TokenConstraint> constraint = forms_.constraint(
-      options.toolbox.must == Toolbox::Must::kCall ? call_form(options.toolbox, tool_dialect_.format) : options.form);
+  const std::shared_ptr<const TokenConstraint> constraint = formats_.constraint(
+      options.toolbox.must == Toolbox::Must::kCall ? call_format(options.toolbox, tool_dialect_.format)
+                                                   : options.format);
   std::vector<Admission::Ticket> tickets = admit(static_cast<std::int64_t>(prompts.size()) * options.n, caller);
   const auto stop = std::make_shared<const StopPatterns>(options.stop);
   const std::uint64_t seed = options.seed ? *options.seed : random_seed();
   std::vector<ChoiceRequest> out;
   for (Tokens& prompt : prompts) {
-    const size_t leader = out.size();
+    const size_t prompt_owner = out.size();
     for (size_t i = 0; i < static_cast<size_t>(options.n); ++i) {
       ChoiceRequest choice;
       Request& request = choice.request;
@@ -243,8 +248,8 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
       request.constraint = constraint;
       choice.stop = stop;
-      if (!options.toolbox.tools.empty()) choice.shown = tool_dialect_.marks;
-      if (i > 0) choice.leader = leader;
+      if (!options.toolbox.tools.empty()) choice.visible_specials = tool_dialect_.marks;
+      if (i > 0) choice.prompt_owner = prompt_owner;
       choice.ticket = std::move(tickets[out.size()]);
       out.push_back(std::move(choice));
     }
@@ -252,23 +257,21 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
   return out;
 }
 
-AnswerHead Service::head(const char* id_prefix, const AnswerOptions& options) const {
-  AnswerHead out;
-  out.id = id_prefix + random_hex(96);
-  out.model = options_.model_name;
-  out.created = std::time(nullptr);
-  out.choices = static_cast<size_t>(options.n);
-  out.include_usage = options.include_usage;
-  out.logprobs = options.logprobs.has_value();
-  return out;
+void Service::set_head(AnswerJob& job, const char* id_prefix) const {
+  job.head.id = id_prefix + random_hex(96);
+  job.head.model = options_.model_name;
+  job.head.created = std::time(nullptr);
+  job.head.choices = static_cast<size_t>(job.options.n) * job.prompts.size();
+  job.head.include_usage = job.options.include_usage;
+  job.head.logprobs = job.options.logprobs.has_value();
 }
 
-Response Service::begin(const HttpRequest& request, Beginning beginning) {
-  const AnswerOptions& options = beginning.options;
+Response Service::begin(const HttpRequest& request, AnswerJob job, const WireFormat& wire) {
+  const AnswerOptions& options = job.options;
   const std::shared_ptr<const Caller> caller = caller_of(request);
-  std::vector<ChoiceRequest> asked = choices(std::move(beginning.prompts), options, *caller);
+  std::vector<ChoiceRequest> asked = choices(std::move(job.prompts), options, *caller);
   for (ChoiceRequest& choice : asked) {
-    choice.request.breakpoints = beginning.map.breakpoints;
+    choice.request.breakpoints = job.map.breakpoints;
     choice.request.label = request.id;
   }
   auto generation = std::make_unique<Generation>(Generation::Context{engine_, model_.tokenizer, metrics_, live_,
@@ -277,28 +280,28 @@ Response Service::begin(const HttpRequest& request, Beginning beginning) {
   const size_t count = generation->choices();
   FinishedRecord record;
   record.request_id = request.id;
-  record.answer_id = beginning.answer_id;
+  record.answer_id = job.head.id;
   record.path = request.path;
   record.tenant = caller->id;
   record.created = std::time(nullptr);
   Response response;
   response.work = std::make_unique<AnswerWork>(
-      std::move(generation), std::move(beginning.writer),
-      AnswerWork::Books{metrics_, records_, model_.tokenizer, caller, std::move(record),
-                        options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo,
-                        call_readers(request, options.toolbox, count), std::move(beginning.map.messages)});
+      std::move(generation), (options.stream ? wire.stream : wire.whole)(std::move(job.head)),
+      AnswerWork::AnswerContext{metrics_, records_, model_.tokenizer, caller, std::move(record),
+                                options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo,
+                                call_readers(request, options.toolbox, count), std::move(job.map.messages)});
   response.body = options.stream ? Response::Body::kStreamed : Response::Body::kWhole;
   if (options.stream) {
-    response.reply.content_type = beginning.stream_type;
+    response.reply.content_type = wire.stream_type;
     response.reply.headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}};
-    response.heartbeat = beginning.heartbeat;
+    response.heartbeat = wire.heartbeat;
   }
   return response;
 }
 
-void Service::on_pause(Engine::OnPause listener) {
+void Service::on_pause(OnPreemption listener) {
   engine_.ask([listener = std::move(listener)](Engine& engine) {
-    engine.on_pause(listener);
+    engine.on_preemption(listener);
     return 0;
   });
 }

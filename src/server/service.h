@@ -16,18 +16,18 @@
 #include "api/loaded_model.h"
 #include "engine/engine_thread.h"
 #include "eval/canary.h"
-#include "server/admission.h"
-#include "server/answer_form.h"
-#include "server/answer_work.h"
-#include "server/api_types.h"
-#include "server/http_types.h"
+#include "server/access/admission.h"
+#include "server/access/tenants.h"
+#include "server/answer/answer_work.h"
+#include "server/answer/prompt_map.h"
+#include "server/answer/response_format.h"
+#include "server/answer/tool_prompt.h"
+#include "server/api/api_types.h"
+#include "server/http/http_types.h"
 #include "server/memory_return.h"
 #include "server/metrics.h"
-#include "server/prompt_map.h"
 #include "server/records.h"
 #include "server/response_store.h"
-#include "server/tenants.h"
-#include "server/tool_prompt.h"
 
 namespace kvasir {
 
@@ -67,7 +67,7 @@ class Service {
   void set_keys(const KeysFile& keys);
 
   // Hears of every pause, on the engine's thread.
-  void on_pause(Engine::OnPause listener);
+  void on_pause(OnPreemption listener);
 
   // Hears of every step of the engine that failed, on the engine's thread.
   void on_failure(std::function<void(const std::string& why)> listener) { engine_.on_failure(std::move(listener)); }
@@ -97,27 +97,33 @@ class Service {
     }
   };
   // A way to read a chat out of a body, to be gone a second time with marks in its texts.
-  struct MarkedChat {
+  struct ChatSource {
     const Json& body;
-    std::vector<CacheMark> marks;
+    std::vector<CacheBreakpoint> breakpoints;
     std::function<ChatRequest(const Json& body)> read;
   };
-  // An answer about to begin.
-  struct Beginning {
+  // What is to be answered.
+  struct AnswerJob {
     std::vector<Tokens> prompts;
     PromptMap map;  // of a chat's only prompt
     AnswerOptions options;
-    std::unique_ptr<AnswerWriter> writer;
-    std::string answer_id;
-    std::string stream_type;
-    std::string heartbeat;
+    AnswerHead head;
+  };
+  // How an API sends an answer: whole, or as a stream that is kept alive by heartbeats.
+  struct WireFormat {
+    using MakeWriter = std::function<std::unique_ptr<AnswerWriter>(AnswerHead head)>;
+    MakeWriter whole;
+    MakeWriter stream;
+    std::string_view stream_type{};
+    std::string_view heartbeat{};
   };
 
   static constexpr size_t kMostListed = size_t{1} << 17;  // tokens, where the context is smaller
 
   static std::span<const Route> routes();
   bool needs_key(std::string_view path) const;
-  std::shared_ptr<const Caller> caller_of(const HttpRequest& request) const;  // throws ApiError (401)
+  // Whoever identify() found, or everybody where no keys are asked for. Throws ApiError (401).
+  std::shared_ptr<const Caller> caller_of(const HttpRequest& request) const;
   void set_shares();
   std::vector<TenantNumbers> tenant_numbers();
   Response dispatch(const HttpRequest& request);
@@ -127,15 +133,18 @@ class Service {
   Tokens chat_tokens(const ChatRequest& chat) const;
   Tokens chat_tokens(std::span<const Piece> pieces) const;
   std::vector<Piece> render(const ChatRequest& chat) const;
-  void put_chat(Beginning& beginning, const ChatRequest& chat, const MarkedChat& marked) const;
+  AnswerJob chat_job(const HttpRequest& request, ChatRequest chat, const ChatSource& source) const;
   Tokens prompt_tokens(const Prompt& prompt) const;
   std::vector<ToolCallReader> call_readers(const HttpRequest& request, const Toolbox& toolbox, size_t choices) const;
+  SamplingParams sampling_of(const AnswerOptions& options) const;
   Request engine_request(const AnswerOptions& options) const;
   std::vector<Admission::Ticket> admit(std::int64_t count, const Caller& caller);
   std::vector<ChoiceRequest> choices(std::vector<Tokens> prompts, const AnswerOptions& options, const Caller& caller);
-  Response begin(const HttpRequest& request, Beginning beginning);
-  AnswerHead head(const char* id_prefix, const AnswerOptions& options) const;
+  Response begin(const HttpRequest& request, AnswerJob job, const WireFormat& wire);
+  void set_head(AnswerJob& job, const char* id_prefix) const;
 
+  static WireFormat openai_wire(OpenAiKind kind);
+  std::string echo_of(const Prompt& prompt, const Tokens& tokens) const;
   Response openai_chat(const HttpRequest& request);
   Response openai_completion(const HttpRequest& request);
   Response openai_responses(const HttpRequest& request);
@@ -176,7 +185,7 @@ class Service {
   Admission admission_;
   Tenants tenants_;
   size_t longest_token_;  // in bytes
-  AnswerForms forms_;
+  ResponseFormats formats_;
   ToolDialect tool_dialect_;
   Canary::OnVerdict on_verdict_;  // of the engine's thread, as
   Canary canary_;                 // this

@@ -1,12 +1,12 @@
 // The routes that generate.
 #include <fmt/format.h>
 
-#include "server/anthropic_parse.h"
-#include "server/api_error.h"
-#include "server/ollama_parse.h"
-#include "server/openai_parse.h"
+#include "server/api/anthropic_parse.h"
+#include "server/api/api_error.h"
+#include "server/api/ollama_parse.h"
+#include "server/api/openai_parse.h"
+#include "server/http/sse.h"
 #include "server/service.h"
-#include "server/sse.h"
 #include "text/detokenizer.h"
 
 namespace kvasir {
@@ -16,66 +16,55 @@ constexpr size_t kMostEchoed = size_t{32} << 20;
 
 }  // namespace
 
+Service::WireFormat Service::openai_wire(OpenAiKind kind) {
+  return {[kind](AnswerHead head) { return openai_whole(kind, std::move(head)); },
+          [kind](AnswerHead head) { return openai_stream(kind, std::move(head)); }, kSseType, kSsePing};
+}
+
 Response Service::openai_chat(const HttpRequest& request) {
   const Json body = parse_json(request.body);
-  ChatRequest chat = parse_openai_chat(body);
-  chat.options.explain |= request.explain;
-  AnswerHead about = head("chatcmpl-", chat.options);
-  Beginning beginning;
-  put_chat(beginning, chat, {body, openai_cache_marks(body, "messages"), parse_openai_chat});
-  beginning.answer_id = about.id;
-  beginning.stream_type = kSseType;
-  beginning.heartbeat = kSsePing;
-  const auto writer = chat.options.stream ? openai_stream : openai_whole;
-  beginning.writer = writer(OpenAiKind::kChat, std::move(about));
-  beginning.options = std::move(chat.options);
-  return begin(request, std::move(beginning));
+  ChatRequest chat = parse_openai_chat(body);  // first: breakpoints are looked for in a body that was checked
+  AnswerJob job =
+      chat_job(request, std::move(chat), {body, openai_cache_breakpoints(body, "messages"), parse_openai_chat});
+  set_head(job, "chatcmpl-");
+  return begin(request, std::move(job), openai_wire(OpenAiKind::kChat));
+}
+
+// The text before each answer to this prompt, for who asked for an echo.
+std::string Service::echo_of(const Prompt& prompt, const Tokens& tokens) const {
+  const auto* text = std::get_if<std::string>(&prompt);
+  return text != nullptr ? *text : detokenize(model_.tokenizer, tokens, Tokenizer::SkipSpecials::kSkip);
 }
 
 Response Service::openai_completion(const HttpRequest& request) {
   CompletionRequest completion = parse_openai_completion(parse_json(request.body));
-  completion.options.explain |= request.explain;
-  AnswerHead about = head("cmpl-", completion.options);
-  about.choices *= completion.prompts.size();
-  Beginning beginning;
+  AnswerJob job;
+  job.options = std::move(completion.options);
+  job.options.explain |= request.explain;
   size_t echoed = 0;  // bytes, over all answers
   for (const Prompt& prompt : completion.prompts) {
-    beginning.prompts.push_back(prompt_tokens(prompt));
+    job.prompts.push_back(prompt_tokens(prompt));
     if (!completion.echo) continue;
-    const auto* text = std::get_if<std::string>(&prompt);
-    const std::string echo =
-        text != nullptr ? *text
-                        : detokenize(model_.tokenizer, beginning.prompts.back(), Tokenizer::SkipSpecials::kSkip);
-    echoed += echo.size() * static_cast<size_t>(completion.options.n);
+    const std::string echo = echo_of(prompt, job.prompts.back());
+    echoed += echo.size() * static_cast<size_t>(job.options.n);
     if (echoed > kMostEchoed) {
       bad_param("echo",
                 fmt::format("the prompts are more than {} bytes when each answer repeats its own", kMostEchoed));
     }
-    about.echo.insert(about.echo.end(), static_cast<size_t>(completion.options.n), echo);
+    job.head.echo.insert(job.head.echo.end(), static_cast<size_t>(job.options.n), echo);
   }
-  beginning.answer_id = about.id;
-  beginning.stream_type = kSseType;
-  beginning.heartbeat = kSsePing;
-  const auto writer = completion.options.stream ? openai_stream : openai_whole;
-  beginning.writer = writer(OpenAiKind::kText, std::move(about));
-  beginning.options = std::move(completion.options);
-  return begin(request, std::move(beginning));
+  set_head(job, "cmpl-");
+  return begin(request, std::move(job), openai_wire(OpenAiKind::kText));
 }
 
 Response Service::anthropic_messages(const HttpRequest& request) {
   const Json body = parse_json(request.body);
   ChatRequest chat = parse_anthropic_messages(body);
-  chat.options.explain |= request.explain;
-  AnswerHead about = head("msg_", chat.options);
-  Beginning beginning;
-  put_chat(beginning, chat, {body, anthropic_cache_marks(body), parse_anthropic_messages});
-  beginning.answer_id = about.id;
-  beginning.stream_type = kSseType;
-  beginning.heartbeat = sse_event("ping", R"({"type":"ping"})");
-  const auto writer = chat.options.stream ? anthropic_stream : anthropic_whole;
-  beginning.writer = writer(std::move(about));
-  beginning.options = std::move(chat.options);
-  return begin(request, std::move(beginning));
+  AnswerJob job =
+      chat_job(request, std::move(chat), {body, anthropic_cache_breakpoints(body), parse_anthropic_messages});
+  set_head(job, "msg_");
+  const std::string ping = sse_event("ping", R"({"type":"ping"})");
+  return begin(request, std::move(job), {anthropic_whole, anthropic_stream, kSseType, ping});
 }
 
 Response Service::anthropic_count(const HttpRequest& request) {
@@ -94,23 +83,20 @@ Response Service::ollama_generate(const HttpRequest& request) {
 Response Service::ollama_answer(const HttpRequest& request, OllamaKind kind, const ReadOllama& read) {
   const Json body = parse_json(request.body);
   auto asked = read(body);
-  Beginning beginning;
+  AnswerJob job;
   if (auto* chat = std::get_if<ChatRequest>(&asked)) {
-    chat->options.explain |= request.explain;
-    put_chat(beginning, *chat, {body, {}, [&](const Json& marked) { return std::get<ChatRequest>(read(marked)); }});
-    beginning.options = std::move(chat->options);
+    const auto read_chat = [&](const Json& marked) { return std::get<ChatRequest>(read(marked)); };
+    job = chat_job(request, std::move(*chat), {body, {}, read_chat});
   } else {
     auto& completion = std::get<CompletionRequest>(asked);
-    beginning.prompts.push_back(prompt_tokens(completion.prompts.front()));
-    beginning.options = std::move(completion.options);
-    beginning.options.explain |= request.explain;
+    job.prompts.push_back(prompt_tokens(completion.prompts.front()));
+    job.options = std::move(completion.options);
+    job.options.explain |= request.explain;
   }
-  AnswerHead about = head("ollama-", beginning.options);
-  beginning.answer_id = about.id;
-  beginning.stream_type = "application/x-ndjson";
-  const auto writer = beginning.options.stream ? ollama_stream : ollama_whole;
-  beginning.writer = writer(kind, std::move(about));
-  return begin(request, std::move(beginning));
+  set_head(job, "ollama-");
+  return begin(request, std::move(job),
+               {[kind](AnswerHead head) { return ollama_whole(kind, std::move(head)); },
+                [kind](AnswerHead head) { return ollama_stream(kind, std::move(head)); }, "application/x-ndjson"});
 }
 
 }  // namespace kvasir

@@ -2,9 +2,9 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include "server/api_error.h"
-#include "server/openai_parse.h"
-#include "server/parse_common.h"
+#include "server/api/api_error.h"
+#include "server/api/openai_parse.h"
+#include "server/api/parse_common.h"
 #include "server/service.h"
 #include "text/detokenizer.h"
 #include "text/utf8.h"
@@ -29,12 +29,21 @@ OrderedJson allowed_policies(const EngineConfig& config) {
   return out;
 }
 
+// In llama-server's words: what OpenAI's and Anthropic's requests are drawn with where they say nothing.
+OrderedJson draw_params(const SamplingParams& params) {
+  return {{"temperature", as_written(params.temperature)},
+          {"top_k", params.top_k},
+          {"top_p", as_written(params.top_p)},
+          {"min_p", as_written(params.min_p)},
+          {"repeat_penalty", as_written(params.repetition_penalty)}};
+}
+
 }  // namespace
 
 Response Service::health(const HttpRequest&) { return json_response({{"status", "ok"}}); }
 
 OrderedJson Service::model_card() const {
-  const ModelConfig& config = model_.model->config();
+  const ModelSpec& config = model_.model->config();
   return {{"id", options_.model_name},
           {"object", "model"},
           {"created", started_},
@@ -63,7 +72,7 @@ Response Service::props(const HttpRequest& request) {
   const EngineConfig& config = model_.engine.config();
   return json_response({{"default_generation_settings",
                          {{"n_ctx", model_.engine.longest_of(caller_of(request)->id)},
-                          {"params", {{"temperature", 1.0}, {"top_p", 1.0}}}}},
+                          {"params", draw_params(resolve_sampling({.temperature = 1.0F}, model_.sampling, {}))}}},
                         {"total_slots", config.scheduler.max_sequences},
                         {"model_path", options_.model_name},
                         {"chat_template", model_.tokenizer.chat_template().value_or("")},
@@ -71,7 +80,7 @@ Response Service::props(const HttpRequest& request) {
                         {"build_info", fmt::format("kvasir {}", kVersion)},
                         {"kv_cache",
                          {{"block_tokens", config.block_tokens},
-                          {"blocks", model_.engine.cache().blocks_alone()},
+                          {"blocks", model_.engine.cache_blocks()},
                           {"bytes", config.kv_bytes},
                           {"policy", to_text(config.kv)},
                           {"policies_allowed", allowed_policies(config)},
@@ -89,21 +98,22 @@ Response Service::metrics_page(const HttpRequest& request) {
     return response;
   }
   const std::shared_ptr<const Caller> caller = caller_of(request);
-  const TenantStats own =
-      engine_.ask([id = caller->id](const Engine& engine) { return engine.cache().tenant_stats(id); });
+  const TenantStats own = engine_.ask([id = caller->id](Engine& engine) { return engine.cache().tenant_stats(id); });
   response.reply.body = metrics_.render_own({caller->name, own});
   return response;
 }
 
 Response Service::request_record(const HttpRequest& request) {
   const std::string id = request.path.substr(std::string_view("/kvasir/requests/").size());
-  const std::optional<FinishedRecord> record = records_.find(caller_of(request)->id, id);
+  std::optional<std::string> record = records_.find(caller_of(request)->id, id);
   if (!record) {
     throw ApiError({.status = 404, .type = "not_found_error", .code = "request_not_found"},
                    fmt::format("there is no finished request '{}'; the last {} are kept", excerpt(id, 100),
                                options_.kept_records.records));
   }
-  return json_response(to_json(*record));
+  Response response;
+  response.reply.body = std::move(*record);
+  return response;
 }
 
 Response Service::tokenize(const HttpRequest& request) {
@@ -138,9 +148,9 @@ Response Service::apply_template(const HttpRequest& request) {
 }
 
 Response Service::ollama_tags(const HttpRequest&) {
-  const ModelConfig& config = model_.model->config();
+  const ModelSpec& config = model_.model->config();
   const std::string since = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(started_));
-  const std::string architecture(name_of(config.architecture));
+  const std::string architecture(config.family_name());
   return json_response(
       {{"models", OrderedJson::array({{{"name", options_.model_name},
                                        {"model", options_.model_name},

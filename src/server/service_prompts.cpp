@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 #include "server/service.h"
 
 namespace kvasir {
@@ -68,16 +68,20 @@ Service::Tokens Service::chat_tokens(std::span<const Piece> pieces) const {
   return encode_chat(model_.tokenizer, pieces);
 }
 
-void Service::put_chat(Beginning& beginning, const ChatRequest& chat, const MarkedChat& marked) const {
+Service::AnswerJob Service::chat_job(const HttpRequest& request, ChatRequest chat, const ChatSource& source) const {
+  AnswerJob job;
+  chat.options.explain |= request.explain;
   const std::vector<Piece> pieces = render(chat);
   Tokens tokens = chat_tokens(pieces);
-  if (chat.options.explain || !marked.marks.empty()) {
+  if (chat.options.explain || !source.breakpoints.empty()) {
     using Messages = MapRequest::Messages;
-    const MapRequest asked{marked.body, marked.marks, chat.options.explain ? Messages::kFind : Messages::kSkip};
-    beginning.map = map_prompt(model_.tokenizer, asked, {pieces, tokens},
-                               [&](const Json& body) { return render(marked.read(body)); });
+    const MapRequest asked{source.body, source.breakpoints, chat.options.explain ? Messages::kFind : Messages::kSkip};
+    job.map = map_prompt(model_.tokenizer, asked, {pieces, tokens},
+                         [&](const Json& body) { return render(source.read(body)); });
   }
-  beginning.prompts.push_back(std::move(tokens));
+  job.prompts.push_back(std::move(tokens));
+  job.options = std::move(chat.options);
+  return job;
 }
 
 Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {

@@ -3,11 +3,12 @@
 
 #include <limits>
 
-#include "server/api_error.h"
-#include "server/responses_parse.h"
-#include "server/responses_writer.h"
+#include "server/api/api_error.h"
+#include "server/api/parse_common.h"
+#include "server/api/responses_parse.h"
+#include "server/api/responses_writer.h"
+#include "server/http/sse.h"
 #include "server/service.h"
-#include "server/sse.h"
 
 namespace kvasir {
 namespace {
@@ -54,20 +55,19 @@ OrderedJson Service::conversation(const HttpRequest& request, const ResponsesReq
 Response Service::openai_responses(const HttpRequest& request) {
   const Json body = parse_json(request.body);
   ResponsesRequest asked = parse_responses(body);
-  asked.chat.options.explain |= request.explain;
   const OrderedJson items = conversation(request, asked);
   asked.chat.messages = messages_of(asked.instructions, items);
-  AnswerHead about = head("resp_", asked.chat.options);
-  Beginning beginning;
   const Json whole = with_items(body, asked.instructions, items);
-  put_chat(beginning, asked.chat, {whole, openai_cache_marks(whole, "input"), [&](const Json& marked) {
-                                     ChatRequest chat = asked.chat;
-                                     chat.messages = messages_of(marked["instructions"], marked["input"]);
-                                     return chat;
-                                   }});
-  beginning.answer_id = about.id;
-  beginning.stream_type = kSseType;
-  beginning.heartbeat = kSsePing;
+  const auto read_chat = [&](const Json& marked) {
+    ChatRequest chat = asked.chat;
+    chat.messages = messages_of(marked["instructions"], marked["input"]);
+    return chat;
+  };
+  AnswerJob job = chat_job(request, asked.chat, {whole, openai_cache_breakpoints(whole, "input"), read_chat});
+  set_head(job, "resp_");
+  const SamplingParams sampling = sampling_of(asked.chat.options);
+  asked.settings["temperature"] = as_written(sampling.temperature);
+  asked.settings["top_p"] = as_written(sampling.top_p);
   ResponseFrame frame{std::move(asked.settings), nullptr};
   if (asked.store) {
     frame.keep = [this, tenant = caller_of(request)->id, items = to_text(items)](const OrderedJson& response) {
@@ -75,10 +75,10 @@ Response Service::openai_responses(const HttpRequest& request) {
                      {response["id"].get<std::string>(), to_text(response), items, to_text(response["output"])});
     };
   }
-  const auto writer = asked.chat.options.stream ? responses_stream : responses_whole;
-  beginning.writer = writer(std::move(about), std::move(frame));
-  beginning.options = std::move(asked.chat.options);
-  return begin(request, std::move(beginning));
+  return begin(
+      request, std::move(job),
+      {[&](AnswerHead head) { return responses_whole(std::move(head), std::move(frame)); },
+       [&](AnswerHead head) { return responses_stream(std::move(head), std::move(frame)); }, kSseType, kSsePing});
 }
 
 Response Service::openai_input_tokens(const HttpRequest& request) {

@@ -21,7 +21,7 @@ std::int64_t held_blocks(const KvLease& lease, const KvCache& cache) {
   std::int64_t held = 0;
   for (size_t i = 0; i < cache.groups_of(lease.policy()).size(); ++i) {
     const BlockTable& table = lease.table(i);
-    for (std::int64_t slot = 0; slot < table.slots(); ++slot) held += table.hole(slot) ? 0 : 1;
+    for (const BlockId block : table) held += block == kNoBlock ? 0 : 1;
   }
   return held;
 }
@@ -31,7 +31,7 @@ Slot slot_of(const Sequence& sequence, const KvCache& cache) {
   out.id = sequence.id;
   out.running = sequence.lease.valid();
   out.prompt_tokens = static_cast<std::int64_t>(sequence.request.prompt.size());
-  out.answer_tokens = sequence.answered();
+  out.answer_tokens = sequence.num_output_tokens();
   out.reused_tokens = sequence.record.reuse.reused_tokens;
   out.preemptions = sequence.record.preemptions;
   out.kv = sequence.record.kv;
@@ -46,7 +46,7 @@ Slot slot_of(const Sequence& sequence, const KvCache& cache) {
 Response Service::slots(const HttpRequest& request) {
   const std::shared_ptr<const Caller> caller = caller_of(request);
   const bool all = caller->sees == KeyEntry::Sees::kAll;
-  const std::vector<Slot> found = engine_.ask([tenant = caller->id, all](const Engine& engine) {
+  const std::vector<Slot> found = engine_.ask([tenant = caller->id, all](Engine& engine) {
     std::vector<Slot> out;
     engine.scheduler().each([&](const Sequence& sequence) {
       if (all || sequence.request.tenant.id == tenant) out.push_back(slot_of(sequence, engine.cache()));

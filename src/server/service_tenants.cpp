@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 #include "server/service.h"
 
 namespace kvasir {

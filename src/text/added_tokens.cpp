@@ -1,36 +1,26 @@
 #include "text/added_tokens.h"
 
-#include <unicode/uchar.h>
-
 #include <algorithm>
 
+#include "text/char_class.h"
 #include "text/utf8.h"
 
 namespace kvasir {
 namespace {
 
-// \w and \s of Rust's regex library, which decides here in the Hugging Face library.
-bool is_word(char32_t code) {
-  const auto c = static_cast<UChar32>(code);
-  constexpr std::uint32_t kMask = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
-  return u_hasBinaryProperty(c, UCHAR_ALPHABETIC) || (U_GET_GC_MASK(c) & kMask) != 0 ||
-         u_hasBinaryProperty(c, UCHAR_JOIN_CONTROL);
-}
-
+// The tests are those of Rust's regex library, which decides here in the Hugging Face library.
 bool whole_and(bool (*test)(char32_t), Utf8Char c) { return c.kind == Utf8Char::Kind::kWhole && test(c.code); }
 
-bool is_space(char32_t code) { return u_isUWhiteSpace(static_cast<UChar32>(code)); }
-
 bool stands_alone(std::string_view text, TextRange range) {
-  const bool word_before = range.begin > 0 && whole_and(is_word, utf8_before(text, range.begin));
-  const bool word_after = range.end < text.size() && whole_and(is_word, utf8_at(text, range.end));
+  const bool word_before = range.begin > 0 && whole_and(is_word_char, utf8_before(text, range.begin));
+  const bool word_after = range.end < text.size() && whole_and(is_word_char, utf8_at(text, range.end));
   return !word_before && !word_after;
 }
 
 size_t spaces_begin(std::string_view text, size_t end, size_t floor) {
   while (end > floor) {
     const Utf8Char c = utf8_before(text, end);
-    if (!whole_and(is_space, c)) break;
+    if (!whole_and(is_white_space, c)) break;
     end -= static_cast<size_t>(c.size);
   }
   return std::max(end, floor);
@@ -39,7 +29,7 @@ size_t spaces_begin(std::string_view text, size_t end, size_t floor) {
 size_t spaces_end(std::string_view text, size_t begin) {
   while (begin < text.size()) {
     const Utf8Char c = utf8_at(text, begin);
-    if (!whole_and(is_space, c)) break;
+    if (!whole_and(is_white_space, c)) break;
     begin += static_cast<size_t>(c.size);
   }
   return begin;

@@ -56,49 +56,76 @@ MergeTable::Merge MergeTable::find(TokenId left, TokenId right) const {
   return slots_[slot_of(pair_of(left, right))].merge;
 }
 
-// The symbols of a word as they are found.
+// The symbols of a word as they are found. As in the Hugging Face library, an unknown token waits for the next known
+// character or the end: bytes of characters in between come before it.
 class Bpe::Symbols {
  public:
   Symbols(const Alphabet& alphabet, size_t most) : alphabet_(alphabet) { symbols_.reserve(most); }
 
   void add(TokenId token) {
+    flush();
     symbols_.push_back(token);
-    after_unknown_ = false;
+  }
+
+  void add_byte(unsigned char byte) {
+    if (alphabet_.bytes[byte] >= 0) {
+      add(alphabet_.bytes[byte]);
+    } else {
+      add_unknown();
+    }
   }
 
   // All of the bytes, or one unknown token for all of them.
   void add_bytes(std::string_view bytes) {
     const auto token_of = [&](char c) { return alphabet_.bytes[static_cast<unsigned char>(c)]; };
     if (std::ranges::all_of(bytes, [&](char c) { return token_of(c) >= 0; })) {
-      for (const char c : bytes) add(token_of(c));
-      return;
+      for (const char c : bytes) symbols_.push_back(token_of(c));
+    } else {
+      add_unknown();
     }
-    if (alphabet_.unknown && !(alphabet_.fuse_unknown && after_unknown_)) symbols_.push_back(*alphabet_.unknown);
-    after_unknown_ = true;
   }
 
-  std::vector<TokenId> take() { return std::move(symbols_); }
+  std::vector<TokenId> take() {
+    flush();
+    return std::move(symbols_);
+  }
 
  private:
+  void add_unknown() {
+    if (!alphabet_.fuse_unknown) flush();
+    waiting_ = alphabet_.unknown.has_value();
+  }
+
+  void flush() {
+    if (waiting_) symbols_.push_back(*alphabet_.unknown);
+    waiting_ = false;
+  }
+
   const Alphabet& alphabet_;
   std::vector<TokenId> symbols_;
-  bool after_unknown_ = false;
+  bool waiting_ = false;  // an unknown token
 };
 
 std::vector<TokenId> Bpe::symbols_of(std::string_view word) const {
   Symbols symbols(alphabet_, word.size());
+  if (!alphabet_.characters) {
+    for (const char c : word) symbols.add_byte(static_cast<unsigned char>(c));
+    return symbols.take();
+  }
   for (size_t at = 0; at < word.size();) {
-    if (!alphabet_.characters) {
-      symbols.add_bytes(word.substr(at++, 1));
-      continue;
-    }
     const Utf8Char c = utf8_at(word, at);
     const auto size = static_cast<size_t>(c.size);
-    const auto found = alphabet_.characters->find(c.code);
-    if (c.kind == Utf8Char::Kind::kWhole && found != alphabet_.characters->end()) {
+    const int place = (at > 0 ? kContinues : 0) | (at + size == word.size() ? kEnds : 0);
+    const auto& known = (*alphabet_.characters)[static_cast<size_t>(place)];
+    const auto found = known.find(c.code);
+    if (c.kind == Utf8Char::Kind::kWhole && found != known.end()) {
       symbols.add(found->second);
-    } else {
+    } else if (alphabet_.affixes.prefix.empty() && alphabet_.affixes.suffix.empty()) {
       symbols.add_bytes(word.substr(at, size));
+    } else {
+      const Affixes& affixes = alphabet_.affixes;
+      symbols.add_bytes(
+          std::string(affixes.before(place)).append(word.substr(at, size)).append(affixes.after(place)));
     }
     at += size;
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -41,12 +42,27 @@ class MergeTable {
 
 class Bpe {
  public:
+  // Where a character stands in its word: bits.
+  static constexpr int kContinues = 1;
+  static constexpr int kEnds = 2;
+  static constexpr int kPlaces = 4;
+
+  // What is put around a character before it is looked for, by its place.
+  struct Affixes {
+    std::string prefix;
+    std::string suffix;
+
+    std::string_view before(int place) const { return (place & kContinues) != 0 ? prefix : std::string_view{}; }
+    std::string_view after(int place) const { return (place & kEnds) != 0 ? suffix : std::string_view{}; }
+  };
+
   // What a word is made of before it merges: its bytes, or, where `characters` are given, those, and the bytes of a
-  // character that is none of them. What has no token becomes the unknown token, one for a run when `fuse_unknown`,
-  // or nothing: each such byte by itself, or a character whose bytes are not all tokens.
+  // character that is none of them, with its affixes. What has no token becomes the unknown token, one for a run when
+  // `fuse_unknown`, or nothing: each such byte by itself, or a character whose bytes are not all tokens.
   struct Alphabet {
-    std::array<TokenId, 256> bytes;  // -1: no token
-    std::optional<std::unordered_map<char32_t, TokenId>> characters;
+    std::array<TokenId, 256> bytes;                                                        // -1: no token
+    std::optional<std::array<std::unordered_map<char32_t, TokenId>, kPlaces>> characters;  // by place
+    Affixes affixes;
     std::optional<TokenId> unknown;
     bool fuse_unknown = false;
   };

@@ -5,11 +5,11 @@
 namespace kvasir {
 
 std::string Detokenizer::push(TokenId token) {
-  if (specials_ == Tokenizer::SkipSpecials::kSkip && tokenizer_.is_special(token)) return {};
-  std::string_view bytes = tokenizer_.bytes_of(token);
-  for (; to_drop_ > 0 && bytes.starts_with(' '); --to_drop_) bytes.remove_prefix(1);
-  if (!bytes.empty()) to_drop_ = 0;
-  held_ += bytes;
+  stream_.push(token, held_);
+  return certain();
+}
+
+std::string Detokenizer::certain() {
   std::string out;
   size_t at = 0;
   while (at < held_.size()) {
@@ -28,10 +28,11 @@ std::string Detokenizer::push(TokenId token) {
 }
 
 std::string Detokenizer::finish() {
+  stream_.finish(held_);
+  std::string out = certain();
   // What is held is the beginning of one character, so one replacement stands for all of it.
-  std::string out(held_.empty() ? std::string_view{} : kReplacement);
+  if (!held_.empty()) out += kReplacement;
   held_.clear();
-  to_drop_ = leading_;
   return out;
 }
 

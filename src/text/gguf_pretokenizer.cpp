@@ -38,6 +38,37 @@ constexpr std::string_view kBailing =
 constexpr std::string_view kDeepseek3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
     R"(| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kJais2 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+)"
+    R"(|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S))"
+    R"(|\s{1,2}(?!\S)|\s{1})";
+constexpr std::string_view kExaoneMoe =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?)"
+    R"(|\s*[\r\n]|\s+(?!\S)|\s+)";
+constexpr std::string_view kMiniCpm5 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kYoutuLetters =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+// Korean, marks of Chinese and Japanese, Bopomofo, and Chinese with the two syllabaries.
+constexpr std::string_view kYoutuScripts =
+    R"([\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+|[\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014}\x{FF1A}\x{FF1B})"
+    R"(\x{FF0C}\x{3001}-\x{303F}\x{FE30}-\x{FE4F}]+|[\x{3105}-\x{312F}]+|[\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)";
+// Digits in groups of three, counted from the end of the row.
+constexpr std::string_view kDigitsFromTheEnd = R"(\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})))";
+constexpr std::string_view kAfmoeScripts =
+    R"([\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{309F}\x{30A0}-\x{30FF}\x{FF65}-\x{FF9F})"
+    R"(\x{2F00}-\x{2FDF}\x{E40}-\x{E7F}\x{E80}-\x{EFF}\x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F})"
+    R"(\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)";
+// What Kimi K2's own tokenizer has: gpt-4o's, but that Chinese is words of its own.
+constexpr std::string_view kKimi =
+    R"(\p{Han}+)"
+    R"(|[^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])*(?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])+)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+    R"(|[^\r\n\p{L}\p{N}]?(?:(?!\p{Han})[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])+(?:(?!\p{Han})[\p{Ll}\p{Lm}\p{Lo}\p{M}])*)"
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)?)"
+    R"(|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kBloom = R"( ?[^(\s|.,!?…。，、।۔،)]+)";
 constexpr std::string_view kAsian = R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
 // Letters with case, as Unicode had them when DeepSeek LLM was made.
@@ -83,6 +114,20 @@ constexpr std::array<std::string_view, 5> kDeepseekCoderSteps{R"([\r\n])", R"(\s
                                                               R"(\p{N})"};
 constexpr std::array<std::string_view, 3> kDeepseek3Steps{
     R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)", kDeepseek3};
+
+constexpr std::array<std::string_view, 1> kJais2Steps{kJais2};
+constexpr std::array<std::string_view, 1> kExaoneMoeSteps{kExaoneMoe};
+constexpr std::array<std::string_view, 2> kMiniCpm5Steps{R"(\p{N}{1,3})", kMiniCpm5};
+constexpr std::array<std::string_view, 2> kYoutuSteps{kYoutuScripts, kYoutuLetters};
+constexpr std::array<std::string_view, 2> kTinyAyaSteps{kDigitsFromTheEnd, kGpt4o};
+constexpr std::array<std::string_view, 2> kSuperBpeSteps{R"(\p{N}+)", kDigitsFromTheEnd};
+constexpr std::array<std::string_view, 3> kAfmoeSteps{kDigitsFromTheEnd, kAfmoeScripts, kDeepseek3};
+constexpr std::array<std::string_view, 2> kLagunaSteps{R"([^\n]+|[\n]+)", kQwen2};
+constexpr std::array<std::string_view, 1> kKimiSteps{kKimi};
+constexpr std::array<std::string_view, 6> kChameleonSteps{
+    "<sentinel:[0-9]+>",       "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z",
+    R"([\t\n]|    |  )",       R"(\p{N})",
+    R"([\p{P}!-/:-@\[-`{-~])", R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))"};
 
 struct Known {
   std::string_view name;
@@ -156,6 +201,28 @@ constexpr std::array kKnown = std::to_array<Known>({
     {"deepseek-v3", kDeepseek3Steps},
     {"hunyuan-dense", kDeepseek3Steps},
     {"joyai-llm", kDeepseek3Steps},
+    {"jina-v1-en", kGpt2Steps},
+    {"jina-v2-code", kGpt2Steps},
+    {"jina-v2-de", kGpt2Steps},
+    {"jina-v2-es", kGpt2Steps},
+    {"jina-de", kGpt2Steps},
+    {"jina-es", kGpt2Steps},
+    {"roberta-bpe", kGpt2Steps},
+    {"modern-bert", kGpt2Steps},
+    {"jina-v5-nano", kLlama3Steps, kWholeWords, kBos},
+    {"talkie", kGpt4oSteps},
+    {"granite-embed-multi-97m", kGpt4oSteps, kWholeWords},
+    {"jais-2", kJais2Steps},
+    {"exaone-moe", kExaoneMoeSteps},
+    {"minicpm5", kMiniCpm5Steps, kWholeWords},
+    {"youtu", kYoutuSteps, kWholeWords},
+    {"tiny_aya", kTinyAyaSteps},
+    {"cohere2moe", kTinyAyaSteps},
+    {"superbpe", kSuperBpeSteps},
+    {"afmoe", kAfmoeSteps},
+    {"laguna", kLagunaSteps},
+    {"kimi-k2", kKimiSteps},
+    {"chameleon", kChameleonSteps, !kWholeWords, kBos},
 });
 
 }  // namespace

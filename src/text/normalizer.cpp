@@ -125,38 +125,6 @@ class Normalization {
   MarkedRanges out_;
 };
 
-// Where a marked range lies after a replacement: matches, ascending, were as long as the pattern and are now as
-// long as the content.
-class Replaced {
- public:
-  Replaced(const ReplaceStep& step, const std::vector<size_t>& matches) : step_(step), matches_(matches) {}
-
-  size_t begin_at(size_t source) const {
-    const size_t before = matches_before(source);
-    return inside_last(before, source) ? moved(matches_[before - 1], before - 1) : moved(source, before);
-  }
-  size_t end_at(size_t source) const {
-    const size_t before = matches_before(source);
-    if (!inside_last(before, source)) return moved(source, before);
-    return moved(matches_[before - 1] + step_.pattern.size(), before);
-  }
-
- private:
-  // How many matches begin before `source`.
-  size_t matches_before(size_t source) const {
-    return static_cast<size_t>(std::ranges::lower_bound(matches_, source) - matches_.begin());
-  }
-  bool inside_last(size_t before, size_t source) const {
-    return before > 0 && source < matches_[before - 1] + step_.pattern.size();
-  }
-  size_t moved(size_t source, size_t replaced) const {
-    return source - replaced * step_.pattern.size() + replaced * step_.content.size();
-  }
-
-  const ReplaceStep& step_;
-  const std::vector<size_t>& matches_;
-};
-
 void apply(const PrependStep& step, MarkedRanges& text) {
   if (text.text.empty()) return;
   text.text.insert(0, step.text);
@@ -167,28 +135,29 @@ void apply(const PrependStep& step, MarkedRanges& text) {
 }
 
 void apply(const ReplaceStep& step, MarkedRanges& text) {
-  std::vector<size_t> matches;
-  for (size_t at = text.text.find(step.pattern); at != std::string::npos;
-       at = text.text.find(step.pattern, at + step.pattern.size())) {
-    matches.push_back(at);
+  size_t match = text.text.find(step.pattern);
+  if (match == std::string::npos) return;
+  Rewrite out(text);
+  for (; match != std::string::npos; match = text.text.find(step.pattern, out.at())) {
+    out.keep(match);
+    out.replace(match + step.pattern.size(), step.content);
   }
-  if (matches.empty()) return;
-  std::string out;
-  out.reserve(text.text.size() - matches.size() * step.pattern.size() + matches.size() * step.content.size());
-  size_t done = 0;
-  for (const size_t at : matches) {
-    out.append(text.text, done, at - done).append(step.content);
-    done = at + step.pattern.size();
+  out.keep(text.text.size());
+  text = out.take();
+}
+
+void apply(const RegexReplaceStep& step, MarkedRanges& text) {
+  Rewrite out(text);
+  while (out.at() < text.text.size()) {
+    const size_t begin = out.at();
+    const size_t end = begin + valid_run(text.text, begin);
+    for (const TextRange& match : step.pattern.matches(std::string_view(text.text).substr(begin, end - begin))) {
+      out.keep(begin + match.begin);
+      out.replace(begin + match.end, step.content);
+    }
+    out.keep(end + invalid_run(text.text, end));
   }
-  out.append(text.text, done);
-  const Replaced replaced(step, matches);
-  std::vector<TextRange> marked;
-  for (const TextRange& range : text.marked) {
-    TextRange moved{replaced.begin_at(range.begin), replaced.end_at(range.end)};
-    if (!marked.empty()) moved.begin = std::max(moved.begin, marked.back().end);
-    if (moved.begin < moved.end) marked.push_back(moved);
-  }
-  text = {std::move(out), std::move(marked)};
+  text = out.take();
 }
 
 void apply(NormalForm form, MarkedRanges& text) {
@@ -212,6 +181,9 @@ void apply(NormalForm form, MarkedRanges& text) {
 
 void normalize(const NormalizerStep& step, MarkedRanges& text) {
   std::visit([&](const auto& kind) { apply(kind, text); }, step);
+  if (text.text.size() >= static_cast<size_t>(INT32_MAX)) {
+    fail_input("a text of 2 GiB or more cannot be normalized", "the tokenizer", "send less text");
+  }
 }
 
 }  // namespace kvasir

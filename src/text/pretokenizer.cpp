@@ -68,20 +68,37 @@ void apply(const SplitStep& step, TextPlace, Words& all) {
   all.words = std::move(out);
 }
 
-// What follows bytes that are not UTF-8 continues a word that was torn there, and gets no space.
-void apply(const PrefixSpaceStep&, TextPlace, Words& all) {
+// Writes all words anew. append(i, torn, out) appends the text of a valid word: a torn one follows bytes that are not
+// UTF-8, so it continues a word and gets neither space nor mark before it. add(range, out) adds the words that lie
+// there.
+template <class Append, class Add>
+void rewrite(Words& all, const Append& append, const Add& add) {
   Words out;
   out.text.reserve(all.text.size());
-  bool after_invalid = false;
+  bool torn = false;
   for (size_t i = 0; i < all.words.size(); ++i) {
     const size_t begin = out.text.size();
     const bool valid = all.words[i].valid;
-    if (valid && !after_invalid && all[i][0] != ' ') out.text += ' ';
-    out.text += all[i];
-    out.words.push_back({{begin, out.text.size()}, valid});
-    after_invalid = !valid;
+    if (valid) {
+      append(i, torn, out.text);
+      add(TextRange{begin, out.text.size()}, out);
+    } else {
+      out.text += all[i];
+      out.words.push_back({{begin, out.text.size()}, false});
+    }
+    torn = !valid;
   }
   all = std::move(out);
+}
+
+void add_word(TextRange range, Words& out) { out.words.push_back({range, true}); }
+
+void apply(const PrefixSpaceStep&, TextPlace, Words& all) {
+  const auto append = [&all](size_t i, bool torn, std::string& out) {
+    if (!torn && all[i][0] != ' ') out += ' ';
+    out += all[i];
+  };
+  rewrite(all, append, add_word);
 }
 
 void append_marked(std::string_view word, std::string& out) {
@@ -95,40 +112,24 @@ void append_marked(std::string_view word, std::string& out) {
 }
 
 // The parts of a marked word that begin with a mark, and what comes before the first.
-void cut_before_marks(TextRange word, std::string_view text, std::vector<Words::Word>& out) {
+void cut_before_marks(TextRange word, Words& out) {
   size_t begin = word.begin;
   while (begin < word.end) {
-    const size_t next = std::min(text.find(kSpaceMark, begin + 1), word.end);
-    out.push_back({{begin, next}, true});
+    const size_t next = std::min(out.text.find(kSpaceMark, begin + 1), word.end);
+    out.words.push_back({{begin, next}, true});
     begin = next;
   }
 }
 
-// As with PrefixSpaceStep, a word that was torn gets no mark.
 void apply(const MetaspaceStep& step, TextPlace place, Words& all) {
   using Prepend = MetaspaceStep::Prepend;
-  Words out;
-  out.text.reserve(all.text.size());
-  bool after_invalid = false;
-  for (size_t i = 0; i < all.words.size(); ++i) {
-    const size_t begin = out.text.size();
-    const bool valid = all.words[i].valid;
+  const auto append = [&](size_t i, bool torn, std::string& out) {
     const bool wanted = step.prepend == Prepend::kAlways ||
                         (step.prepend == Prepend::kFirst && place == TextPlace::kBeginning && i == 0);
-    if (!valid) {
-      out.text += all[i];
-    } else {
-      if (wanted && !after_invalid && all[i][0] != ' ' && !all[i].starts_with(kSpaceMark)) out.text += kSpaceMark;
-      append_marked(all[i], out.text);
-    }
-    if (valid && step.cut == MetaspaceStep::Cut::kBeforeMarks) {
-      cut_before_marks({begin, out.text.size()}, out.text, out.words);
-    } else {
-      out.words.push_back({{begin, out.text.size()}, valid});
-    }
-    after_invalid = !valid;
-  }
-  all = std::move(out);
+    if (wanted && !torn && all[i][0] != ' ' && !all[i].starts_with(kSpaceMark)) out += kSpaceMark;
+    append_marked(all[i], out);
+  };
+  rewrite(all, append, step.cut == MetaspaceStep::Cut::kBeforeMarks ? cut_before_marks : add_word);
 }
 
 Words valid_and_invalid(std::string text) {

@@ -1,4 +1,4 @@
-// Cuts text into the words that BPE works on.
+// Cuts text into the words that the model works on.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,18 @@ struct MetaspaceStep {
   Cut cut = Cut::kBeforeMarks;
 };
 
+// Cuts words where the script changes, as the Hugging Face library has it: Hiragana and Katakana are Han, spaces go
+// with what comes before them, and those before everything else are lost.
+struct UnicodeScriptsStep {};
+
+// Puts a text before every word.
+struct WordPrefixStep {
+  std::string text;
+};
+
+// Writes every byte of every word as the character that stands for it (byte_level.h), for what comes after.
+struct SpellWordsStep {};
+
 // Where in the whole text a part of it lies.
 enum class TextPlace : std::uint8_t { kBeginning, kLater };
 
@@ -57,7 +69,8 @@ struct Words {
 
 class Pretokenizer {
  public:
-  using Step = std::variant<SplitStep, PrefixSpaceStep, MetaspaceStep>;
+  using Step =
+      std::variant<SplitStep, PrefixSpaceStep, MetaspaceStep, UnicodeScriptsStep, WordPrefixStep, SpellWordsStep>;
 
   explicit Pretokenizer(std::vector<Step> steps) : steps_(std::move(steps)) {}
 
@@ -67,6 +80,13 @@ class Pretokenizer {
  private:
   std::vector<Step> steps_;
 };
+
+void apply(const UnicodeScriptsStep& step, TextPlace place, Words& all);
+void apply(const WordPrefixStep& step, TextPlace place, Words& all);
+void apply(const SpellWordsStep& step, TextPlace place, Words& all);
+
+// BERT's: words between white space, and punctuation, each of it a word. (pretokenizer_parts.cpp)
+std::vector<Pretokenizer::Step> bert_splits(const std::string& where);
 
 // The pattern that ByteLevel uses unless told otherwise: GPT-2's.
 std::string_view gpt2_pattern();

@@ -112,6 +112,12 @@ Regex::Regex(std::string_view pattern, std::string where) : pattern_(pattern), w
   static_cast<void>(pcre2_jit_compile(code, PCRE2_JIT_COMPLETE));
 }
 
+bool Regex::can_match_nothing() const {
+  std::uint32_t empty = 0;
+  CHECK(pcre2_pattern_info(code_->code, PCRE2_INFO_MATCHEMPTY, &empty) == 0);
+  return empty != 0;
+}
+
 std::vector<TextRange> Regex::matches(std::string_view text) const {
   std::vector<TextRange> found;
   if (text.empty()) return found;

@@ -22,6 +22,7 @@ class Regex {
   // REQUIRES: valid UTF-8.
   std::vector<TextRange> matches(std::string_view text) const;
 
+  bool can_match_nothing() const;
   const std::string& pattern() const { return pattern_; }  // as it was given
 
  private:

@@ -151,6 +151,9 @@ class Translator {
     if (const int32_t mask = is(UCHAR_GENERAL_CATEGORY_MASK); mask != UCHAR_INVALID_CODE) {
       return u_getPropertyValueName(UCHAR_GENERAL_CATEGORY_MASK, mask, U_SHORT_PROPERTY_NAME);
     }
+    const UProperty binary = u_getPropertyEnum(name.c_str());
+    if (binary == UCHAR_ALPHABETIC || binary == UCHAR_JOIN_CONTROL)
+      return u_getPropertyName(binary, U_LONG_PROPERTY_NAME);
     if (const int32_t script = is(UCHAR_SCRIPT); script != UCHAR_INVALID_CODE) {
       return std::string("sc:") + uscript_getName(static_cast<UScriptCode>(script));
     }

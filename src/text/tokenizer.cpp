@@ -6,7 +6,10 @@
 
 #include "base/error.h"
 #include "base/mmap_file.h"
+#include "text/decode_stream.h"
+#include "text/sentencepiece_model.h"
 #include "text/tokenizer_data.h"
+#include "text/tokenizer_source.h"
 
 namespace kvasir {
 namespace {
@@ -63,46 +66,82 @@ class Encoder {
   }
 
   void word(std::string_view bytes) {
-    if (data_.ignore_merges) {
+    if (!data_.by_word.empty()) {
       if (const auto found = data_.by_word.find(bytes); found != data_.by_word.end()) {
         out_.push_back(found->second);
         return;
       }
     }
-    data_.bpe->encode_word(bytes, out_);
+    std::visit([&](const auto& model) { model.encode_word(bytes, out_); }, *data_.model);
   }
 
   const TokenizerData& data_;
   std::vector<TokenId> out_;
 };
 
-void read_config(const std::filesystem::path& folder, TokenizerData& data) {
+// What lies beside a tokenizer.
+struct Beside {
+  TokenizerConfig config;
+  std::string chat_template_where;
+};
+
+Beside read_beside(const std::filesystem::path& folder) {
+  Beside out;
   const std::filesystem::path config = folder / "tokenizer_config.json";
   if (std::filesystem::exists(config)) {
-    data.config = parse_tokenizer_config(MmapFile(config).text(), config.string());
-    data.chat_template_where = config.string();
+    out.config = parse_tokenizer_config(MmapFile(config).text(), config.string());
+    out.chat_template_where = config.string();
   }
   const std::filesystem::path jinja = folder / "chat_template.jinja";
   if (std::filesystem::exists(jinja)) {
-    data.config.chat_template = std::string(MmapFile(jinja).text());
-    data.chat_template_where = jinja.string();
+    out.config.chat_template = std::string(MmapFile(jinja).text());
+    out.chat_template_where = jinja.string();
   }
+  return out;
+}
+
+std::filesystem::path tokenizer_file(const std::filesystem::path& model_dir_or_file) {
+  if (!std::filesystem::is_directory(model_dir_or_file)) return model_dir_or_file;
+  const std::filesystem::path json = model_dir_or_file / "tokenizer.json";
+  const std::filesystem::path model = model_dir_or_file / "tokenizer.model";
+  return !std::filesystem::exists(json) && std::filesystem::exists(model) ? model : json;
 }
 
 }  // namespace
 
+TokenizerSource read_tokenizer(const std::filesystem::path& model_dir_or_file) {
+  TokenizerSource out;
+  const std::filesystem::path file = tokenizer_file(model_dir_or_file);
+  out.where = file.string();
+  const MmapFile bytes(file);
+  Beside beside = read_beside(file.parent_path());
+  out.chat_template_where = std::move(beside.chat_template_where);
+  if (file.extension() == ".model") {
+    SentencePieceTokenizer tokenizer = parse_sentencepiece_model(bytes.text(), beside.config, out.where);
+    out.spec = std::move(tokenizer.spec);
+    if (!beside.config.bos_token) beside.config.bos_token = tokenizer.bos_token;
+    if (!beside.config.eos_token) beside.config.eos_token = tokenizer.eos_token;
+  } else {
+    out.spec = parse_tokenizer_json(bytes.text(), out.where);
+  }
+  out.config = std::move(beside.config);
+  return out;
+}
+
 Tokenizer Tokenizer::load(const std::filesystem::path& model_dir_or_file) {
-  const bool folder = std::filesystem::is_directory(model_dir_or_file);
-  const std::filesystem::path file = folder ? model_dir_or_file / "tokenizer.json" : model_dir_or_file;
-  const std::string where = file.string();
-  const MmapFile json(file);
-  std::shared_ptr<TokenizerData> data = build_tokenizer(parse_tokenizer_json(json.text(), where), where);
-  read_config(file.parent_path(), *data);
+  TokenizerSource source = read_tokenizer(model_dir_or_file);
+  std::shared_ptr<TokenizerData> data = build_tokenizer(std::move(source.spec), source.where);
+  data->config = std::move(source.config);
+  data->chat_template_where = std::move(source.chat_template_where);
   return Tokenizer(std::move(data));
 }
 
 Tokenizer Tokenizer::from_json(std::string_view json, const std::string& where) {
   return Tokenizer(build_tokenizer(parse_tokenizer_json(json, where), where));
+}
+
+Tokenizer Tokenizer::from_sentencepiece(std::string_view model, const std::string& where) {
+  return Tokenizer(build_tokenizer(parse_sentencepiece_model(model, {}, where).spec, where));
 }
 
 std::vector<TokenId> Tokenizer::encode(std::string_view text, Specials specials) const {
@@ -145,16 +184,12 @@ std::string_view Tokenizer::bytes_of(TokenId id) const {
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> tokens, SkipSpecials specials) const {
+  DecodeStream stream(*this, specials, TextStream::Begins::kHere);
   std::string out;
-  for (const TokenId id : tokens) {
-    if (specials == SkipSpecials::kKeep || !is_special(id)) out += bytes_of(id);
-  }
-  const size_t spaces = std::min(out.find_first_not_of(' '), out.size());
-  out.erase(0, std::min(spaces, static_cast<size_t>(leading_spaces())));
+  for (const TokenId id : tokens) stream.push(id, out);
+  stream.finish(out);
   return out;
 }
-
-int Tokenizer::leading_spaces() const { return data_->leading_spaces; }
 
 std::optional<TokenId> Tokenizer::id_of(std::string_view token_text) const {
   if (const auto found = data_->by_content.find(token_text); found != data_->by_content.end()) return found->second;

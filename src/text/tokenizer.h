@@ -1,11 +1,10 @@
-// Text <-> tokens, as a Hugging Face tokenizer.json of the BPE family describes it: byte-level, or of SentencePiece.
-// (gguf_vocab.h makes one of a GGUF file's vocabulary.)
+// Text <-> tokens, as a Hugging Face tokenizer.json or a tokenizer.model of SentencePiece describes it. (gguf_vocab.h
+// makes one of a GGUF file's vocabulary.)
 //
 // A Tokenizer is a value: copies share one immutable vocabulary, every method is const, and all of them may
-// be called from several threads at once. Text is bytes: valid UTF-8 is split and merged exactly as the
-// Hugging Face library does it, and bytes that are not UTF-8 become tokens of their own, so that no input is
-// refused or lost. (A vocabulary without tokens for bytes loses what it has no token for, as there: to its unknown
-// token.)
+// be called from several threads at once. Text is bytes: valid UTF-8 becomes the tokens that the Hugging Face library
+// makes of it, and bytes that are not UTF-8 become tokens of their own, so that no input is refused or lost. (A
+// vocabulary without tokens for bytes loses what it has no token for, as there: to its unknown token.)
 #pragma once
 
 #include <filesystem>
@@ -36,13 +35,14 @@ class Tokenizer {
     Specials specials = Specials::kPlain;
   };
 
-  // Reads tokenizer.json, or the tokenizer.json of a folder, and what lies beside it: tokenizer_config.json
-  // (bos_token, eos_token, chat_template) and chat_template.jinja, which wins. Throws Error when a file is
-  // missing, damaged or of a kind not supported here.
+  // Reads a file, or of a folder its tokenizer.json, or else its tokenizer.model, and what lies beside it:
+  // tokenizer_config.json (bos_token, eos_token, chat_template; for a tokenizer.model also what is added to it) and
+  // chat_template.jinja, which wins. Throws Error when a file is missing, damaged or of a kind not supported here.
   static Tokenizer load(const std::filesystem::path& model_dir_or_file);
 
-  // The same from the text of a tokenizer.json alone. `where` names it in errors.
+  // The same from the text of a tokenizer.json, or the bytes of a tokenizer.model, alone. `where` names it in errors.
   static Tokenizer from_json(std::string_view json, const std::string& where);
+  static Tokenizer from_sentencepiece(std::string_view model, const std::string& where);
 
   // The tokens of the text itself: nothing is added before or after. Throws Error only for a text of 1 GiB or
   // more, or when the tokenizer's own pattern exceeds its matching limits.
@@ -56,16 +56,14 @@ class Tokenizer {
   std::vector<TokenId> encode_document(std::string_view text, Specials specials) const;
   std::vector<TokenId> as_document(std::vector<TokenId> tokens) const;
 
-  // The bytes a token stands for, which may be a part of a UTF-8 character. Empty for ids without a token.
+  // The bytes a token stands for between others, which may be a part of a UTF-8 character. Empty for ids without a
+  // token.
   std::string_view bytes_of(TokenId id) const;
 
-  // The bytes of all tokens, one after the other, less the leading_spaces(): the inverse of encode() where the
-  // tokenizer has no normalizer but the space that SentencePiece puts before a text. It may not be valid UTF-8;
-  // Detokenizer makes text of it. Ids without a token are left out.
+  // The bytes of all tokens, one after the other, but for what the decoder does at the ends of a text: the inverse of
+  // encode() where the tokenizer has no normalizer but the space that SentencePiece puts before a text. It may not be
+  // valid UTF-8; Detokenizer makes text of it. Ids without a token are left out.
   std::string decode(std::span<const TokenId> tokens, SkipSpecials specials) const;
-
-  // How many spaces a text decoded from its beginning loses there, if it has so many.
-  int leading_spaces() const;
 
   // By the text of an added token, or by a vocabulary entry as tokenizer.json spells it ("Ġthe").
   std::optional<TokenId> id_of(std::string_view token_text) const;
@@ -81,6 +79,7 @@ class Tokenizer {
   const std::string& chat_template_where() const;  // the file it came from, for errors
 
  private:
+  friend class DecodeStream;
   friend Tokenizer make_tokenizer(const GgufVocab& vocab);
   explicit Tokenizer(std::shared_ptr<const TokenizerData> data) : data_(std::move(data)) {}
 

@@ -16,14 +16,18 @@ struct Surroundings {
   std::vector<TokenId> after;
 };
 
+// normalizer_parts.cpp
 std::vector<NormalizerStep> read_normalizer(const JsonReader& normalizer);
+
+// pretokenizer_parts.cpp. With Spelling::kByteLevel, ByteLevel leaves the bytes as they are: the model spells them.
 std::vector<Pretokenizer::Step> read_pretokenizer(const JsonReader& pretokenizer, Spelling spelling);
+// Whether ByteLevel is the last part, and nothing else before it is.
+bool ends_in_byte_level(const JsonReader& pretokenizer);
+
+// decoder_parts.cpp
+std::vector<DecodeStep> read_decoder(const JsonReader& decoder);
+
+// tokenizer_parts.cpp
 Surroundings read_post_processor(const JsonReader& processor);
-
-// Whether it, or one of its parts, is of this type.
-bool has_part(const JsonReader& part, std::string_view type);
-
-// Checks that the decoder undoes the spelling, and notes how.
-void read_decoder(const JsonReader& decoder, TokenizerSpec& spec);
 
 }  // namespace kvasir

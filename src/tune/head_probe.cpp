@@ -18,15 +18,16 @@ namespace {
 constexpr size_t kHeadsSideBySide = 12;
 
 struct Probed {
-  HeadDisturbance what;
+  QuantizedHead what;
   QualitySums sums;
 };
 
-std::vector<Probed> all_heads(const ModelConfig& config, KvFormat format) {
+std::vector<Probed> all_heads(const ModelSpec& config, KvFormat format) {
   std::vector<Probed> out;
-  for (int layer = 0; layer < config.layers; ++layer) {
+  for (int layer = 0; layer < config.layer_count(); ++layer) {
     for (int part = 0; part < 2; ++part) {
-      for (int head = 0; head < config.kv_heads; ++head) out.push_back({{layer, head, part, format}, {}});
+      for (int head = 0; head < config.attention(layer).kv.heads; ++head)
+        out.push_back({{layer, head, part, format}, {}});
     }
   }
   return out;
@@ -35,7 +36,7 @@ std::vector<Probed> all_heads(const ModelConfig& config, KvFormat format) {
 // Several heads beside one reference, chunk by chunk. Each has a cache of its own.
 class SideBySide {
  public:
-  SideBySide(DisturbedBackend& backend, Model& model, std::int64_t context, std::span<Probed> heads)
+  SideBySide(QuantizeOneHeadBackend& backend, Model& model, std::int64_t context, std::span<Probed> heads)
       : backend_(backend), heads_(heads), reference_(backend, model, with_policy({}, kReferencePolicy), context) {
     for (size_t i = 0; i < heads.size(); ++i) {
       readers_.push_back(std::make_unique<Reader>(backend, model, with_policy({}, kReferencePolicy), context));
@@ -48,20 +49,20 @@ class SideBySide {
     ReferenceRows rows;
     while (true) {
       rows.clear();
-      backend_.disturb(std::nullopt);
+      backend_.quantize(std::nullopt);
       if (!reference_.step([&](Position at, std::span<const float> row) { rows.add(at, row); })) break;
       for (size_t i = 0; i < readers_.size(); ++i) {
-        backend_.disturb(heads_[i].what);
+        backend_.quantize(heads_[i].what);
         readers_[i]->step([&](Position at, std::span<const float> row) {
           heads_[i].sums.add(compare_rows(rows.at(at), row, window.tokens[static_cast<size_t>(at)]));
         });
       }
     }
-    backend_.disturb(std::nullopt);
+    backend_.quantize(std::nullopt);
   }
 
  private:
-  DisturbedBackend& backend_;
+  QuantizeOneHeadBackend& backend_;
   std::span<Probed> heads_;
   Reader reference_;
   std::vector<std::unique_ptr<Reader>> readers_;
@@ -69,9 +70,9 @@ class SideBySide {
 
 }  // namespace
 
-HeadHarm probe_heads(DisturbedBackend& backend, Model& model, const TextWindows& windows, KvFormat format,
+HeadHarm probe_heads(QuantizeOneHeadBackend& backend, Model& model, const TextWindows& windows, KvFormat format,
                      const OnMeasured& on_measured) {
-  const ModelConfig& config = model.config();
+  const ModelSpec& config = model.config();
   std::vector<Probed> heads = all_heads(config, format);
   const auto all = static_cast<std::int64_t>(heads.size()) * windows.count();
   std::int64_t done = 0;
@@ -84,7 +85,7 @@ HeadHarm probe_heads(DisturbedBackend& backend, Model& model, const TextWindows&
       if (on_measured) on_measured(done, all, fmt::format("heads of layer {}", some.front().what.layer));
     }
   }
-  HeadHarm out(static_cast<size_t>(config.layers));
+  HeadHarm out(config.layers.size());
   for (const Probed& one : heads) {
     out[static_cast<size_t>(one.what.layer)][static_cast<size_t>(one.what.part)].push_back(one.sums.mean_kl());
   }

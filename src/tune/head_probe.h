@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/model.h"
-#include "tune/disturbed_backend.h"
-#include "tune/judge.h"
+#include "tune/policy_evaluator.h"
+#include "tune/quantize_one_head_backend.h"
 
 namespace kvasir {
 
@@ -15,7 +15,7 @@ namespace kvasir {
 using HeadHarm = std::vector<std::array<std::vector<double>, 2>>;
 
 // REQUIRES: the model was loaded on this backend.
-HeadHarm probe_heads(DisturbedBackend& backend, Model& model, const TextWindows& windows, KvFormat format,
+HeadHarm probe_heads(QuantizeOneHeadBackend& backend, Model& model, const TextWindows& windows, KvFormat format,
                      const OnMeasured& on_measured);
 
 }  // namespace kvasir

@@ -28,25 +28,25 @@ KvPolicy policy_of(const LayerMix& mix, const KvPolicy& others) {
   return policy;
 }
 
-std::int64_t part_bytes(const ModelConfig& config, int part, KvFormat format) {
-  const std::int64_t codes =
-      part == 0 ? k_code_bytes(format, config.head_dim) : v_code_bytes(format, config.head_dim);
-  return (codes + (has_scale(format) ? kScaleBytes : 0)) * config.kv_heads;
+std::int64_t part_bytes(const ModelSpec& config, int part, KvFormat format) {
+  const std::int64_t codes = part == 0 ? k_code_bytes(format, config.uniform_attention().kv.k_dim)
+                                       : v_code_bytes(format, config.uniform_attention().kv.k_dim);
+  return (codes + (has_scale(format) ? kScaleBytes : 0)) * config.uniform_attention().kv.heads;
 }
 
 namespace {
 
 // K and V of every head of every layer.
-double rows_of(const ModelConfig& config) { return 2.0 * config.layers * config.kv_heads; }
+double rows_of(const ModelSpec& config) { return 2.0 * config.layer_count() * config.uniform_attention().kv.heads; }
 
 }  // namespace
 
-double bytes_of_bits(const ModelConfig& config, double bits) {
-  return rows_of(config) * (bits * config.head_dim / 8 + kScaleBytes);
+double bytes_of_bits(const ModelSpec& config, double bits) {
+  return rows_of(config) * (bits * config.uniform_attention().kv.k_dim / 8 + kScaleBytes);
 }
 
-double bits_of_bytes(const ModelConfig& config, double bytes) {
-  return (bytes / rows_of(config) - kScaleBytes) * 8 / config.head_dim;
+double bits_of_bytes(const ModelSpec& config, double bytes) {
+  return (bytes / rows_of(config) - kScaleBytes) * 8 / config.uniform_attention().kv.k_dim;
 }
 
 }  // namespace kvasir

@@ -21,10 +21,10 @@ LayerMix uniform_mix(int layers, KvFormat k, KvFormat v);
 KvPolicy policy_of(const LayerMix& mix, const KvPolicy& others);
 
 // Of one token in one layer, all heads, scales counted. part: 0 is K, 1 is V.
-std::int64_t part_bytes(const ModelConfig& config, int part, KvFormat format);
+std::int64_t part_bytes(const ModelSpec& config, int part, KvFormat format);
 
 // What so many bits for each number, and a scale for each row of a head, come to for one token; and back.
-double bytes_of_bits(const ModelConfig& config, double bits);
-double bits_of_bytes(const ModelConfig& config, double bytes);
+double bytes_of_bits(const ModelSpec& config, double bits);
+double bits_of_bytes(const ModelSpec& config, double bytes);
 
 }  // namespace kvasir

@@ -1,6 +1,7 @@
 #include "tune/rank_recorder.h"
 
 #include "backend/host_rows.h"
+#include "backend/lower.h"
 #include "base/check.h"
 
 namespace kvasir {
@@ -29,11 +30,11 @@ void each_row(std::span<const SequenceView> sequences, const Body& body) {
 
 }  // namespace
 
-RankRecorder::RankRecorder(std::unique_ptr<Backend> plain, const ModelConfig& config)
+RankRecorder::RankRecorder(std::unique_ptr<Backend> plain, const ModelSpec& config)
     : ForwardingBackend(std::move(plain)),
-      sums_(static_cast<size_t>(config.layers),
-            std::vector<HeadMoments>(static_cast<size_t>(config.kv_heads), HeadMoments(config.head_dim))),
-      heads_(config.heads) {}
+      sums_(config.layers.size(), std::vector<HeadMoments>(static_cast<size_t>(config.uniform_attention().kv.heads),
+                                                           HeadMoments(config.uniform_attention().kv.k_dim))),
+      heads_(config.uniform_attention().heads) {}
 
 std::vector<std::vector<HeadMoments>> RankRecorder::moments() const {
   CHECK(rows_ > 0);
@@ -50,24 +51,30 @@ std::vector<std::vector<HeadMoments>> RankRecorder::moments() const {
   return out;
 }
 
-void RankRecorder::kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
-  ForwardingBackend::kv_write(k, v, view, sequences);
-  const int dim = view.layout.shape.k_dim;
-  const Matrix keys = download_rows(*this, k, host_keys_);
-  each_row(sequences, [&](int row) {
+void RankRecorder::run(const Op& op) {
+  if (const auto* fused = std::get_if<RopeKvWriteOp>(&op)) return lower(*fused, *this);
+  ForwardingBackend::run(op);
+  if (const auto* write = std::get_if<KvWriteOp>(&op)) add_keys(*write);
+  if (const auto* attention = std::get_if<AttentionOp>(&op)) add_queries(*attention);
+}
+
+void RankRecorder::add_keys(const KvWriteOp& op) {
+  const int dim = op.view.layout.shape.k_dim;
+  const Matrix keys = download_rows(*this, op.k, host_keys_);
+  each_row(op.sequences, [&](int row) {
     const float* at = keys.row(row);
     for (HeadMoments& head : sums_[layer_]) add_outer(head.keys, at), at += dim;
     if (layer_ == 0) ++rows_;
   });
 }
 
-void RankRecorder::attention(const AttentionBatch& batch, Matrix out) {
-  ForwardingBackend::attention(batch, out);
+void RankRecorder::add_queries(const AttentionOp& op) {
+  const AttentionBatch& batch = op.batch;
   const KvShape& shape = batch.view.layout.shape;
   CHECK(shape.k_dim == shape.v_dim && batch.heads == heads_);
   const int share = batch.heads / shape.heads;
   const Matrix queries = download_rows(*this, batch.q, host_queries_);
-  const Matrix outputs = download_rows(*this, out, host_outputs_);
+  const Matrix outputs = download_rows(*this, op.out, host_outputs_);
   each_row(batch.sequences, [&](int row) {
     for (int h = 0; h < batch.heads; ++h) {
       HeadMoments& head = sums_[layer_][static_cast<size_t>(h / share)];

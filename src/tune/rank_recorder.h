@@ -13,19 +13,18 @@ namespace kvasir {
 
 class RankRecorder final : public ForwardingBackend {
  public:
-  RankRecorder(std::unique_ptr<Backend> plain, const ModelConfig& config);
+  RankRecorder(std::unique_ptr<Backend> plain, const ModelSpec& config);
 
   // Of everything until now: [layers][kv_heads]. REQUIRES: something was read.
   std::vector<std::vector<HeadMoments>> moments() const;
 
   // A layer's keys come before its queries, and layers one after the other, each in one group of the cache.
-  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override;
-  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
-    Backend::rope_kv_write(rows, view, sequences);  // NOLINT(bugprone-parent-virtual-call): of this one's ops
-  }
-  void attention(const AttentionBatch& batch, Matrix out) override;
+  void run(const Op& op) override;
 
  private:
+  void add_keys(const KvWriteOp& op);
+  void add_queries(const AttentionOp& op);
+
   std::vector<std::vector<HeadMoments>> sums_;  // [layers][kv_heads]; of symmetric squares the lower half
   size_t layer_ = 0;                            // whose turn it is
   std::int64_t rows_ = 0;                       // of the first layer

@@ -18,8 +18,12 @@ constexpr double kSlack = 1e-9;  // of a sum of bits
 
 class Tuner {
  public:
-  Tuner(Judge& judge, const Model& model, const TuneSettings& settings, const OnMeasured& on_measured)
-      : judge_(judge), model_(model), config_(model.config()), settings_(settings), on_measured_(on_measured) {}
+  Tuner(PolicyEvaluator& evaluator, const Model& model, const TuneSettings& settings, const OnMeasured& on_measured)
+      : evaluator_(evaluator),
+        model_(model),
+        config_(model.config()),
+        settings_(settings),
+        on_measured_(on_measured) {}
 
   TuneResult run() {
     check_bits();
@@ -30,7 +34,7 @@ class Tuner {
     }
     keep_best(result);
     for (const KvFormat format : settings_.formats) {
-      TunedMix& one = result.uniform.emplace_back(described(uniform_mix(config_.layers, format, format), 0));
+      TunedMix& one = result.uniform.emplace_back(described(uniform_mix(config_.layer_count(), format, format), 0));
       const auto plain = std::ranges::find(result.sensitivity, 0, &Sensitivity::recent);
       if (plain != result.sensitivity.end()) one.foretold = foretold(*plain, one.mix);
     }
@@ -51,9 +55,9 @@ class Tuner {
   void measure_all(TuneResult& result) const;
   TunedMix best_of(const TuneResult& result) const;
 
-  Judge& judge_;
+  PolicyEvaluator& evaluator_;
   const Model& model_;
-  const ModelConfig& config_;
+  const ModelSpec& config_;
   const TuneSettings& settings_;
   const OnMeasured& on_measured_;
 };
@@ -61,7 +65,7 @@ class Tuner {
 void Tuner::check_bits() const {
   double least = 1e9;
   for (const KvFormat format : settings_.formats) {
-    least = std::min(least, described(uniform_mix(config_.layers, format, format), 0).bits);
+    least = std::min(least, described(uniform_mix(config_.layer_count(), format, format), 0).bits);
   }
   if (settings_.bits + kSlack >= least) return;
   fail_usage(
@@ -81,7 +85,7 @@ std::string Tuner::text_of(const LayerMix& mix, std::int64_t recent) const {
 
 // Every part in every format, all others in f32.
 Sensitivity Tuner::measure_parts(std::int64_t recent) const {
-  const LayerMix plain = uniform_mix(config_.layers, KvFormat::kF32, KvFormat::kF32);
+  const LayerMix plain = uniform_mix(config_.layer_count(), KvFormat::kF32, KvFormat::kF32);
   const auto alone = [&](size_t layer, size_t part, KvFormat format) {
     LayerMix mix = plain;
     mix[layer][part] = format;
@@ -93,14 +97,14 @@ Sensitivity Tuner::measure_parts(std::int64_t recent) const {
       for (const KvFormat format : settings_.formats) policies.push_back(alone(layer, part, format));
     }
   }
-  judge_.measure(policies, [&](std::int64_t done, std::int64_t all, const std::string&) {
+  evaluator_.measure(policies, [&](std::int64_t done, std::int64_t all, const std::string&) {
     if (on_measured_) on_measured_(done, all, fmt::format("each layer alone, {} recent", recent));
   });
-  Sensitivity out{recent, judge_.of(policies.front()).mean_kl(), LayerHarm(plain.size())};
+  Sensitivity out{recent, evaluator_.of(policies.front()).mean_kl(), LayerHarm(plain.size())};
   for (size_t layer = 0; layer < plain.size(); ++layer) {
     for (size_t part = 0; part < 2; ++part) {
       for (const KvFormat format : settings_.formats) {
-        const double kl = judge_.of(alone(layer, part, format)).mean_kl();
+        const double kl = evaluator_.of(alone(layer, part, format)).mean_kl();
         out.harm[layer][part].push_back(std::max(0.0, kl - out.base));
       }
     }
@@ -111,7 +115,7 @@ Sensitivity Tuner::measure_parts(std::int64_t recent) const {
 TunedMix Tuner::described(LayerMix mix, std::int64_t recent) const {
   TunedMix out;
   out.policy = text_of(mix, recent);
-  const std::int64_t tokens = judge_.windows().cut().context;
+  const std::int64_t tokens = evaluator_.windows().cut().context;
   const std::int64_t bytes = cache_bytes(model_, with_policy({}, out.policy), tokens);
   out.bytes_per_token = static_cast<double>(bytes) / static_cast<double>(tokens);
   out.bits = bits_of_bytes(config_, out.bytes_per_token);
@@ -182,12 +186,12 @@ void Tuner::measure_all(TuneResult& result) const {
   for (size_t i = 0; i < points && points > 1; ++i) {
     policies.push_back(result.front[i * (result.front.size() - 1) / (points - 1)].policy);
   }
-  judge_.measure(policies, [this](std::int64_t done, std::int64_t all, const std::string&) {
+  evaluator_.measure(policies, [this](std::int64_t done, std::int64_t all, const std::string&) {
     if (on_measured_) on_measured_(done, all, "mixes");
   });
   for (auto* list : {&result.uniform, &result.candidates, &result.front}) {
     for (TunedMix& one : *list) {
-      if (std::ranges::find(policies, one.policy) != policies.end()) one.measured = judge_.of(one.policy);
+      if (std::ranges::find(policies, one.policy) != policies.end()) one.measured = evaluator_.of(one.policy);
     }
   }
 }
@@ -214,9 +218,9 @@ TunedMix Tuner::best_of(const TuneResult& result) const {
 
 }  // namespace
 
-TuneResult tune_layers(Judge& judge, const Model& model, const TuneSettings& settings,
+TuneResult tune_layers(PolicyEvaluator& evaluator, const Model& model, const TuneSettings& settings,
                        const OnMeasured& on_measured) {
-  return Tuner(judge, model, settings, on_measured).run();
+  return Tuner(evaluator, model, settings, on_measured).run();
 }
 
 }  // namespace kvasir

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tune/judge.h"
 #include "tune/layer_mix.h"
+#include "tune/policy_evaluator.h"
 
 namespace kvasir {
 
@@ -52,6 +52,7 @@ struct TuneResult {
 };
 
 // Throws Error when no mix of these formats is so small.
-TuneResult tune_layers(Judge& judge, const Model& model, const TuneSettings& settings, const OnMeasured& on_measured);
+TuneResult tune_layers(PolicyEvaluator& evaluator, const Model& model, const TuneSettings& settings,
+                       const OnMeasured& on_measured);
 
 }  // namespace kvasir

@@ -41,7 +41,7 @@ TEST_F(GgufTokenizer, TheFileAnswersAsTheFolderDoes) {
   const Answer got = Llm(options).generate("Once upon a time", greedy);
   EXPECT_EQ(got.text, want.text);
   EXPECT_EQ(got.prompt_tokens, want.prompt_tokens);
-  const ModelConfig config = load_config(options.model);
+  const ModelSpec config = load_config(options.model);
   EXPECT_EQ(config.eos, load_config(kTales).eos);
   EXPECT_EQ(config.bos, load_config(kTales).bos);
   EXPECT_EQ(load_tokenizer(options.model).chat_template(), Tokenizer::load(kTales).chat_template());

@@ -29,10 +29,27 @@ class LlmTest : public ::testing::Test {
 
 TEST_F(LlmTest, ContinuesAStory) {
   const Answer answer = llm_.generate("Once upon a time", greedy(20));
-  EXPECT_EQ(answer.text, ", there was a little boy named Timmy. Timmy loved to play outside in the park. One day");
+  EXPECT_EQ(answer.text, ", there lived a princess called Ivy, who had oil on her fingers and a screwdriver in");
   EXPECT_EQ(answer.tokens.size(), 20U);
   EXPECT_EQ(answer.finish, "length");
   EXPECT_EQ(answer.prompt_tokens, 5);
+}
+
+TEST_F(LlmTest, WhatTheCallerLeavesOutIsWhatTheModelAsksFor) {
+  EXPECT_EQ(llm_.model().sampling, "temperature 0.7, top_p 0.9");
+  const GenerateOptions left = llm_.resolved({});
+  EXPECT_EQ(left.temperature, 0.7F);
+  EXPECT_EQ(left.top_p, 0.9F);
+  EXPECT_EQ(left.top_k, 0);
+  GenerateOptions some;
+  some.max_tokens = 40;
+  some.top_p = 0.5F;
+  some.seed = 5;
+  GenerateOptions all = some;
+  all.temperature = 0.7F;
+  EXPECT_EQ(llm_.generate("The wolf", some).text, llm_.generate("The wolf", all).text);
+  all.temperature = 1.9F;
+  EXPECT_NE(llm_.generate("The wolf", some).text, llm_.generate("The wolf", all).text);
 }
 
 TEST_F(LlmTest, TheSecondTimeThePromptIsFound) {

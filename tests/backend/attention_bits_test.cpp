@@ -104,18 +104,18 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBitsWithAnyNumberOfHeads) {
   }
 }
 
-// A prompt behind so much, with so many heads, that a GPU has no room to widen all of it at once.
+// A prompt after so long a context, with so many heads, that a GPU dequantizes it in several steps.
 TEST_P(AttentionTest, APromptBehindMoreThanIsWidenedAtOnceHasTheBitsOfItsRows) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "nothing is widened elsewhere";
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "nothing is dequantized elsewhere";
   const Case c{40, 40, 128, 128, both(KvFormat::kInt2), 16, {}, 128};
   Scene scene(*tested_, c, {{13500, 70}});
   EXPECT_EQ(scene.attend_in_pieces(7), scene.attend());
 }
 
-// The same in contexts of more than two spans of splits: prompts that cross from one into the next, rows in the
-// third, and windows and sinks with spans between them that nobody sees.
+// The same in contexts of more than two chunk groups: prompts that cross from one into the next, rows in the third,
+// and windows and sinks with groups between them that no row sees.
 TEST_P(AttentionTest, EveryKernelHasTheSameBitsInLongContexts) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
   const std::vector<Span> spans{{4200, 1}, {2030, 60}, {4090, 150}, {2047, 2}, {4351, 3}};
   for (const KvFormat format : formats_with_kernels(GetParam())) {
     for (const int dim : {64, 128}) {
@@ -135,10 +135,10 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBitsInLongContexts) {
   }
 }
 
-// So many sequences that a GPU's thread blocks take whole spans of splits, one or two each, where alone a sequence's
-// splits are spread over all of them: one to eight splits, whole spans, and rows in the third.
+// So many sequences that a GPU's CTAs take whole chunk groups, one or two each, while a sequence alone has its chunks
+// on all of them: one to eight chunks, whole groups, and rows in the third.
 TEST_P(AttentionTest, ManySequencesHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
   std::vector<Span> spans;
   for (int i = 0; i < 24; ++i) spans.push_back({i * 97, 1});
   spans[3] = {2047, 1};
@@ -176,41 +176,41 @@ void expect_rows_as_alone(Backend& backend, const ManyRows& rows, KvFormat forma
   expect_each_as_alone(scene, spans, shape_name(c));
 }
 
-// So many that a GPU of 132 processors gives each whole rows, of one to three spans: tests/backend/cuda_cut_test.cpp
+// So many that a GPU gives each of 132 SMs whole rows, of one to three chunk groups: cuda_partition_test.cpp
 // holds that it does.
 TEST_P(AttentionTest, ManyWholeRowsHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
   for (const KvFormat format : formats_with_kernels(GetParam())) {
     expect_rows_as_alone(*tested_, {33, 8, 128, 3099, 41, {}}, format);
     expect_rows_as_alone(*tested_, {31, 16, 64, 1029, 37, {4, 20}}, format);
   }
 }
 
-// Twenty rows for three processors, six each and two that are drawn: what a sanitizer has the time for.
-// cuda_cut_test.cpp holds that they are whole.
-TEST_P(AttentionTest, WholeRowsOnFewProcessorsHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
-  StagedBackend few(make_cuda_backend(0, Activations::kAsWeights, 3));
+// Twenty rows for three SMs, six each and two that are popped: what a sanitizer has the time for.
+// cuda_partition_test.cpp holds that they are whole.
+TEST_P(AttentionTest, WholeRowsOnFewSmsHaveTheBitsOfEachAlone) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+  StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 3));
   for (const KvFormat format : formats_with_kernels(GetParam())) {
     expect_rows_as_alone(few, {5, 4, 128, 4139, 41, {}}, format);
     expect_rows_as_alone(few, {9, 2, 64, 4139, 37, {2}}, format);
   }
 }
 
-// Ten rows of two spans, which thread blocks take whole: rows would keep some of the three processors longer than the
+// Ten rows of two chunk groups, which CTAs take whole: rows would keep some of the three SMs longer than the
 // others.
-TEST_P(AttentionTest, SpansOnFewProcessorsHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
-  StagedBackend few(make_cuda_backend(0, Activations::kAsWeights, 3));
+TEST_P(AttentionTest, ChunkGroupsOnFewSmsHaveTheBitsOfEachAlone) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+  StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 3));
   for (const KvFormat format : formats_with_kernels(GetParam())) {
     for (const int dim : {64, 128}) expect_rows_as_alone(few, {5, 2, dim, 2100, 37, {}}, format);
   }
 }
 
-// So few that it has two processors share each: with one or two spans for each of them, and a last span that is not
-// whole.
-TEST_P(AttentionTest, RowsInPartsHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
+// So few that clusters of two CTAs share each: with one or two chunk groups for each CTA, and a last group that is
+// not whole.
+TEST_P(AttentionTest, RowsOfClustersHaveTheBitsOfEachAlone) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16}) {
     expect_rows_as_alone(*tested_, {7, 8, 128, 7940, 30, {2}}, format);
     expect_rows_as_alone(*tested_, {4, 16, 64, 3850, 40, {}}, format);

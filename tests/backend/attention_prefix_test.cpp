@@ -27,7 +27,7 @@ TEST_P(AttentionTest, SharedBlocksGiveEachSequenceItsOwnBits) {
   }
 }
 
-// So long a prefix of so many that a GPU reads it once: in several groups of rows, each in several pieces. Of 20
+// So long a prefix of so many that a GPU reads it once: in several cohorts, each in several items. Of 20
 // sequences two share less, and one nothing.
 TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
   if (!on_gpu(GetParam())) GTEST_SKIP() << "smaller ones do elsewhere";
@@ -48,11 +48,11 @@ TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
   }
 }
 
-// On fewer processors than pieces of the prefix keep busy, so that some go through what is behind it meanwhile:
-// tests/backend/cuda_prefix_test.cpp holds that they do.
-TEST_P(AttentionTest, PrefixesOnFewProcessorsGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere all processors share all";
-  StagedBackend few(make_cuda_backend(0, Activations::kAsWeights, 5));
+// On fewer SMs than the items of the prefix keep busy, so that some run the sequences' own chunks meanwhile:
+// cuda_prefix_test.cpp holds that they do.
+TEST_P(AttentionTest, PrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere all threads share all";
+  StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 5));
   std::vector<Span> spans(12, Span{8 * 256, 1});
   std::vector<size_t> sharers(spans.size() - 1);
   std::iota(sharers.begin(), sharers.end(), 1);
@@ -65,7 +65,8 @@ TEST_P(AttentionTest, PrefixesOnFewProcessorsGiveEachSequenceItsOwnBits) {
   }
 }
 
-// Prefixes of formats with scales, which a GPU widens for all that share them: more of these must, the fewer bits.
+// Prefixes of formats with scales, which a GPU dequantizes once for all sequences that share them: the fewer bits,
+// the more sequences must.
 TEST_P(AttentionTest, LongPrefixesOfFormatsWithScalesGiveEachSequenceItsOwnBits) {
   if (!on_gpu(GetParam())) GTEST_SKIP() << "smaller ones do elsewhere";
   struct Shape {
@@ -86,45 +87,45 @@ TEST_P(AttentionTest, LongPrefixesOfFormatsWithScalesGiveEachSequenceItsOwnBits)
   }
 }
 
-// Prefixes that end with a span of splits, inside one, and one split behind it, in contexts of more than two spans. A
-// GPU goes through some of them split by split; where there are enough rows, as in the second shape, span by span.
+// Prefixes that end with a chunk group, inside one, and one chunk after it, in contexts of more than two groups. A
+// GPU has a partial for each chunk of some of them; with enough rows, as in the second shape, for each group.
 TEST_P(AttentionTest, PrefixesOfSeveralSpansGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's splits are folded as ever";
-  for (const int splits : {15, 16, 17}) {
-    std::vector<Span> spans(16, Span{splits * 256, 2});
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+  for (const int chunks : {15, 16, 17}) {
+    std::vector<Span> spans(16, Span{chunks * 256, 2});
     for (size_t i = 0; i < spans.size(); ++i) spans[i].start += static_cast<Position>(i * i * 4);
     std::vector<size_t> sharers(spans.size() - 1);
     std::iota(sharers.begin(), sharers.end(), 1);
-    const KvFormat format = splits == 16 ? KvFormat::kF16 : KvFormat::kBF16;
+    const KvFormat format = chunks == 16 ? KvFormat::kF16 : KvFormat::kBF16;
     for (const Case& c : std::vector<Case>{{8, 2, 128, 128, both(format), 16, {}, 128},
                                            {256, 2, 128, 128, both(format), 16, {}, 128},
                                            {512, 4, 64, 64, both(format), 16, {}, 128}}) {
-      Scene scene(*tested_, c, spans, splits * 256, sharers);
-      expect_each_as_alone(scene, spans, shape_name(c) + ", " + std::to_string(splits) + " splits");
+      Scene scene(*tested_, c, spans, chunks * 256, sharers);
+      expect_each_as_alone(scene, spans, shape_name(c) + ", " + std::to_string(chunks) + " chunks");
     }
   }
 }
 
-// The same in small, for a sanitizer: on four processors, 15 splits are gone through span by span, and 17 split by
-// split. cuda_prefix_test.cpp holds that they are.
-TEST_P(AttentionTest, SpansOfPrefixesOnFewProcessorsGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere all processors share all";
-  StagedBackend few(make_cuda_backend(0, Activations::kAsWeights, 4));
-  for (const int splits : {15, 17}) {
-    std::vector<Span> spans(6, Span{splits * 256, 1});
+// The same in small, for a sanitizer: on four SMs, 15 chunks run group by group, and 17 chunk by chunk.
+// cuda_prefix_test.cpp holds that they do.
+TEST_P(AttentionTest, ChunkGroupsOfPrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere all threads share all";
+  StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 4));
+  for (const int chunks : {15, 17}) {
+    std::vector<Span> spans(6, Span{chunks * 256, 1});
     for (size_t i = 0; i < spans.size(); ++i) spans[i].start += static_cast<Position>(i * i * 9);
     for (const int dim : {64, 128}) {
       const Case c{8, 8, dim, dim, both(KvFormat::kBF16), 16, {}, 128};
-      Scene scene(few, c, spans, splits * 256, {1, 2, 3, 4, 5});
-      expect_as_alone(scene, spans, {1, 5}, shape_name(c) + ", " + std::to_string(splits) + " splits");
+      Scene scene(few, c, spans, chunks * 256, {1, 2, 3, 4, 5});
+      expect_as_alone(scene, spans, {1, 5}, shape_name(c) + ", " + std::to_string(chunks) + " chunks");
     }
   }
 }
 
-// And of blocks that are widened: as many sequences as it takes for that to be worth it.
-TEST_P(AttentionTest, WidenedPrefixesOnFewProcessorsGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "nothing is widened elsewhere";
-  StagedBackend few(make_cuda_backend(0, Activations::kAsWeights, 4));
+// And of dequantized blocks: as many sequences as it takes for that to be worth it.
+TEST_P(AttentionTest, DequantizedPrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
+  if (!on_gpu(GetParam())) GTEST_SKIP() << "nothing is dequantized elsewhere";
+  StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 4));
   std::vector<Span> spans(28, Span{6 * 256, 1});
   for (size_t i = 0; i < spans.size(); ++i) spans[i].start += static_cast<Position>(i);
   std::vector<size_t> sharers(spans.size() - 1);

@@ -83,7 +83,7 @@ class Scene {
     OwnedMatrix out(q.view.rows, case_.heads * case_.v_dim);
     const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
     const std::vector<SequenceView> one{all[sequence]};
-    backend_.attention({q.view, storage_->view(0, 1), one, case_.heads, scale}, out.view);
+    backend_.run(AttentionOp{{q.view, storage_->view(0, 1), one, case_.heads, {scale}}, out.view});
     const float* first = out.view.row(all[sequence].first_row);
     return {first, first + static_cast<std::ptrdiff_t>(all[sequence].rows) * out.view.cols};
   }
@@ -94,7 +94,7 @@ class Scene {
     const OwnedMatrix q(rows, case_.heads * case_.k_dim, 77);
     OwnedMatrix out(rows, case_.heads * case_.v_dim);
     const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
-    backend_.attention({q.view, storage_->view(0, 1), views(true), case_.heads, scale}, out.view);
+    backend_.run(AttentionOp{{q.view, storage_->view(0, 1), views(true), case_.heads, {scale}}, out.view});
     return out.values;
   }
 
@@ -110,12 +110,12 @@ class Scene {
     const OwnedMatrix q(all, case_.heads * case_.k_dim, 77);
     OwnedMatrix out(all, case_.heads * case_.v_dim);
     const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
-    backend_.attention({q.view, storage_->view(0, 1), pieces, case_.heads, scale}, out.view);
+    backend_.run(AttentionOp{{q.view, storage_->view(0, 1), pieces, case_.heads, {scale}}, out.view});
     return out.values;
   }
 
   void move(size_t sequence, const std::vector<RowMove>& moves) {
-    backend_.kv_move(storage_->view(0, 1), tables_[sequence].data(), moves);
+    backend_.run(KvMoveOp{storage_->view(0, 1), tables_[sequence].data(), moves});
   }
 
   // What is noted of one sequence's rows from `first` on, the rows in chunks of `chunk`: [KV heads][end].
@@ -136,7 +136,7 @@ class Scene {
       watch.first = std::max(first - row, 0);
       watch.position = 1000 + std::max(first, row);
       if (watch.first < part.rows) {
-        backend_.watch_attention({q.view, storage_->view(0, 1), {&part, 1}, case_.heads, scale}, watch);
+        backend_.run(WatchAttentionOp{{q.view, storage_->view(0, 1), {&part, 1}, case_.heads, {scale}}, watch});
       }
     }
     return scores;
@@ -153,8 +153,8 @@ class Scene {
     std::vector<SoftmaxState> rest_states(fine_states.size(), {7, 7});
     const float scale = 1.0F / std::sqrt(static_cast<float>(case_.k_dim));
     KvView view = storage_->view(0, 1);
-    view.finer = recent;
-    backend_.attention({q.view, view, all, case_.heads, scale, rest_states.data()}, rest.view);
+    view.recent_override = recent;
+    backend_.run(AttentionOp{{q.view, view, all, case_.heads, {scale}, rest_states.data()}, rest.view});
     for (const SequenceView& sequence : all) {  // too young to have anything but recent keys
       for (int row = 0; row < sequence.rows; ++row) {
         const bool nothing = sequence.start + row < recent.window;
@@ -162,11 +162,11 @@ class Scene {
         EXPECT_TRUE(!nothing || (rest_states[at].empty() && rest.view.row(sequence.first_row + row)[0] == 0));
       }
     }
-    view.finer = {};
+    view.recent_override = {};
     view.retention = recent;
-    backend_.attention({q.view, view, all, case_.heads, scale, fine_states.data()}, fine.view);
-    backend_.merge_attention({fine.view, fine_states.data(), case_.heads},
-                             {rest.view, rest_states.data(), case_.heads}, all);
+    backend_.run(AttentionOp{{q.view, view, all, case_.heads, {scale}, fine_states.data()}, fine.view});
+    backend_.run(MergeAttentionOp{
+        {fine.view, fine_states.data(), case_.heads}, {rest.view, rest_states.data(), case_.heads}, all});
     return fine.values;
   }
 
@@ -189,7 +189,7 @@ class Scene {
     const OwnedMatrix k(rows, case_.kv_heads * case_.k_dim, 55);
     const OwnedMatrix v(rows, case_.kv_heads * case_.v_dim, 66);
     for (const SequenceView& one : all) {  // those that share blocks write them too, in this order
-      backend_.kv_write(k.view, v.view, storage_->view(0, 1), {&one, 1});
+      backend_.run(KvWriteOp{k.view, v.view, storage_->view(0, 1), {&one, 1}});
     }
   }
 

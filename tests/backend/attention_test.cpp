@@ -181,11 +181,11 @@ TEST_P(AttentionTest, AnInfiniteValueStaysWithTheRowsThatSeeIt) {
     const OwnedMatrix k(rows, kHeads * dim, 1);
     OwnedMatrix v(rows, kHeads * dim, 2);
     v.view.row(infinite)[3] = 1e9F;
-    tested_->kv_write(k.view, v.view, storage.view(0, 0), sequences);
+    tested_->run(KvWriteOp{k.view, v.view, storage.view(0, 0), sequences});
     const OwnedMatrix q(rows, kHeads * dim, 3);
     for (const auto& batch : {sequences, in_threes}) {
       OwnedMatrix out(rows, kHeads * dim);
-      tested_->attention({q.view, storage.view(0, 0), batch, kHeads, 0.25F}, out.view);
+      tested_->run(AttentionOp{{q.view, storage.view(0, 0), batch, kHeads, {0.25F}}, out.view});
       for (int row = 0; row < rows; ++row) {
         EXPECT_EQ(std::isfinite(out.view.row(row)[3]), row < infinite) << row;
         EXPECT_TRUE(std::isfinite(out.view.row(row)[4])) << row;

@@ -53,7 +53,8 @@ inline std::string form_name(const ::testing::TestParamInfo<Form>& form) {
 }
 
 // With a memory of its own, as an engine has it.
-inline std::unique_ptr<Backend> make_plain(const Form& form, Activations activations = Activations::kAsWeights) {
+inline std::unique_ptr<Backend> make_plain(const Form& form,
+                                           ActivationPrecision activations = ActivationPrecision::kAsWeights) {
   if (on_gpu(form)) return make_cuda_backend(0, activations);
   auto cpu = make_cpu_backend(form.threads, form.isa, activations);
   if (form.device == Form::Device::kCpu) return cpu;
@@ -61,14 +62,15 @@ inline std::unique_ptr<Backend> make_plain(const Form& form, Activations activat
 }
 
 // Whose ops take rows in the host's memory, as ref's do.
-inline std::unique_ptr<Backend> make_form(const Form& form, Activations activations = Activations::kAsWeights) {
+inline std::unique_ptr<Backend> make_form(const Form& form,
+                                          ActivationPrecision activations = ActivationPrecision::kAsWeights) {
   auto plain = make_plain(form, activations);
   if (form.device == Form::Device::kCpu) return plain;
   return std::make_unique<StagedBackend>(std::move(plain));
 }
 
 // Ops over all forms of the cpu, which must agree to the bit.
-inline std::vector<std::unique_ptr<Backend>> all_backends(Activations activations) {
+inline std::vector<std::unique_ptr<Backend>> all_backends(ActivationPrecision activations) {
   std::vector<std::unique_ptr<Backend>> out;
   for (const Form& form : all_cpu_forms()) out.push_back(make_form(form, activations));
   return out;
@@ -98,7 +100,7 @@ class OpTest : public ::testing::TestWithParam<Form> {
   Backend& ref_for(DType weights) { return on_gpu(GetParam()) && is_quantized(weights) ? *exact_ref_ : *ref_; }
 
   std::unique_ptr<Backend> ref_ = make_ref_backend();
-  std::unique_ptr<Backend> exact_ref_ = make_ref_backend(Activations::kF32);
+  std::unique_ptr<Backend> exact_ref_ = make_ref_backend(ActivationPrecision::kF32);
   std::unique_ptr<Backend> tested_ = make_form(GetParam());
 };
 

@@ -36,12 +36,12 @@ class BeginAlikeTest : public ::testing::TestWithParam<Form> {
 
   std::vector<float> attend() {
     const DeviceRows out(*backend_, OwnedMatrix(kSequences, kHeads * kDim));
-    backend_->attention({q_.view(), storage_.view(0, 0), sequences_[0], kHeads, 0.1F}, out.view());
+    backend_->run(AttentionOp{{q_.view(), storage_.view(0, 0), sequences_[0], kHeads, {0.1F}}, out.view()});
     return out.values();
   }
   std::vector<float> attend_in_a_batch() {
     backend_->begin_batch(sequences_, kBlock);
-    backend_->attention({q_.view(), storage_.view(0, 0), sequences_[0], kHeads, 0.1F}, out_.view());
+    backend_->run(AttentionOp{{q_.view(), storage_.view(0, 0), sequences_[0], kHeads, {0.1F}}, out_.view()});
     backend_->end_batch();
     return out_.values();
   }

@@ -1,5 +1,5 @@
-// Products on a GPU: a row's bits, whatever rows are beside it and whichever kernel runs. Skipped without a device.
-#include "backend/cuda/cuda_matmul.h"
+// GEMMs on a GPU: a row's bits, whatever rows are beside it and whichever kernel runs. Skipped without a device.
+#include "backend/cuda/gemm/cuda_matmul.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <cmath>
 #include <random>
 
-#include "backend/cuda/convert_rows.h"
-#include "backend/cuda/row_ops.h"
+#include "backend/cuda/ops/cast_rows.h"
+#include "backend/cuda/ops/elementwise.h"
 #include "backend/quant/row_codes.h"
 #include "backend/weight_reader.h"
 #include "support/cuda_data.h"
@@ -24,11 +24,11 @@ struct Case {
   int outputs;
   int inputs;
   int most;  // rows
-  WeightForm form = WeightForm::kAsStored;
+  WeightQuantization form = WeightQuantization::kAsStored;
 };
 
 std::string name_of(const Case& test) {
-  if (test.form != WeightForm::kAsStored) return std::string(kvasir::name_of(test.form));
+  if (test.form != WeightQuantization::kAsStored) return std::string(kvasir::name_of(test.form));
   return test.number == Number::kBF16 ? "bf16" : test.number == Number::kF16 ? "f16" : "f32";
 }
 
@@ -47,7 +47,7 @@ std::vector<Case> all_cases() {
     out.push_back({number, 6144, 4096, 2048});
     out.push_back({number, 4096, 14336, 2048});
   }
-  for (const WeightForm form : {WeightForm::kInt8, WeightForm::kFp8}) {
+  for (const WeightQuantization form : {WeightQuantization::kInt8, WeightQuantization::kFp8}) {
     for (const Case& shape :
          std::vector<Case>{{Number::kBF16, 1, 1, 300},
                            {Number::kBF16, 7, 5, 300},
@@ -78,7 +78,7 @@ class CudaMatmulTest : public ::testing::TestWithParam<Case> {
   void SetUp() override {
     if (!testing::has_cuda_device()) GTEST_SKIP() << "no CUDA device here";
     check(cudaStreamCreate(&stream_), "creating a stream");
-    matmul_ = std::make_unique<CudaMatmul>(stream_, Activations::kAsWeights);
+    matmul_ = std::make_unique<CudaMatmul>(stream_, ActivationPrecision::kAsWeights);
   }
 
   void TearDown() override {
@@ -95,7 +95,7 @@ class CudaMatmulTest : public ::testing::TestWithParam<Case> {
     return download<Tally>(tally, 1)[0].different == 0;
   }
 
-  // NaNs: whatever is not written afterwards is found.
+  // NaNs, so that outputs that are not written are found.
   void poison(Matrix matrix) const {
     check(cudaMemsetAsync(matrix.data, 0xff, static_cast<size_t>(matrix.rows * matrix.stride) * 4, stream_),
           "poisoning");
@@ -103,7 +103,7 @@ class CudaMatmulTest : public ::testing::TestWithParam<Case> {
 
   std::unique_ptr<Weight> random_weight() {
     auto numbers = matmul_->make_random(GetParam().outputs, GetParam().inputs, GetParam().number, 3);
-    if (GetParam().form == WeightForm::kAsStored) return numbers;
+    if (GetParam().form == WeightQuantization::kAsStored) return numbers;
     const std::vector<std::uint16_t> rows = rows_of(*numbers);
     const HostWeight weight{std::as_bytes(std::span(rows)), DType::kBF16, GetParam().outputs, GetParam().inputs,
                             GetParam().form};
@@ -122,12 +122,12 @@ class CudaMatmulTest : public ::testing::TestWithParam<Case> {
     }
     return bits;
   }
-  // What random_weight() stands for: the first outputs, in rows of ld.
+  // The numbers of random_weight()'s first outputs, in rows of ld.
   std::vector<float> numbers_of(size_t outputs, size_t ld) {
     auto numbers = matmul_->make_random(GetParam().outputs, GetParam().inputs, GetParam().number, 3);
     std::vector<float> out =
         as_floats(dynamic_cast<const CudaWeight&>(*numbers).data(), GetParam().number, outputs * ld);
-    if (GetParam().form == WeightForm::kAsStored) return out;
+    if (GetParam().form == WeightQuantization::kAsStored) return out;
     for (size_t o = 0; o < outputs; ++o) round_to_codes(GetParam().form, std::span(out).subspan(o * ld, ld));
     return out;
   }
@@ -203,125 +203,126 @@ TEST_P(CudaMatmulTest, TheBiasIsAddedToTheSumWhereverTheOutputLies) {
 
 TEST_P(CudaMatmulTest, EveryKernelHasTheSameBits) {
   if (GetParam().number == Number::kF32) GTEST_SKIP() << "float32 has one kernel";
-  if (GetParam().form != WeightForm::kAsStored) GTEST_SKIP() << "see EveryWayOfCodesHasTheSameBits";
+  if (GetParam().form != WeightQuantization::kAsStored) GTEST_SKIP() << "see EveryW8KernelHasTheSameBits";
   const auto weight = random_weight();
   const auto& on_device = dynamic_cast<const CudaWeight&>(*weight);
   const CudaRows x = random_rows();
-  const ProductTuner tuner(stream_);
+  const GemmAutotuner autotuner(stream_);
   for (const int rows : {1, 3, 8, 9, 16, 20, 40, 64, 65, 200}) {
     const DeviceMemory converted(static_cast<size_t>(rows * on_device.ld() * 2));
     convert_rows(x.matrix.first_rows(rows), GetParam().number, converted.data(), on_device.ld(), stream_);
     const CudaRows by_mma(rows, GetParam().outputs, 9, stream_);
     const CudaRows out(rows, GetParam().outputs, 10, stream_);
-    Product product;
-    product.w = on_device.data();
-    product.x = converted.data();
-    product.out = by_mma.matrix.data;
-    product.ld_w = product.ld_x = on_device.ld();
-    product.ld_out = out.matrix.stride;
-    product.rows = rows;
-    product.outputs = GetParam().outputs;
-    product.inputs = static_cast<int>(on_device.ld());
-    product.number = GetParam().number;
+    GemmArgs gemm;
+    gemm.w = on_device.data();
+    gemm.x = converted.data();
+    gemm.out = by_mma.matrix.data;
+    gemm.ld_w = gemm.ld_x = on_device.ld();
+    gemm.ld_out = out.matrix.stride;
+    gemm.rows = rows;
+    gemm.outputs = GetParam().outputs;
+    gemm.inputs = static_cast<int>(on_device.ld());
+    gemm.number = GetParam().number;
     poison(by_mma.matrix);
-    tuner.run(product, ByMma{});
-    product.out = out.matrix.data;
-    for (const StreamShape shape : testing::all_stream_shapes()) {
-      if (!tuner.stream_product().can_do(product, shape)) continue;
+    autotuner.run(gemm, ByMma{});
+    gemm.out = out.matrix.data;
+    for (const SkinnyShape shape : testing::all_skinny_shapes()) {
+      if (!autotuner.skinny().can_do(gemm, shape)) continue;
       poison(out.matrix);
-      tuner.run(product, shape);
+      autotuner.run(gemm, shape);
       EXPECT_TRUE(same_bits(by_mma.matrix, out.matrix))
-          << "stream " << shape.tile << "x" << shape.cluster << " b" << shape.boxes << ", " << rows << " rows";
+          << "skinny " << shape.tile << "x" << shape.cluster << " b" << shape.boxes << ", " << rows << " rows";
     }
   }
 }
 
-// Gates and the ups behind them: rounded in memory by mma.sync and multiplied there, or at once.
-TEST_P(CudaMatmulTest, EveryKernelGatesAlike) {
-  if (GetParam().number != Number::kBF16 || GetParam().form != WeightForm::kAsStored || GetParam().outputs % 2 != 0) {
-    GTEST_SKIP() << "these do not gate";
+// SwiGLU of gate and up outputs: in the epilogue, or after mma.sync rounded them in memory.
+TEST_P(CudaMatmulTest, EverySwigluKernelHasTheSameBits) {
+  if (GetParam().number != Number::kBF16 || GetParam().form != WeightQuantization::kAsStored ||
+      GetParam().outputs % 2 != 0) {
+    GTEST_SKIP() << "no SwiGLU of this shape";
   }
   const auto weight = random_weight();
   const auto& on_device = dynamic_cast<const CudaWeight&>(*weight);
   const CudaRows x = random_rows();
-  const ProductTuner tuner(stream_);
-  const int gated = GetParam().outputs / 2;
+  const GemmAutotuner autotuner(stream_);
+  const int width = GetParam().outputs / 2;
   for (const int rows : {1, 3, 16, 20, 64, 65, 200}) {
     const DeviceMemory converted(static_cast<size_t>(rows * on_device.ld() * 2));
     convert_rows(x.matrix.first_rows(rows), Number::kBF16, converted.data(), on_device.ld(), stream_);
-    const auto bytes = static_cast<size_t>(rows) * static_cast<size_t>(padded(gated)) * 2;
+    const auto bytes = static_cast<size_t>(rows) * static_cast<size_t>(padded(width)) * 2;
     const DeviceMemory by_mma(bytes);
     const DeviceMemory out(bytes);
     const CudaRows sums(rows, GetParam().outputs, 9, stream_);
     const DeviceMemory between(static_cast<size_t>(rows) * static_cast<size_t>(GetParam().outputs) * 2);
-    Product product;
-    product.w = on_device.data();
-    product.x = converted.data();
-    product.out = sums.matrix.data;
-    product.ld_w = product.ld_x = on_device.ld();
-    product.ld_out = GetParam().outputs;
-    product.rows = rows;
-    product.outputs = GetParam().outputs;
-    product.inputs = static_cast<int>(on_device.ld());
-    // The sums as they are, rounded and gated by the kernel for rows that are float32.
-    tuner.run(product, ByMma{});
-    const RowsRoom room{by_mma.data(), padded(gated), Number::kBF16};
-    swiglu(sums.matrix.columns(0, gated), sums.matrix.columns(gated, gated), room, stream_);
+    GemmArgs gemm;
+    gemm.w = on_device.data();
+    gemm.x = converted.data();
+    gemm.out = sums.matrix.data;
+    gemm.ld_w = gemm.ld_x = on_device.ld();
+    gemm.ld_out = GetParam().outputs;
+    gemm.rows = rows;
+    gemm.outputs = GetParam().outputs;
+    gemm.inputs = static_cast<int>(on_device.ld());
+    // Float32 sums, through the SwiGLU kernel that rounds and casts.
+    autotuner.run(gemm, ByMma{});
+    const GemmInput room{by_mma.data(), padded(width), Number::kBF16};
+    swiglu(sums.matrix.columns(0, width), sums.matrix.columns(width, width), room, stream_);
     const auto expected = download<std::uint16_t>(by_mma.data(), bytes / 2);
-    product.rounded_out = between.data();
-    product.gated_out = out.data();
-    product.ld_gated = padded(gated);
+    gemm.gate_up_out = between.data();
+    gemm.swiglu_out = out.data();
+    gemm.ld_swiglu = padded(width);
     const auto expect_same = [&](const Choice& choice, const std::string& name) {
       check(cudaMemsetAsync(out.data(), 0xff, bytes, stream_), "poisoning");
-      tuner.run(product, choice);
+      autotuner.run(gemm, choice);
       EXPECT_EQ(download<std::uint16_t>(out.data(), bytes / 2), expected) << name << ", " << rows << " rows";
     };
     expect_same(ByMma{}, "mma");
-    for (const StreamShape shape : testing::all_stream_shapes()) {
-      if (!tuner.stream_product().can_do(product, shape)) continue;
-      expect_same(shape, fmt::format("stream {}x{} b{}", shape.tile, shape.cluster, shape.boxes));
+    for (const SkinnyShape shape : testing::all_skinny_shapes()) {
+      if (!autotuner.skinny().can_do(gemm, shape)) continue;
+      expect_same(shape, fmt::format("skinny {}x{} b{}", shape.tile, shape.cluster, shape.boxes));
     }
   }
 }
 
-TEST_P(CudaMatmulTest, EveryWayOfCodesHasTheSameBits) {
-  if (GetParam().form == WeightForm::kAsStored) GTEST_SKIP() << "see EveryKernelHasTheSameBits";
+TEST_P(CudaMatmulTest, EveryW8KernelHasTheSameBits) {
+  if (GetParam().form == WeightQuantization::kAsStored) GTEST_SKIP() << "see EveryKernelHasTheSameBits";
   const auto weight = random_weight();
   const auto& on_device = dynamic_cast<const CudaWeight&>(*weight);
   const CudaRows x = random_rows();
   const CudaRows bias(1, GetParam().outputs, 11, stream_);
-  ProductTuner tuner(stream_);
-  CodedProducts ways(stream_, tuner);
+  GemmAutotuner autotuner(stream_);
+  W8Dispatch ways(stream_, autotuner);
   ways.prepare();
   for (const int rows : {1, 3, 8, 9, 20, 40, 64, 65, 128, 200}) {
     const DeviceMemory converted(static_cast<size_t>(rows * on_device.ld() * 2));
     convert_rows(x.matrix.first_rows(rows), Number::kBF16, converted.data(), on_device.ld(), stream_);
-    const CudaRows widened(rows, GetParam().outputs, 9, stream_);
+    const CudaRows dequantized(rows, GetParam().outputs, 9, stream_);
     const CudaRows out(rows, GetParam().outputs, 10, stream_);
-    CodedProduct product;
-    product.form = GetParam().form;
-    product.scales = on_device.scales();
-    product.of.w = on_device.data();
-    product.of.x = converted.data();
-    product.of.bias = bias.matrix.data;
-    product.of.out = widened.matrix.data;
-    product.of.ld_x = on_device.ld();
-    product.of.ld_out = out.matrix.stride;
-    product.of.rows = rows;
-    product.of.outputs = GetParam().outputs;
-    product.of.inputs = static_cast<int>(on_device.ld());
-    poison(widened.matrix);
-    ways.run(product, WideChoice{ByMma{}});
-    product.of.out = out.matrix.data;
-    for (const int tile : kCodeTiles) {
+    W8GemmArgs gemm;
+    gemm.form = GetParam().form;
+    gemm.scales = on_device.scales();
+    gemm.of.w = on_device.data();
+    gemm.of.x = converted.data();
+    gemm.of.bias = bias.matrix.data;
+    gemm.of.out = dequantized.matrix.data;
+    gemm.of.ld_x = on_device.ld();
+    gemm.of.ld_out = out.matrix.stride;
+    gemm.of.rows = rows;
+    gemm.of.outputs = GetParam().outputs;
+    gemm.of.inputs = static_cast<int>(on_device.ld());
+    poison(dequantized.matrix);
+    ways.run(gemm, DequantChoice{ByMma{}});
+    gemm.of.out = out.matrix.data;
+    for (const int tile : kW8Tiles) {
       for (const int cluster : {1, 2, 4}) {
         for (const int boxes : {2, 4}) {
-          const StreamShape shape{tile, cluster, boxes};
-          if (!ways.code_stream().can_do(product.of, shape)) continue;
+          const SkinnyShape shape{tile, cluster, boxes};
+          if (!ways.w8_skinny().can_do(gemm.of, shape)) continue;
           poison(out.matrix);
-          ways.run(product, shape);
-          EXPECT_TRUE(same_bits(widened.matrix, out.matrix))
-              << "codes " << tile << "x" << cluster << " b" << boxes << ", " << rows << " rows";
+          ways.run(gemm, shape);
+          EXPECT_TRUE(same_bits(dequantized.matrix, out.matrix))
+              << "w8 " << tile << "x" << cluster << " b" << boxes << ", " << rows << " rows";
         }
       }
     }

@@ -1,11 +1,11 @@
-// The ops of a batch as values: when two batches behind each other are the same. Needs no device.
+// The recorded ops of a batch: when two consecutive batches are equal. Needs no device.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <vector>
 
 #include "backend/cuda/batch_ops.h"
-#include "backend/cuda/repeatable_batch.h"
+#include "backend/cuda/graph/replayable_batch.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -23,7 +23,7 @@ std::uint64_t version_of(RecordedOps& ops, const std::vector<BatchOp>& batch) {
   ops.begin();
   for (const BatchOp& op : batch) ops.add(op);
   ops.end();
-  EXPECT_TRUE(same(ops.list(), batch));
+  EXPECT_EQ(ops.list(), batch);
   return ops.version();
 }
 
@@ -72,13 +72,13 @@ TEST(RecordedOpsTest, BeginAgainWithWhatTheyWere) {
   ops.add(add_of(3));
   ops.end();
   EXPECT_EQ(ops.version(), version);
-  EXPECT_TRUE(same(ops.list(), batch));
+  EXPECT_EQ(ops.list(), batch);
   ops.begin_again(2);
   EXPECT_EQ(ops.count(), 2U);
   ops.add(add_of(4));
   ops.end();
   EXPECT_NE(ops.version(), version);
-  EXPECT_TRUE(same(ops.list(), std::vector<BatchOp>{add_of(1), attention_of(0, 8), add_of(4)}));
+  EXPECT_EQ(ops.list(), (std::vector<BatchOp>{add_of(1), attention_of(0, 8), add_of(4)}));
   EXPECT_EQ(ops.attention().size(), 1U);
   const std::uint64_t longer = ops.version();
   ops.begin_again(2);
@@ -87,25 +87,25 @@ TEST(RecordedOpsTest, BeginAgainWithWhatTheyWere) {
   EXPECT_EQ(ops.list().size(), 2U);
 }
 
-TEST(RepeatableBatchTest, IsTheLastOneIfAllThatItWasSentIsKnown) {
+TEST(ReplayableBatchTest, IsTheLastOneIfAllItsUploadsAreKnown) {
   const std::vector<std::vector<SequenceView>> groups{std::vector<SequenceView>(2), {}, std::vector<SequenceView>(1)};
   const std::vector<std::vector<SequenceView>> elsewhere = groups;
   const std::array<TokenId, 2> tokens{};
-  const std::array<std::int32_t, 2> places{};
-  RepeatableBatch batch;
+  const std::array<std::int32_t, 2> rope_rows{};
+  ReplayableBatch batch;
   EXPECT_FALSE(batch.is(kNoBatch, {}));
   batch.begin(groups);
   batch.note_tokens(tokens.data());
-  batch.note_places(places.data());
+  batch.note_rope_rows(rope_rows.data());
   const BatchId id = batch.end(12);
   EXPECT_NE(id, kNoBatch);
   EXPECT_TRUE(batch.is(id, groups));
   EXPECT_EQ(batch.ops(), 12U);
   EXPECT_FALSE(batch.is(id, elsewhere));
   EXPECT_FALSE(batch.is(id, std::span(groups).first(2)));
-  EXPECT_TRUE(batch.looks_at(tokens.data(), places.data()));
-  EXPECT_FALSE(batch.looks_at(tokens.data() + 1, places.data()));
-  EXPECT_FALSE(batch.looks_at(tokens.data(), places.data() + 1));
+  EXPECT_TRUE(batch.looks_at(tokens.data(), rope_rows.data()));
+  EXPECT_FALSE(batch.looks_at(tokens.data() + 1, rope_rows.data()));
+  EXPECT_FALSE(batch.looks_at(tokens.data(), rope_rows.data() + 1));
 
   batch.begin(groups);
   EXPECT_FALSE(batch.is(id, groups));  // another one is between
@@ -113,12 +113,12 @@ TEST(RepeatableBatchTest, IsTheLastOneIfAllThatItWasSentIsKnown) {
   EXPECT_EQ(batch.end(12), kNoBatch);
   batch.begin(groups);
   batch.note_tokens(tokens.data());
-  batch.note_places(places.data());
+  batch.note_rope_rows(rope_rows.data());
   batch.note_other();
   EXPECT_EQ(batch.end(12), kNoBatch);
   EXPECT_FALSE(batch.is(kNoBatch, groups));
   batch.begin(elsewhere);
-  batch.note_places(places.data());
+  batch.note_rope_rows(rope_rows.data());
   batch.note_tokens(tokens.data());
   EXPECT_TRUE(batch.is(batch.end(3), elsewhere));
 }

@@ -32,23 +32,23 @@ TEST_P(FusedTest, SumNormAndTheProductBehindIt) {
         const DeviceRows y = rows(count, width, 2);
         const DeviceRows normed = rows(count, width);
         const DeviceRows out = rows(count, 48);
-        backend_->add(x.view(), y.view());
-        backend_->rms_norm(x.view(), rule.weight, kEps, normed.view());
-        backend_->matmul(*weight, normed.view(), nullptr, out.view());
+        backend_->run(AddOp{x.view(), y.view()});
+        backend_->run(NormOp{x.view(), {rule.weight, kEps}, normed.view()});
+        backend_->run(MatmulOp{weight.get(), normed.view(), nullptr, out.view()});
         const std::vector<float> product = out.values();
         for (int again = 0; again < 2; ++again) {  // behind a product that is known
           const DeviceRows x2 = rows(count, width, 1);
           const DeviceRows normed2 = rows(count, width);
           const DeviceRows out2 = rows(count, 48);
-          backend_->add_rms_norm(x2.view(), y.view(), rule, normed2.view());
-          backend_->matmul(*weight, normed2.view(), nullptr, out2.view());
+          backend_->run(AddNormOp{x2.view(), y.view(), rule, normed2.view()});
+          backend_->run(MatmulOp{weight.get(), normed2.view(), nullptr, out2.view()});
           EXPECT_EQ(x2.values(), x.values()) << name_of(type) << width;
           EXPECT_EQ(normed2.values(), normed.values()) << name_of(type) << width;
           EXPECT_EQ(out2.values(), product) << name_of(type) << width;
           // Whoever writes there in between is heard.
-          backend_->add_rms_norm(x2.view(), y.view(), rule, normed2.view());
-          backend_->add(normed2.view(), y.view());
-          backend_->matmul(*weight, normed2.view(), nullptr, out2.view());
+          backend_->run(AddNormOp{x2.view(), y.view(), rule, normed2.view()});
+          backend_->run(AddOp{normed2.view(), y.view()});
+          backend_->run(MatmulOp{weight.get(), normed2.view(), nullptr, out2.view()});
           EXPECT_NE(out2.values(), product) << name_of(type) << width;
           const DeviceRows copy(*backend_, [&] {
             OwnedMatrix now(count, width);
@@ -57,7 +57,7 @@ TEST_P(FusedTest, SumNormAndTheProductBehindIt) {
             return now;
           }());
           const DeviceRows fresh = rows(count, 48);
-          backend_->matmul(*weight, copy.view(), nullptr, fresh.view());
+          backend_->run(MatmulOp{weight.get(), copy.view(), nullptr, fresh.view()});
           EXPECT_EQ(out2.values(), fresh.values()) << name_of(type) << width;
         }
       }
@@ -84,9 +84,9 @@ TEST_P(FusedTest, GateAndTheProductBehindIt) {
         const auto up = [&](const DeviceRows& of) { return of.view().columns(width, width); };
         const DeviceRows out = rows(count, 40);
         const DeviceRows out2 = rows(count, 40);
-        backend_->swiglu(gate(both), up(both), gate(both));
-        backend_->matmul(*weight, gate(both), bias.view().data, out.view());
-        backend_->gated_matmul(*weight, gate(again), up(again), bias.view().data, out2.view());
+        backend_->run(SwigluOp{gate(both), up(both), gate(both)});
+        backend_->run(MatmulOp{weight.get(), gate(both), bias.view().data, out.view()});
+        backend_->run(GatedMatmulOp{weight.get(), gate(again), up(again), bias.view().data, out2.view()});
         if (on_gpu(GetParam()) && type == DType::kBF16) {  // its silu may be another bf16, once in thousands
           EXPECT_LT(relative_error(out2.values(), out.values()), 1e-3) << width << " " << count;
           continue;
@@ -111,7 +111,7 @@ TEST_P(FusedTest, AllOfALayerBehindItsNorm) {
       const DeviceRows up_bias = rows(1, 2 * ffn, 6);
       const DeviceRows down_bias = rows(1, kHidden, 7);
       for (const bool biased : {false, true}) {
-        const GatedLayer layer{up.get(), biased ? up_bias.view().data : nullptr, down.get(), down_bias.view().data};
+        const GatedMlp layer{up.get(), biased ? up_bias.view().data : nullptr, down.get(), down_bias.view().data};
         std::vector<float> first;  // row, of one row
         // Of 2,100 a GPU multiplies some and then the others.
         const int many = type == DType::kBF16 && ffn == 36 && !biased ? 2100 : 200;
@@ -127,16 +127,18 @@ TEST_P(FusedTest, AllOfALayerBehindItsNorm) {
             return std::pair(x.values(), out.values());
           };
           const auto apart = run([&](const NormedRows& of, Matrix between, Matrix out) {
-            backend_->add_rms_norm(of.x, of.y, of.norm, of.normed);
-            backend_->matmul(*up, of.normed, layer.gate_up_bias, between);
-            backend_->gated_matmul(*down, between.columns(0, ffn), between.columns(ffn, ffn), layer.down_bias, out);
+            backend_->run(AddNormOp{of.x, of.y, of.norm, of.normed});
+            backend_->run(MatmulOp{up.get(), of.normed, layer.gate_up_bias, between});
+            backend_->run(
+                GatedMatmulOp{down.get(), between.columns(0, ffn), between.columns(ffn, ffn), layer.down_bias, out});
           });
           const auto in_two = run([&](const NormedRows& of, Matrix between, Matrix out) {
-            backend_->norm_matmul(of, *up, layer.gate_up_bias, between);
-            backend_->gated_matmul(*down, between.columns(0, ffn), between.columns(ffn, ffn), layer.down_bias, out);
+            backend_->run(NormMatmulOp{of, up.get(), layer.gate_up_bias, between});
+            backend_->run(
+                GatedMatmulOp{down.get(), between.columns(0, ffn), between.columns(ffn, ffn), layer.down_bias, out});
           });
           const auto in_one = run([&](const NormedRows& of, Matrix between, Matrix out) {
-            backend_->feed_forward(of, layer, between, out);
+            backend_->run(FeedForwardOp{of, layer, between, out});
           });
           EXPECT_EQ(in_two, apart) << what;
           EXPECT_EQ(in_one, apart) << what;
@@ -165,8 +167,10 @@ std::vector<float> layer_outputs(Backend& backend, DType type, int ffn, int coun
   const DeviceRows normed = rows(kWidth, 0);
   const DeviceRows between = rows(2 * ffn, 0);
   const DeviceRows out = rows(kHidden, 0);
-  backend.feed_forward({x.view(), y.view(), {norm.view().data, kEps}, normed.view()},
-                       {up.get(), nullptr, down.get(), nullptr}, between.view(), out.view());
+  backend.run(FeedForwardOp{{x.view(), y.view(), {norm.view().data, kEps}, normed.view()},
+                            {up.get(), nullptr, down.get(), nullptr},
+                            between.view(),
+                            out.view()});
   return out.values();
 }
 
@@ -176,7 +180,7 @@ TEST_P(FusedTest, ALayerBehindItsNormEqualsRef) {
   for (const DType type : {DType::kBF16, DType::kF16, DType::kF32, DType::kQ8_0}) {
     const bool gpu = on_gpu(GetParam());
     const bool quantized = type == DType::kQ8_0;
-    const auto ref = make_ref_backend(gpu && quantized ? Activations::kF32 : Activations::kAsWeights);
+    const auto ref = make_ref_backend(gpu && quantized ? ActivationPrecision::kF32 : ActivationPrecision::kAsWeights);
     const double half = 0x1p-11;  // what f16 is off by: of both products their rows, and weights
     const double allowed = quantized ? (gpu ? 4 * half : 2e-2) : gpu && type == DType::kBF16 ? 1e-2 : 1e-3;
     for (const int ffn : {32, 544}) {
@@ -252,7 +256,7 @@ TEST_P(FusedTest, RotationsAndWhatIsCached) {
       const Matrix q = all.view().columns(0, kHeads * dim);
       const Matrix k = all.view().columns(kHeads * dim, kKvHeads * dim);
       const Matrix v = all.view().columns((kHeads + kKvHeads) * dim, kKvHeads * dim);
-      write(UnturnedRows{q, k, v, kHeads, kKvHeads, table}, storage.view(0, 1));
+      write(QkvRows{q, k, v, kHeads, kKvHeads, table}, storage.view(0, 1));
       std::vector<std::byte> cached(static_cast<size_t>(blocks * bytes));
       for (BlockId b = 0; b < blocks; ++b) {
         storage.read_block(0, b,
@@ -260,14 +264,15 @@ TEST_P(FusedTest, RotationsAndWhatIsCached) {
       }
       return std::pair(all.values(), cached);
     };
-    const auto apart = run(plain, [&](const UnturnedRows& r, const KvView& view) {
-      backend_->rope(r.q, kHeads, r.table);
-      backend_->rope(r.k, kKvHeads, r.table);
-      backend_->kv_write(r.k, r.v, view, sequences);
+    const auto apart = run(plain, [&](const QkvRows& r, const KvView& view) {
+      backend_->run(RopeOp{r.q, kHeads, r.table});
+      backend_->run(RopeOp{r.k, kKvHeads, r.table});
+      backend_->run(KvWriteOp{r.k, r.v, view, sequences});
     });
     for (const RopeTable& table : {plain, placed}) {
-      const auto together =
-          run(table, [&](const UnturnedRows& r, const KvView& view) { backend_->rope_kv_write(r, view, sequences); });
+      const auto together = run(table, [&](const QkvRows& r, const KvView& view) {
+        backend_->run(RopeKvWriteOp{r, view, sequences});
+      });
       EXPECT_EQ(together.first, apart.first) << static_cast<int>(format) << " " << dim;
       EXPECT_EQ(together.second, apart.second) << static_cast<int>(format) << " " << dim;
     }
@@ -300,7 +305,7 @@ TEST_P(FusedTest, AttentionAndTheProductBehindIt) {
       const SequenceView cached{table, 0, 0, whole};
       const DeviceRows k = rows(whole, kKvHeads * dim, 11);
       const DeviceRows v = rows(whole, kKvHeads * dim, 12);
-      backend_->kv_write(k.view(), v.view(), storage.view(0, 0), {&cached, 1});
+      backend_->run(KvWriteOp{k.view(), v.view(), storage.view(0, 0), {&cached, 1}});
       sequences.push_back({table, start, count, rows_of});
       table += (whole + 15) / 16;
       count += rows_of;
@@ -311,9 +316,9 @@ TEST_P(FusedTest, AttentionAndTheProductBehindIt) {
     for (const size_t used : {sequences.size(), sequences.size() - 1, sequences.size()}) {
       const DeviceRows out = rows(count, kHeads * dim, 14);
       const AttentionBatch batch{q.view(), storage.view(0, 0), std::span(sequences).first(used), kHeads, 0.1F};
-      backend_->attention(batch, out.view());
+      backend_->run(AttentionOp{batch, out.view()});
       const DeviceRows product = rows(count, kWidth);
-      backend_->matmul(*weight, out.view(), nullptr, product.view());
+      backend_->run(MatmulOp{weight.get(), out.view(), nullptr, product.view()});
       const DeviceRows copy(*backend_, [&, width = kHeads * dim] {
         OwnedMatrix now(count, width);
         now.values = out.values();
@@ -321,7 +326,7 @@ TEST_P(FusedTest, AttentionAndTheProductBehindIt) {
         return now;
       }());
       const DeviceRows fresh = rows(count, kWidth);
-      backend_->matmul(*weight, copy.view(), nullptr, fresh.view());
+      backend_->run(MatmulOp{weight.get(), copy.view(), nullptr, fresh.view()});
       EXPECT_EQ(product.values(), fresh.values()) << static_cast<int>(format) << " " << used;
     }
   }

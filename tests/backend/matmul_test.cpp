@@ -31,8 +31,8 @@ TEST_P(MatmulTest, EqualsRefForOddShapesAndEveryType) {
       OwnedMatrix expected(shape.rows, shape.outputs);
       OwnedMatrix got(shape.rows, shape.outputs);
       const std::vector<HostWeight> stacked{weight.view};
-      ref_->matmul(*ref_->load(stacked), x.view, bias.data(), expected.view);
-      tested_->matmul(*tested_->load(stacked), x.view, bias.data(), got.view);
+      ref_->run(MatmulOp{ref_->load(stacked).get(), x.view, bias.data(), expected.view});
+      tested_->run(MatmulOp{tested_->load(stacked).get(), x.view, bias.data(), got.view});
       EXPECT_LT(relative_error(got.values, expected.values), matmul_tolerance(GetParam(), dtype))
           << name_of(dtype) << " " << shape.rows << "x" << shape.outputs << "x" << shape.inputs;
     }
@@ -47,10 +47,10 @@ TEST_P(MatmulTest, ARowsBitsDoNotDependOnItsNeighbours) {
   const auto loaded = tested_->load(stacked);
   const OwnedMatrix x(50, inputs, 5);
   OwnedMatrix all(50, outputs);
-  tested_->matmul(*loaded, x.view, nullptr, all.view);
+  tested_->run(MatmulOp{loaded.get(), x.view, nullptr, all.view});
   for (const int rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 24, 25, 49}) {
     OwnedMatrix some(rows, outputs);
-    tested_->matmul(*loaded, x.view.first_rows(rows), nullptr, some.view);
+    tested_->run(MatmulOp{loaded.get(), x.view.first_rows(rows), nullptr, some.view});
     EXPECT_EQ(std::vector(all.values.begin(), all.values.begin() + rows * outputs), some.values) << rows;
   }
 }
@@ -67,8 +67,8 @@ TEST_P(MatmulTest, EqualsRefForQuantizedWeights) {
         OwnedMatrix expected(rows, 37);
         OwnedMatrix got(rows, 37);
         Backend& ref = ref_for(dtype);
-        ref.matmul(*ref.load(std::vector{weight.view}), x.view, nullptr, expected.view);
-        tested_->matmul(*tested_->load(std::vector{weight.view}), x.view, nullptr, got.view);
+        ref.run(MatmulOp{ref.load(std::vector{weight.view}).get(), x.view, nullptr, expected.view});
+        tested_->run(MatmulOp{tested_->load(std::vector{weight.view}).get(), x.view, nullptr, got.view});
         EXPECT_LT(relative_error(got.values, expected.values), matmul_tolerance(GetParam(), dtype))
             << name_of(dtype) << " " << rows << "x" << inputs;
       }
@@ -83,10 +83,10 @@ TEST_P(MatmulTest, AQuantizedRowsBitsDoNotDependOnItsNeighbours) {
     const auto loaded = tested_->load(std::vector{weight.view});
     const OwnedMatrix x(26, 512, 24);
     OwnedMatrix all(26, outputs);
-    tested_->matmul(*loaded, x.view, nullptr, all.view);
+    tested_->run(MatmulOp{loaded.get(), x.view, nullptr, all.view});
     for (const int rows : {1, 2, 3, 4, 5, 6, 7, 12, 13, 25}) {
       OwnedMatrix some(rows, outputs);
-      tested_->matmul(*loaded, x.view.first_rows(rows), nullptr, some.view);
+      tested_->run(MatmulOp{loaded.get(), x.view.first_rows(rows), nullptr, some.view});
       EXPECT_EQ(std::vector(all.values.begin(), all.values.begin() + rows * outputs), some.values)
           << name_of(dtype) << " " << rows;
     }
@@ -103,10 +103,10 @@ TEST_P(MatmulTest, ManyQuantizedRowsHaveTheBitsOfEachAlone) {
     const auto loaded = tested_->load(std::vector{weight.view});
     const OwnedMatrix x(kRows, kInputs, 26);
     OwnedMatrix all(kRows, kOutputs);
-    tested_->matmul(*loaded, x.view, nullptr, all.view);
+    tested_->run(MatmulOp{loaded.get(), x.view, nullptr, all.view});
     for (const int row : {0, 5, 47, 60}) {
       OwnedMatrix one(1, kOutputs);
-      tested_->matmul(*loaded, {x.view.row(row), 1, kInputs, kInputs}, nullptr, one.view);
+      tested_->run(MatmulOp{loaded.get(), {x.view.row(row), 1, kInputs, kInputs}, nullptr, one.view});
       const float* begin = all.view.row(row);
       EXPECT_EQ(std::vector(begin, begin + kOutputs), one.values) << name_of(dtype) << ", row " << row;
     }
@@ -121,7 +121,7 @@ TEST_P(MatmulTest, AnEmbeddingIsTheDecodedRow) {
     const auto loaded = tested_->load(std::vector{weight.view});
     const std::vector<TokenId> tokens{0, 15, 16, 39};
     OwnedMatrix got(4, 512);
-    tested_->embed(*loaded, tokens, got.view);
+    tested_->run(EmbedOp{loaded.get(), tokens, got.view});
     for (size_t i = 0; i < tokens.size(); ++i) {
       std::vector<float> expected(512);
       read_row(weight.view, tokens[i], expected.data());
@@ -149,8 +149,8 @@ TEST_P(MatmulTest, QuantizedRowsAtTheirEdges) {
     }
     OwnedMatrix expected(6, 20);
     OwnedMatrix got(6, 20);
-    ref_->matmul(*ref_->load(std::vector{weight.view}), x.view, nullptr, expected.view);
-    tested_->matmul(*tested_->load(std::vector{weight.view}), x.view, nullptr, got.view);
+    ref_->run(MatmulOp{ref_->load(std::vector{weight.view}).get(), x.view, nullptr, expected.view});
+    tested_->run(MatmulOp{tested_->load(std::vector{weight.view}).get(), x.view, nullptr, got.view});
     for (int r = 0; r < 6; ++r) {
       const std::vector<float> a(got.view.row(r), got.view.row(r) + 20);
       const std::vector<float> b(expected.view.row(r), expected.view.row(r) + 20);
@@ -172,7 +172,7 @@ TEST_P(MatmulTest, ARowWithWhatIsNoNumberHasNoNumbers) {
       OwnedMatrix x(3, 512, 31);
       x.view.row(1)[at] = std::numeric_limits<float>::quiet_NaN();
       OwnedMatrix got(3, 20);
-      tested_->matmul(*loaded, x.view, nullptr, got.view);
+      tested_->run(MatmulOp{loaded.get(), x.view, nullptr, got.view});
       for (int i = 0; i < 20; ++i) {
         EXPECT_TRUE(std::isfinite(got.view.row(0)[i])) << name_of(dtype);
         EXPECT_TRUE(std::isnan(got.view.row(1)[i])) << name_of(dtype) << " at " << at;
@@ -193,8 +193,8 @@ TEST_P(MatmulTest, PartsOfAGroupAreOfAnySize) {
     OwnedMatrix expected(8, 37);
     OwnedMatrix got(8, 37);
     Backend& ref = ref_for(dtype);
-    ref.matmul(*ref.load(std::vector{weight.view}), x.view, nullptr, expected.view);
-    tested_->matmul(*tested_->load(std::vector{weight.view}), x.view, nullptr, got.view);
+    ref.run(MatmulOp{ref.load(std::vector{weight.view}).get(), x.view, nullptr, expected.view});
+    tested_->run(MatmulOp{tested_->load(std::vector{weight.view}).get(), x.view, nullptr, got.view});
     EXPECT_LT(relative_error(got.values, expected.values), matmul_tolerance(GetParam(), dtype)) << name_of(dtype);
   }
 }
@@ -215,7 +215,7 @@ TEST(MatmulRowsTest, SmallPartsOfAGroupAreHeldFinely) {
     x.values[32] = largest;
     for (int c = 33; c < 64; ++c) x.values[static_cast<size_t>(c)] = steps / static_cast<float>(finer) * 0.51F;
     OwnedMatrix out(1, 1);
-    ref->matmul(*loaded, x.view, nullptr, out.view);
+    ref->run(MatmulOp{loaded.get(), x.view, nullptr, out.view});
     const float rounded =
         steps / static_cast<float>(finer) * std::nearbyint(largest * static_cast<float>(finer) / steps);
     EXPECT_NEAR(out.values[0], rounded + 31 * steps / static_cast<float>(finer), 0.01F * steps * 31) << largest;
@@ -223,7 +223,7 @@ TEST(MatmulRowsTest, SmallPartsOfAGroupAreHeldFinely) {
 }
 
 TEST_P(MatmulTest, RowsStayExactWhenAsked) {
-  const auto tested = make_form(GetParam(), Activations::kF32);
+  const auto tested = make_form(GetParam(), ActivationPrecision::kF32);
   for (const DType dtype : {DType::kBF16, DType::kQ8_0, DType::kQ4_K, DType::kIQ4_NL}) {
     const int inputs = is_quantized(dtype) ? 512 : 301;
     const OwnedWeight weight(50, inputs, dtype, 11);
@@ -231,9 +231,9 @@ TEST_P(MatmulTest, RowsStayExactWhenAsked) {
     OwnedMatrix expected(7, 50);
     OwnedMatrix got(7, 50);
     OwnedMatrix rounded(7, 50);
-    exact_ref_->matmul(*exact_ref_->load(std::vector{weight.view}), x.view, nullptr, expected.view);
-    tested->matmul(*tested->load(std::vector{weight.view}), x.view, nullptr, got.view);
-    ref_->matmul(*ref_->load(std::vector{weight.view}), x.view, nullptr, rounded.view);
+    exact_ref_->run(MatmulOp{exact_ref_->load(std::vector{weight.view}).get(), x.view, nullptr, expected.view});
+    tested->run(MatmulOp{tested->load(std::vector{weight.view}).get(), x.view, nullptr, got.view});
+    ref_->run(MatmulOp{ref_->load(std::vector{weight.view}).get(), x.view, nullptr, rounded.view});
     EXPECT_LT(relative_error(got.values, expected.values), matmul_tolerance(GetParam(), DType::kF32))
         << name_of(dtype);
     EXPECT_GT(relative_error(rounded.values, expected.values), 1e-4) << name_of(dtype) << ": not rounded by default";
@@ -256,11 +256,11 @@ TEST(MatmulBitsTest, EveryFormGivesTheSameBitsForEveryType) {
         const size_t step = scale == 1.0F ? 2 : 10;
         for (size_t i = 0; i < weight.bytes.size(); i += step) weight.bytes[i + 1] &= std::byte{0x80};
       }
-      for (const Activations activations : {Activations::kAsWeights, Activations::kF32}) {
+      for (const ActivationPrecision activations : {ActivationPrecision::kAsWeights, ActivationPrecision::kF32}) {
         std::vector<float> expected;
         for (const auto& backend : all_backends(activations)) {
           OwnedMatrix got(9, 40);
-          backend->matmul(*backend->load(std::vector{weight.view}), x.view, nullptr, got.view);
+          backend->run(MatmulOp{backend->load(std::vector{weight.view}).get(), x.view, nullptr, got.view});
           if (expected.empty()) expected = got.values;
           EXPECT_EQ(std::memcmp(expected.data(), got.values.data(), expected.size() * sizeof(float)), 0)
               << backend->description() << " " << name_of(dtype) << " " << scale << " " << name_of(activations);
@@ -277,9 +277,9 @@ TEST_P(MatmulTest, StackedWeightsAreOneMatrix) {
   OwnedMatrix both(2, 27);
   OwnedMatrix first(2, 20);
   OwnedMatrix second(2, 7);
-  tested_->matmul(*tested_->load(std::vector{a.view, b.view}), x.view, nullptr, both.view);
-  tested_->matmul(*tested_->load(std::vector{a.view}), x.view, nullptr, first.view);
-  tested_->matmul(*tested_->load(std::vector{b.view}), x.view, nullptr, second.view);
+  tested_->run(MatmulOp{tested_->load(std::vector{a.view, b.view}).get(), x.view, nullptr, both.view});
+  tested_->run(MatmulOp{tested_->load(std::vector{a.view}).get(), x.view, nullptr, first.view});
+  tested_->run(MatmulOp{tested_->load(std::vector{b.view}).get(), x.view, nullptr, second.view});
   for (int r = 0; r < 2; ++r) {
     for (int c = 0; c < 27; ++c) {
       EXPECT_EQ(both.view.row(r)[c], c < 20 ? first.view.row(r)[c] : second.view.row(r)[c - 20]);
@@ -294,7 +294,7 @@ TEST_P(MatmulTest, WritesOnlyItsOwnColumns) {
     const OwnedMatrix x(rows, 16, 10);
     OwnedMatrix wide(rows, 40);
     for (float& value : wide.values) value = -7.0F;
-    tested_->matmul(*loaded, x.view, nullptr, wide.view.columns(5, 21));
+    tested_->run(MatmulOp{loaded.get(), x.view, nullptr, wide.view.columns(5, 21)});
     for (int r = 0; r < rows; ++r) {
       for (int c = 0; c < 40; ++c) {
         EXPECT_EQ(wide.view.row(r)[c] == -7.0F, c < 5 || c >= 26) << r << " " << c;

@@ -15,8 +15,8 @@ TEST_P(OpTest, RmsNorm) {
     const std::vector<float> weight = noise_vector(static_cast<size_t>(width), 2);
     OwnedMatrix expected(11, width);
     OwnedMatrix got(11, width);
-    ref_->rms_norm(x.view, weight.data(), 1e-5F, expected.view);
-    tested_->rms_norm(x.view, weight.data(), 1e-5F, got.view);
+    ref_->run(NormOp{x.view, {weight.data(), 1e-5F}, expected.view});
+    tested_->run(NormOp{x.view, {weight.data(), 1e-5F}, got.view});
     EXPECT_LT(relative_error(got.values, expected.values), 2e-6) << width;
   }
 }
@@ -30,8 +30,8 @@ TEST_P(OpTest, LayerNormWithAndWithoutBias) {
     for (const float* b : {static_cast<const float*>(nullptr), bias.data()}) {
       OwnedMatrix expected(11, width);
       OwnedMatrix got(11, width);
-      ref_->layer_norm(x.view, weight.data(), b, 1e-5F, expected.view);
-      tested_->layer_norm(x.view, weight.data(), b, 1e-5F, got.view);
+      ref_->run(NormOp{x.view, {weight.data(), 1e-5F, b, NormRule::Kind::kLayer}, expected.view});
+      tested_->run(NormOp{x.view, {weight.data(), 1e-5F, b, NormRule::Kind::kLayer}, got.view});
       EXPECT_LT(relative_error(got.values, expected.values), 5e-6) << width;
     }
   }
@@ -44,8 +44,8 @@ TEST_P(OpTest, SwiGluIncludingExtremeGates) {
     const OwnedMatrix up(9, width, 7);
     OwnedMatrix expected(9, width);
     OwnedMatrix got(9, width);
-    ref_->swiglu(gate.view, up.view, expected.view);
-    tested_->swiglu(gate.view, up.view, got.view);
+    ref_->run(SwigluOp{gate.view, up.view, expected.view});
+    tested_->run(SwigluOp{gate.view, up.view, got.view});
     EXPECT_LT(relative_error(got.values, expected.values), 2e-6) << width;
   }
 }
@@ -55,8 +55,8 @@ TEST_P(OpTest, Add) {
     OwnedMatrix a(9, width, 8);
     OwnedMatrix b = OwnedMatrix(9, width, 8);
     const OwnedMatrix y(9, width, 9);
-    ref_->add(a.view, y.view);
-    tested_->add(b.view, y.view);
+    ref_->run(AddOp{a.view, y.view});
+    tested_->run(AddOp{b.view, y.view});
     EXPECT_EQ(a.values, b.values) << width;
   }
 }
@@ -75,7 +75,7 @@ void expect_rope_by_places(Backend& backend, const RopeTable& table, int heads, 
     std::copy_n(table.sin + table.first(r), pairs, sin.begin() + to);
   }
   OwnedMatrix got(rows, expected.view.cols, 10);
-  backend.rope(got.view, heads, {cos.data(), sin.data(), table.pairs, places.data()});
+  backend.run(RopeOp{got.view, heads, {cos.data(), sin.data(), table.pairs, places.data()}});
   EXPECT_EQ(got.values, expected.values) << "by places, " << 2 * table.pairs;
 }
 
@@ -93,8 +93,8 @@ TEST_P(OpTest, RopeEqualsRefAndKeepsLengths) {
     OwnedMatrix expected(rows, heads * head_dim, 10);
     OwnedMatrix got(rows, heads * head_dim, 10);
     const OwnedMatrix before(rows, heads * head_dim, 10);
-    ref_->rope(expected.view, heads, table);
-    tested_->rope(got.view, heads, table);
+    ref_->run(RopeOp{expected.view, heads, table});
+    tested_->run(RopeOp{got.view, heads, table});
     EXPECT_EQ(got.values, expected.values) << head_dim;
     expect_rope_by_places(*tested_, table, heads, expected);
     for (int r = 0; r < rows; ++r) {
@@ -118,15 +118,15 @@ TEST_P(OpTest, ProjectEqualsRefInTheRowsOfItsSequences) {
            {4, 2, 16, 16, 16}, {3, 1, 20, 7, 32}, {2, 2, 5, 33, 48}, {8, 2, 64, 48, 64}, {6, 3, 64, 1, 64}}) {
     const std::int64_t head_stride = static_cast<std::int64_t>(s.inputs + 2) * s.stride;
     const OwnedMatrix matrices(s.kv_heads, static_cast<int>(head_stride), 3);
-    const HeadMatrices by{matrices.values.data(), s.kv_heads, s.inputs, s.outputs, s.stride, head_stride};
+    const PerHeadLinear by{matrices.values.data(), s.kv_heads, s.inputs, s.outputs, s.stride, head_stride};
     const OwnedMatrix x(30, s.heads * s.inputs, 4);
     const std::vector<SequenceView> sequences{{nullptr, 0, 2, 1}, {nullptr, 0, 5, 20}};
     OwnedMatrix expected(30, s.heads * s.outputs, 5);
     OwnedMatrix got = expected;
     got.view.data = got.values.data();
     const std::vector<float> before = expected.values;
-    ref_->project(x.view, s.heads, by, sequences, expected.view);
-    tested_->project(x.view, s.heads, by, sequences, got.view);
+    ref_->run(ProjectOp{x.view, s.heads, by, sequences, expected.view});
+    tested_->run(ProjectOp{x.view, s.heads, by, sequences, got.view});
     EXPECT_LT(relative_error(got.values, expected.values), 1e-6) << s.inputs << " x " << s.outputs;
     EXPECT_NE(got.values, before);
     for (const int row : {0, 1, 3, 4, 25, 29}) {
@@ -137,9 +137,9 @@ TEST_P(OpTest, ProjectEqualsRefInTheRowsOfItsSequences) {
       }
     }
     if (on_gpu(GetParam())) continue;
-    for (const auto& other : all_backends(Activations::kAsWeights)) {
+    for (const auto& other : all_backends(ActivationPrecision::kAsWeights)) {
       OwnedMatrix again(30, s.heads * s.outputs, 5);
-      other->project(x.view, s.heads, by, sequences, again.view);
+      other->run(ProjectOp{x.view, s.heads, by, sequences, again.view});
       EXPECT_EQ(again.values, got.values) << other->description();
     }
   }
@@ -162,8 +162,8 @@ TEST_P(OpTest, EmbedReadsTheTokensRow) {
     const std::vector<TokenId> tokens{0, 36, 5, 5, 16, 15, 31, 32, 1, 2};
     OwnedMatrix expected(10, 20);
     OwnedMatrix got(10, 20);
-    ref_->embed(*ref_->load(std::vector{table.view}), tokens, expected.view);
-    tested_->embed(*tested_->load(std::vector{table.view}), tokens, got.view);
+    ref_->run(EmbedOp{ref_->load(std::vector{table.view}).get(), tokens, expected.view});
+    tested_->run(EmbedOp{tested_->load(std::vector{table.view}).get(), tokens, got.view});
     EXPECT_EQ(got.values, expected.values);
   }
 }

@@ -1,5 +1,5 @@
 // What a load that ran several times is said to have taken.
-#include "cli/bench_load.h"
+#include "cli/bench/bench_load.h"
 
 #include <gtest/gtest.h>
 

@@ -14,9 +14,9 @@ TEST(ChatSettings, SetChangesOneSetting) {
   apply_setting("seed 42", settings);
   apply_setting("predict 12", settings);
   apply_setting("system You are a fox.", settings);
-  EXPECT_FLOAT_EQ(settings.generate.temperature, 0.25F);
+  EXPECT_EQ(settings.generate.temperature, 0.25F);
   EXPECT_EQ(settings.generate.top_k, 7);
-  EXPECT_FLOAT_EQ(settings.generate.top_p, 0.5F);
+  EXPECT_EQ(settings.generate.top_p, 0.5F);
   EXPECT_EQ(settings.generate.seed, 42U);
   EXPECT_EQ(settings.generate.max_tokens, 12);
   EXPECT_EQ(settings.system, "You are a fox.");

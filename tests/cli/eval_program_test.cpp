@@ -88,7 +88,7 @@ TEST_F(EvalProgramTest, WhatIsWrongIsSaidInOneLine) {
   expect_refused("eval " + text + "--ctx 4096", 2, "trained for 2048");
   expect_refused("eval " + text + "--ctx 2", 2, "no token to judge");
   expect_refused("eval " + text + "--ctx 128 --stride 200", 2, "--stride");
-  expect_refused("eval " + text + "--ctx 40", 2, "--needles 0");
+  expect_refused("eval " + text + "--ctx 30", 2, "--needles 0");
   expect_refused("eval " + text + "--needle-candidates 1", 2, "no choice");
   expect_refused("eval " + text + "--tokens -1", 2, "--tokens");
   expect_refused("eval " + text + "--speed -5", 2, "--speed");

@@ -1,5 +1,5 @@
 // The probe against real servers: it must see what can be seen. What its clock says is not tested here.
-#include "cli/isolation_probe.h"
+#include "cli/doctor/isolation_probe.h"
 
 #include "server/test_server.h"
 

@@ -22,15 +22,14 @@ TEST_F(RefusedTokenizers, NoJsonOrNotThis) {
 
 TEST_F(RefusedTokenizers, Models) {
   static constexpr JsonChange kChanges[] = {
-      {"/model/type", R"("WordPiece")", "model.type is 'WordPiece', which is not supported; only BPE models are"},
-      {"/model/type", R"("Unigram")", "model.type is 'Unigram'"},
-      {"/model/type", R"("WordLevel")", "model.type is 'WordLevel'"},
+      {"/model/type", R"("Nonesuch")", "model.type is 'Nonesuch'"},
+      {"/model/type", R"("WordPiece")", "the model needs an unknown token, and names none of its vocabulary"},
+      {"/model/type", R"("Unigram")", "model.vocab is not a list"},
+      {"/model/type", R"("WordLevel")", "the model needs an unknown token, and names none of its vocabulary"},
       {"/model/type", "7", "model.type is not a string"},
       {"/model/dropout", "0.1", "has dropout"},
-      {"/model/continuing_subword_prefix", R"("##")", "continuing_subword_prefix is not supported"},
-      {"/model/end_of_word_suffix", R"("</w>")", "end_of_word_suffix is not supported"},
+      {"/model/continuing_subword_prefix", R"("##")", "lacks the prefix of what continues a word"},
       {"/model/byte_fallback", "1", "model.byte_fallback is not true or false"},
-      {"/model/byte_fallback", "true", "'ByteLevel', which is not supported"},
       {"/model/ignore_merges", R"("no")", "ignore_merges is not true or false"},
       {"/model/unk_token", "3", "unk_token is not a string"},
       {"/model/vocab", nullptr, "vocab is missing"},
@@ -69,29 +68,26 @@ TEST_F(RefusedTokenizers, AddedTokens) {
 
 TEST_F(RefusedTokenizers, PartsThatAreNotKnown) {
   static constexpr JsonChange kChanges[] = {
-      {"/normalizer", R"({"type":"Lowercase"})", "normalizer has the type 'Lowercase', which is not supported"},
-      {"/normalizer", R"({"type":"Replace","pattern":{"Regex":"a"},"content":"b"})", "pattern is a Regex"},
+      {"/normalizer", R"({"type":"Nonesuch"})", "normalizer has the type 'Nonesuch', which is not supported"},
+      {"/normalizer", R"({"type":"Replace","pattern":{"Regex":"("},"content":"b"})", "tokenizer.json"},
       {"/normalizer", R"({"type":"Replace","pattern":{"String":""},"content":"b"})", "String is empty"},
       {"/normalizer", R"({"type":"Sequence"})", "normalizers is missing"},
       {"/normalizer", "{}", "type is missing"},
-      {"/pre_tokenizer", nullptr, "there is no pre_tokenizer"},
-      {"/pre_tokenizer", R"({"type":"Whitespace"})", "has the type 'Whitespace', which is not supported"},
-      {"/pre_tokenizer", R"({"type":"Digits"})", "has no ByteLevel"},
-      {"/pre_tokenizer/pretokenizers/0/type", R"("BertPreTokenizer")", "pretokenizers[0] has the type"},
+      {"/pre_tokenizer", R"({"type":"Nonesuch"})", "has the type 'Nonesuch', which is not supported"},
+      {"/pre_tokenizer/pretokenizers/0/type", R"("Nonesuch")", "pretokenizers[0] has the type"},
       {"/pre_tokenizer/pretokenizers/0/behavior", R"("Sideways")", "behavior is 'Sideways'"},
       {"/pre_tokenizer/pretokenizers/0/pattern", R"({"Regex":"[a[b]]"})", "a class inside a class"},
       {"/pre_tokenizer/pretokenizers/0/pattern", R"({"Regex":"("})", "tokenizer.json"},
       {"/pre_tokenizer/pretokenizers/0/pattern", R"({})", "String is missing"},
-      {"/pre_tokenizer/pretokenizers/2", R"({"type":"Digits"})", "comes after ByteLevel"},
-      {"/post_processor", R"({"type":"BertProcessing"})", "post_processor has the type 'BertProcessing'"},
+      {"/post_processor", R"({"type":"Nonesuch"})", "post_processor has the type 'Nonesuch'"},
+      {"/post_processor", R"({"type":"BertProcessing"})", "cls is missing"},
       {"/post_processor/single", "[]", "does not contain the sequence A"},
       {"/post_processor/single/1/Sequence/id", R"("B")", "must name the sequence A, once"},
       {"/post_processor/special_tokens", "{}", "is missing"},
       {"/post_processor/special_tokens/<|endoftext|>/ids/0", "-1", "outside 0..4194303"},
       {"/post_processor/special_tokens/<|endoftext|>/ids/0", "8200", "adds the id 8200, which is no token"},
-      {"/decoder", R"({"type":"WordPiece"})", "decoder has the type 'WordPiece', which is not supported"},
-      {"/decoder", R"({"type":"CTC"})", "decoder has the type 'CTC'"},
-      {"/decoder", R"({"type":"Sequence","decoders":[{"type":"ByteLevel"},{"type":"Fuse"}]})",
+      {"/decoder", R"({"type":"Nonesuch"})", "decoder has the type 'Nonesuch', which is not supported"},
+      {"/decoder", R"({"type":"Sequence","decoders":[{"type":"ByteLevel"},{"type":"Nonesuch"}]})",
        "decoders[1] has the type"},
       {"/decoder", "7", "decoder is not an object"}};
   expect_changes_refused("tokenizer.json", shipped("tokenizer.json"), kChanges);
@@ -103,15 +99,10 @@ TEST_F(RefusedTokenizers, PiecesThatWouldBeReadDifferently) {
       {"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]},
     "model":{"type":"BPE","byte_fallback":true,"vocab":{"▁":0,"x":1,"▁x":2},"merges":["▁ x"]}})";
   static constexpr JsonChange kChanges[] = {
-      {"/decoder", nullptr, "neither a decoder nor ByteLevel"},
-      {"/decoder", R"({"type":"Metaspace"})", "decoder has the type 'Metaspace'"},
-      {"/decoder/decoders/3/start", "99", "must take at most 16 spaces"},
-      {"/decoder/decoders/0/content", R"("_")", "must make ' ' of '▁'"},
+      {"/decoder/decoders/3/start", "99", "start is 99, outside 0..16"},
       {"/decoder/decoders/2", nullptr, "is out of order"},
-      {"/decoder/decoders", "[]", "lacks a part"},
       {"/pre_tokenizer", R"({"type":"Metaspace","replacement":"_"})", "must be '▁'"},
-      {"/pre_tokenizer", R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"last"})", "is 'last'"},
-      {"/pre_tokenizer", R"({"type":"ByteLevel"})", "'ByteLevel', which is not supported"}};
+      {"/pre_tokenizer", R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"last"})", "is 'last'"}};
   const Json pieces = Json::parse(kPieces);
   EXPECT_EQ(run("run -p x -n 1 -q -m " + model_with("tokenizer.json", pieces.dump())).code, 0);
   expect_changes_refused("tokenizer.json", pieces, kChanges);

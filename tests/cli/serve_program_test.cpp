@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "child.h"
-#include "cli/http_client.h"
+#include "cli/doctor/http_client.h"
 #include "program.h"
-#include "server/json_fields.h"
+#include "server/api/json_fields.h"
 
 namespace kvasir::testing {
 namespace {

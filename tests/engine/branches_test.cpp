@@ -146,7 +146,7 @@ TEST_F(BranchesTest, WhatJustFitsItsQuotaNeedNotWaitForOthersToEnd) {
 TEST_F(BranchesTest, WhatWasSwappedOutIsComputedOnce) {
   EngineConfig config;
   config.kv_bytes = 12 * block_bytes(config);
-  config.pace = Pace{1e3, 1e3, 1e12};
+  config.costs = CostModel{1e3, 1e3, 1e12};
   Engine engine(*backend_, *model_, config);
   const RequestId large = engine.submit(request(36, 140), listener());
   Request other = request(40, 100);

@@ -7,7 +7,7 @@
 
 #include "backend/make_backend.h"
 #include "base/error.h"
-#include "engine/drawing_backend.h"
+#include "engine/sampling_backend.h"
 #include "support/fixtures.h"
 
 namespace kvasir::testing {
@@ -40,9 +40,9 @@ class EngineThreadTest : public ::testing::Test {
   Engine engine_{*backend_, *model_, {}};
 };
 
-// Sequences that fly in formation are behind what was told of them, but for who asks.
+// Sequences of a steady batch are behind what their listeners know, but for who asks.
 TEST_F(EngineThreadTest, WhoeverAsksFindsSequencesAsTheyWereTold) {
-  DrawingBackend backend(make_backend({"cpu", 1, "auto"}));
+  SamplingBackend backend(make_backend({"cpu", 1, "auto"}));
   const auto model = load_golden("gqa", backend, 64);
   Engine engine(backend, *model, {});
   std::atomic<std::int64_t> told{0};
@@ -52,7 +52,7 @@ TEST_F(EngineThreadTest, WhoeverAsksFindsSequencesAsTheyWereTold) {
   for (int i = 0; i < 30; ++i) {
     const std::int64_t behind = thread.ask([&told](Engine& asked) {
       std::int64_t out = 0;
-      asked.scheduler().each([&](const Sequence& sequence) { out = told - sequence.answered(); });
+      asked.scheduler().each([&](const Sequence& sequence) { out = told - sequence.num_output_tokens(); });
       return out;
     });
     EXPECT_EQ(behind, 0);

@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "engine/pause_choice.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/preemption.h"
+#include "engine/schedule/scheduler.h"
 
 namespace kvasir::testing {
 namespace {
@@ -43,16 +43,16 @@ class FairnessTest : public ::testing::Test {
 
   // As the engine does. The ids of those that ended, and the tokens computed for each tenant so far.
   std::vector<RequestId> step() {
-    for (const PlannedRows& planned : scheduler_.plan(cache_)) {
-      Sequence& s = *planned.sequence;
-      const bool caught_up = planned.rows == s.pending();
-      computed_[s.request.tenant.id] += planned.rows;
+    for (const ScheduledTokens& one : scheduler_.schedule(cache_)) {
+      Sequence& s = *one.sequence;
+      const bool caught_up = one.rows == s.num_uncomputed_tokens();
+      computed_[s.request.tenant.id] += one.rows;
       order_.push_back(s.id);
       const auto done = static_cast<size_t>(s.lease.length());
-      cache_.commit(s.lease, std::span(s.tokens).subspan(done, static_cast<size_t>(planned.rows)));
+      cache_.commit(s.lease, std::span(s.tokens).subspan(done, static_cast<size_t>(one.rows)));
       ++s.record.steps;
       if (caught_up) s.tokens.push_back(7);
-      if (s.answered() == s.request.max_tokens) s.finish = FinishReason::kLength;
+      if (s.num_output_tokens() == s.request.max_tokens) s.finish = FinishReason::kLength;
     }
     EXPECT_EQ(cache_.problem(), std::nullopt);
     std::vector<RequestId> ended;
@@ -147,7 +147,7 @@ TEST_F(FairnessTest, AnIdleMomentEarnsNoCredit) {
 }
 
 TEST_F(FairnessTest, WorkBesideTheModelCountsTowardsATurn) {
-  scheduler_.set_pace({1e-3, 1e-2, 1});
+  scheduler_.set_costs({1e-3, 1e-2, 1});
   add({.tenant = 1});
   add({.tenant = 2});
   step();
@@ -172,7 +172,7 @@ TEST_F(FairnessTest, OnlyAPromptOfOnesOwnIsWaitedFor) {
   step();
   EXPECT_TRUE(theirs->lease.valid());
   EXPECT_FALSE(own->lease.valid());
-  EXPECT_EQ(scheduler_.counts().held_back, 1);
+  EXPECT_EQ(scheduler_.counts().waiting_for_prefix, 1);
 }
 
 TEST_F(FairnessTest, WithinATenantPriorityThenArrivalDecides) {
@@ -192,10 +192,10 @@ class PressureTest : public FairnessTest {
   PressureTest() : FairnessTest(12) { scheduler_ = Scheduler({64, 8, 0}); }
 
   // Until somebody pauses: who.
-  Scheduler::PauseNews first_pause() {
+  Scheduler::PreemptionEvent first_preemption() {
     for (int i = 0; i < 200; ++i) {
       step();
-      const auto pauses = scheduler_.take_pauses();
+      const auto pauses = scheduler_.take_preemptions();
       if (!pauses.empty()) return pauses.front();
     }
     return {};
@@ -208,32 +208,32 @@ TEST_F(PressureTest, TheOldestNeverPausesAndEveryoneEnds) {
   int ended = 0;
   for (int i = 0; i < 2000 && !scheduler_.idle(); ++i) {
     ended += static_cast<int>(step().size());
-    for (const auto& news : scheduler_.take_pauses()) EXPECT_NE(news.id, 1U);
+    for (const auto& news : scheduler_.take_preemptions()) EXPECT_NE(news.id, 1U);
   }
   EXPECT_EQ(ended, 9);
   EXPECT_GT(scheduler_.preemptions(), 0);
 }
 
 TEST_F(PressureTest, APauseTellsWhatItKeptAndWhatItCosts) {
-  scheduler_.set_pace({0.010, 1e3, 1});
+  scheduler_.set_costs({0.010, 1e3, 1});
   add({.prompt = 20, .max_tokens = 30});
   add({.prompt = 17, .max_tokens = 30});
-  const auto [id, label, pause] = first_pause();
+  const auto [id, label, pause] = first_preemption();
   EXPECT_EQ(id, 2U);
-  EXPECT_EQ(pause.how, Pause::How::kRecompute);
+  EXPECT_EQ(pause.how, Preemption::How::kRecompute);
   EXPECT_GT(pause.kept_tokens, 0);
   EXPECT_LT(pause.kept_tokens, pause.of_tokens);
   EXPECT_DOUBLE_EQ(pause.resume_seconds, 0.010 * static_cast<double>(pause.of_tokens - pause.kept_tokens));
-  EXPECT_EQ(describe("7", {Pause::How::kRecompute, 480, 512, 0.09}),
+  EXPECT_EQ(describe("7", {Preemption::How::kRecompute, 480, 512, 0.09}),
             "paused request 7, kept 480 of 512 tokens, about 90 ms to resume");
 }
 
 TEST_F(PressureTest, WhoeverIsAboutToEndIsWorthWaitingFor) {
-  scheduler_.set_pace({1, 1e-3, 1});
+  scheduler_.set_costs({1, 1e-3, 1});
   add({.prompt = 20, .max_tokens = 20});
   add({.prompt = 21, .max_tokens = 20});
-  const auto [id, label, pause] = first_pause();
-  EXPECT_EQ(pause.how, Pause::How::kWait);
+  const auto [id, label, pause] = first_preemption();
+  EXPECT_EQ(pause.how, Preemption::How::kWait);
   EXPECT_EQ(id, 2U);
   int ended = 0;
   for (int i = 0; i < 200 && !scheduler_.idle(); ++i) ended += static_cast<int>(step().size());
@@ -241,31 +241,31 @@ TEST_F(PressureTest, WhoeverIsAboutToEndIsWorthWaitingFor) {
 }
 
 TEST_F(PressureTest, StandingStillIsToldOnceHoweverLong) {
-  scheduler_.set_pace({1, 1e-3, 1});
+  scheduler_.set_costs({1, 1e-3, 1});
   add({.prompt = 8, .max_tokens = 17});  // six blocks at its end, when the other wants a seventh
   const Sequence* other = add({.prompt = 12, .max_tokens = 30});
-  EXPECT_EQ(first_pause().pause.how, Pause::How::kWait);
+  EXPECT_EQ(first_preemption().preemption.how, Preemption::How::kWait);
   for (int i = 0; i < 2; ++i) {
     step();
-    ASSERT_TRUE(other->standing_still);
-    EXPECT_TRUE(scheduler_.take_pauses().empty()) << i;
+    ASSERT_TRUE(other->stalled);
+    EXPECT_TRUE(scheduler_.take_preemptions().empty()) << i;
   }
   EXPECT_EQ(scheduler_.counts().waits, 1);
 }
 
 TEST_F(PressureTest, OfEqualsTheYoungestPauses) {
-  scheduler_.set_pace({1, 1e6, 1});
+  scheduler_.set_costs({1, 1e6, 1});
   for (int i = 0; i < 3; ++i) add({.prompt = 12, .max_tokens = 30});
-  EXPECT_EQ(first_pause().id, 3U);
+  EXPECT_EQ(first_preemption().id, 3U);
 }
 
 TEST_F(PressureTest, ATenantAtItsLimitDoesNotPauseTheYoungerOfAnother) {
-  scheduler_.set_pace({1, 1e6, 1});
+  scheduler_.set_costs({1, 1e6, 1});
   cache_.set_share(2, {0, 0.5, 1});
   add({.tenant = 2, .prompt = 9, .max_tokens = 14});
   const Sequence* second = add({.tenant = 2, .prompt = 9, .max_tokens = 14});
   add({.tenant = 1, .prompt = 5, .max_tokens = 14});  // cheaper to pause, and younger
-  EXPECT_EQ(first_pause().id, second->id);
+  EXPECT_EQ(first_preemption().id, second->id);
 }
 
 TEST_F(PressureTest, WhoIsOverItsQuotaStopsNobodyElse) {
@@ -360,23 +360,23 @@ TEST_F(PressureTest, WhatIsGuaranteedIsTakenBackFromWhoWasLentIt) {
 }
 
 TEST_F(PressureTest, ATenantAtItsLimitPausesItsOwn) {
-  scheduler_.set_pace({1, 1e6, 1});
+  scheduler_.set_costs({1, 1e6, 1});
   cache_.set_share(2, {0, 0.5, 1});
   add({.tenant = 1, .prompt = 8, .max_tokens = 12});
   const Sequence* first = add({.tenant = 2, .prompt = 9, .max_tokens = 14});
   const Sequence* second = add({.tenant = 2, .prompt = 9, .max_tokens = 14});
-  const auto [id, label, pause] = first_pause();
+  const auto [id, label, pause] = first_preemption();
   EXPECT_EQ(id, second->id);
   EXPECT_TRUE(first->lease.valid());
 }
 
 TEST_F(PressureTest, ThoseOverTheirGuaranteePauseFirst) {
-  scheduler_.set_pace({1, 1e6, 1});
+  scheduler_.set_costs({1, 1e6, 1});
   cache_.set_share(2, {0.5, 1, 1});
   add({.tenant = 1, .prompt = 12, .max_tokens = 30});
   add({.tenant = 2, .prompt = 5, .max_tokens = 30});
   const Sequence* over = add({.tenant = 3, .prompt = 12, .max_tokens = 30});  // dearer to pause than tenant 2's
-  const auto [id, label, pause] = first_pause();
+  const auto [id, label, pause] = first_preemption();
   EXPECT_EQ(id, over->id);
 }
 

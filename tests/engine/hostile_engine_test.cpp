@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "engine/engine_thread.h"
 #include "engine/heard.h"
-#include "engine/host_room.h"
+#include "engine/schedule/host_pool.h"
 #include "support/fixtures.h"
 
 namespace kvasir::testing {
@@ -194,7 +194,7 @@ TEST_F(HostileEngineTest, WhereHostMemoryIsRefusedWhoPausesIsComputedAgain) {
   EngineConfig config;
   const KvGroup group = kv_groups(model->config(), config.kv).front();
   config.kv_bytes = static_cast<std::uint64_t>(8 * make_layout(group, 16).block_bytes());
-  config.pace = Pace{1e3, 1e3, 1e12};  // swapping is always cheapest
+  config.costs = CostModel{1e3, 1e3, 1e12};  // swapping is always cheapest
   std::vector<TokenId> alone;
   for (const bool refuses : {false, true}) {
     backend.refuses = refuses;
@@ -211,16 +211,16 @@ TEST_F(HostileEngineTest, WhereHostMemoryIsRefusedWhoPausesIsComputedAgain) {
   }
 }
 
-TEST(HostRoomTest, TakesNoMoreThanItMayHoweverManySave) {
+TEST(HostPoolTest, TakesNoMoreThanItMayHoweverManySave) {
   FailingBackend backend(make_backend({"cpu", 1, "auto"}));
   KvStorage storage(backend, {1, 64}, 16);
   constexpr size_t kMiB = size_t{1} << 20;
-  auto room = std::make_shared<HostRoom>(storage, 20 * kMiB);
+  auto room = std::make_shared<HostPool>(storage, 20 * kMiB);
   {
-    std::vector<std::unique_ptr<SavedBytes>> savers;
+    std::vector<std::unique_ptr<HostSpan>> savers;
     size_t saved = 0;
     while (true) {
-      auto saver = std::make_unique<SavedBytes>(room);
+      auto saver = std::make_unique<HostSpan>(room);
       if (saver->place(300'000) == nullptr) break;
       saved += 300'000;
       savers.push_back(std::move(saver));
@@ -229,14 +229,14 @@ TEST(HostRoomTest, TakesNoMoreThanItMayHoweverManySave) {
     EXPECT_GT(saved, 19 * kMiB);
     EXPECT_EQ(room->used(), saved);
     for (size_t i = 0; i < savers.size(); i += 2) savers[i] = nullptr;  // holes …
-    SavedBytes more(room);
+    HostSpan more(room);
     for (size_t i = 0; i < savers.size() / 2; ++i) EXPECT_NE(more.place(300'000), nullptr);  // … that are used again
     EXPECT_EQ(more.place(600'001), nullptr);
     EXPECT_LE(backend.taken, 20 * kMiB);
   }
   EXPECT_EQ(room->used(), 0U);
   EXPECT_LE(room->taken(), 16 * kMiB);  // the rest was given back
-  SavedBytes whole(room);
+  HostSpan whole(room);
   EXPECT_NE(whole.place(4 * kMiB), nullptr);
 }
 

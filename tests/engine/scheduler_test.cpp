@@ -1,5 +1,5 @@
 // Who runs when: budgets, order, preemption.
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -27,21 +27,21 @@ class SchedulerTest : public ::testing::Test {
   }
 
   // As the engine does after a step: commit the rows, and append a token where one was due.
-  void carry_out(KvCache& cache, const std::vector<PlannedRows>& plan) {
-    for (const PlannedRows& planned : plan) {
-      Sequence& s = *planned.sequence;
-      const bool caught_up = planned.rows == s.pending();
+  void carry_out(KvCache& cache, const std::vector<ScheduledTokens>& plan) {
+    for (const ScheduledTokens& one : plan) {
+      Sequence& s = *one.sequence;
+      const bool caught_up = one.rows == s.num_uncomputed_tokens();
       const auto done = static_cast<size_t>(s.lease.length());
-      cache.commit(s.lease, std::span(s.tokens).subspan(done, static_cast<size_t>(planned.rows)));
+      cache.commit(s.lease, std::span(s.tokens).subspan(done, static_cast<size_t>(one.rows)));
       ++s.record.steps;
       if (caught_up) s.tokens.push_back(7);
     }
     ASSERT_EQ(cache.problem(), std::nullopt);
   }
 
-  static std::vector<std::pair<RequestId, int>> ids(const std::vector<PlannedRows>& plan) {
+  static std::vector<std::pair<RequestId, int>> ids(const std::vector<ScheduledTokens>& plan) {
     std::vector<std::pair<RequestId, int>> out;
-    for (const PlannedRows& planned : plan) out.emplace_back(planned.sequence->id, planned.rows);
+    for (const ScheduledTokens& one : plan) out.emplace_back(one.sequence->id, one.rows);
     return out;
   }
 
@@ -53,13 +53,13 @@ TEST_F(SchedulerTest, ABudgetCutsPromptsAndAnswersComeFirst) {
   Scheduler scheduler({8, 16, 0});
   add(scheduler, 1, 5);
   add(scheduler, 2, 10);
-  auto plan = scheduler.plan(cache);
+  auto plan = scheduler.schedule(cache);
   EXPECT_EQ(ids(plan), (Plan{{1, 5}, {2, 3}}));
   carry_out(cache, plan);
-  plan = scheduler.plan(cache);
+  plan = scheduler.schedule(cache);
   EXPECT_EQ(ids(plan), (Plan{{1, 1}, {2, 7}}));  // the answer first, then the rest of the prompt
   carry_out(cache, plan);
-  EXPECT_EQ(ids(scheduler.plan(cache)), (Plan{{1, 1}, {2, 1}}));
+  EXPECT_EQ(ids(scheduler.schedule(cache)), (Plan{{1, 1}, {2, 1}}));
 }
 
 TEST_F(SchedulerTest, AChunkEndsWithTheBlockThatAMarkIsIn) {
@@ -68,7 +68,7 @@ TEST_F(SchedulerTest, AChunkEndsWithTheBlockThatAMarkIsIn) {
   add(scheduler, 1, 30)->request.breakpoints = {{5, std::chrono::seconds(60)}, {12, std::chrono::seconds(60)}};
   std::vector<int> rows;
   for (int step = 0; step < 4; ++step) {
-    const auto plan = scheduler.plan(cache);
+    const auto plan = scheduler.schedule(cache);
     rows.push_back(plan.at(0).rows);
     carry_out(cache, plan);
   }
@@ -79,7 +79,7 @@ TEST_F(SchedulerTest, NoMoreSequencesThanAllowed) {
   KvCache cache = make_cache(100);
   Scheduler scheduler({100, 2, 0});
   for (RequestId id = 1; id <= 4; ++id) add(scheduler, id, 3);
-  EXPECT_EQ(ids(scheduler.plan(cache)), (Plan{{1, 3}, {2, 3}}));
+  EXPECT_EQ(ids(scheduler.schedule(cache)), (Plan{{1, 3}, {2, 3}}));
   EXPECT_EQ(scheduler.waiting(), 2);
 }
 
@@ -91,7 +91,7 @@ TEST_F(SchedulerTest, TheYoungestIsPreemptedAndComesBackFirst) {
   add(scheduler, 3, 3);
   bool preempted = false;
   for (int step = 0; step < 12; ++step) {
-    carry_out(cache, scheduler.plan(cache));
+    carry_out(cache, scheduler.schedule(cache));
     EXPECT_TRUE(old->lease.valid());  // the oldest never goes
     preempted |= young->record.preemptions > 0;
   }
@@ -99,7 +99,7 @@ TEST_F(SchedulerTest, TheYoungestIsPreemptedAndComesBackFirst) {
   EXPECT_GT(old->tokens.size(), 15U);
   old->finish = FinishReason::kLength;
   scheduler.take_finished();
-  EXPECT_EQ(ids(scheduler.plan(cache)).front().first, 2U);
+  EXPECT_EQ(ids(scheduler.schedule(cache)).front().first, 2U);
 }
 
 TEST_F(SchedulerTest, ManyInATightPoolAllFinish) {
@@ -108,11 +108,11 @@ TEST_F(SchedulerTest, ManyInATightPoolAllFinish) {
   for (RequestId id = 1; id <= 9; ++id) add(scheduler, id, static_cast<int>(id) + 3);
   int finished = 0;
   for (int step = 0; step < 2000 && !scheduler.idle(); ++step) {
-    const auto plan = scheduler.plan(cache);
+    const auto plan = scheduler.schedule(cache);
     ASSERT_FALSE(plan.empty());
     carry_out(cache, plan);
-    for (const PlannedRows& planned : plan) {
-      if (planned.sequence->answered() == 12) planned.sequence->finish = FinishReason::kLength;
+    for (const ScheduledTokens& one : plan) {
+      if (one.sequence->num_output_tokens() == 12) one.sequence->finish = FinishReason::kLength;
     }
     finished += static_cast<int>(scheduler.take_finished().size());
   }

@@ -15,7 +15,7 @@ class CanaryTest : public ::testing::Test {
  protected:
   EngineConfig config(const std::string& policy) {
     EngineConfig out = with_policy({}, policy);
-    out.kv_of_house = canary_policies({{out.kv}});
+    out.internal_policies = canary_policies({{out.kv}});
     return out;
   }
 

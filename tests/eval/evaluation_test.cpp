@@ -67,7 +67,7 @@ class EvaluationTest : public ::testing::Test {
 };
 
 TEST_F(EvaluationTest, PerplexityIsThatOfTransformers) {
-  load("tales", {"cpu", 1, "auto", Activations::kF32});
+  load("tales", {"cpu", 1, "auto", ActivationPrecision::kF32});
   nlohmann::json golden;
   std::ifstream(golden_dir("tales.json")) >> golden;
   auto tokens = golden["held_out"].get<std::vector<TokenId>>();

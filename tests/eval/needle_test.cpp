@@ -26,7 +26,7 @@ class NeedleTest : public ::testing::Test {
   NeedlePlan plan_;
 };
 
-TEST_F(NeedleTest, ACaseHidesItsNumberAtItsDepthAmongOthersOfItsForm) {
+TEST_F(NeedleTest, ACaseHidesItsNameAtItsDepthAmongOthersOfItsForm) {
   double before = -1;
   for (int i = 0; i < 5; ++i) {
     const NeedleCase one = make_needle_case(tokenizer_, plan_, i);
@@ -49,7 +49,7 @@ TEST_F(NeedleTest, ACaseHidesItsNumberAtItsDepthAmongOthersOfItsForm) {
 }
 
 TEST_F(NeedleTest, TooLittleRoomIsRefused) {
-  plan_.context = 40;
+  plan_.context = 30;
   EXPECT_THROW(make_needle_case(tokenizer_, plan_, 0), Error);
 }
 

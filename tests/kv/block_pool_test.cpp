@@ -81,11 +81,11 @@ TEST(BlockPool, AnEvictableBlockCanBeHeldAgain) {
   EXPECT_TRUE(pool.well_formed());
 }
 
-TEST(BlockPool, ACoveredBlockWaitsUntilItIsUncovered) {
+TEST(BlockPool, AnInteriorBlockWaitsUntilItIsALeaf) {
   BlockPool pool = pool_of({0});
   pool.take();
   pool.unref(0);
-  pool.make_covered(0);
+  pool.make_interior(0);
   EXPECT_EQ(pool.available(), 1);
   EXPECT_FALSE(pool.take().has_value());
   pool.make_evictable(0, used_at(1));
@@ -97,7 +97,7 @@ TEST(BlockPool, ACoveredBlockCanBeHeldAgain) {
   BlockPool pool = pool_of({0});
   pool.take();
   pool.unref(0);
-  pool.make_covered(0);
+  pool.make_interior(0);
   pool.ref(0);
   EXPECT_EQ(pool.state(0), State::kHeld);
   EXPECT_EQ(pool.held(), 1);

@@ -56,8 +56,8 @@ TEST(Fork, WhatTheOtherReservedIsNotShared) {
   ASSERT_TRUE(world.write(0, {1, 2, 3, 4}));
   ASSERT_TRUE(world.reserve(0, 8));
   world.fork(0);
-  EXPECT_EQ(world.lease(0).table(0).slots(), 3);
-  EXPECT_EQ(world.lease(1).table(0).slots(), 1);
+  EXPECT_EQ(world.lease(0).table(0).size(), 3);
+  EXPECT_EQ(world.lease(1).table(0).size(), 1);
   EXPECT_EQ(world.wrong(), "");
 }
 

@@ -16,17 +16,17 @@ static_assert(std::is_nothrow_move_constructible_v<KvLease> && std::is_nothrow_m
 
 TEST(BlockTable, KeepsSlotsInOrderWithHoles) {
   BlockTable table;
-  EXPECT_EQ(table.slots(), 0);
+  EXPECT_EQ(table.size(), 0);
   for (const BlockId block : {7, 3, 9}) table.append(block);
   table.make_hole(1);
   table.replace(2, 4);
-  EXPECT_EQ(table.slots(), 3);
+  EXPECT_EQ(table.size(), 3);
   EXPECT_EQ(table.at(0), 7);
   EXPECT_TRUE(table.hole(1));
   EXPECT_FALSE(table.hole(2));
   EXPECT_EQ(table.data()[2], 4);
   table.drop_last();
-  EXPECT_EQ(table.slots(), 2);
+  EXPECT_EQ(table.size(), 2);
 }
 
 TEST(BlockTableDeathTest, AnEmptyTableHasNoLastSlot) {
@@ -102,8 +102,8 @@ TEST_F(Lease, AssignedToItselfKeepsItsHold) {
 // The end of a text goes before its start: the start is of use without the end, and not the other way round.
 TEST_F(Lease, LetsGoTailFirst) {
   lease_of({1, 2, 3, 4, 5, 6});
-  EXPECT_EQ(cache.pool(0).state(0), BlockPool::State::kCovered);
-  EXPECT_EQ(cache.pool(0).state(1), BlockPool::State::kCovered);
+  EXPECT_EQ(cache.pool(0).state(0), BlockPool::State::kInterior);
+  EXPECT_EQ(cache.pool(0).state(1), BlockPool::State::kInterior);
   EXPECT_EQ(cache.pool(0).state(2), BlockPool::State::kEvictable);
 }
 

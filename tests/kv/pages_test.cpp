@@ -136,7 +136,7 @@ TEST(Pages, ADroppedPolicyLeavesItsPagesAndItsNumber) {
   small.groups = {{{}, 30}, {{8, 0}, 50}};
   const PolicyId id = cache.add_policy(small);
   {
-    KvLease lease = cache.open(text_from(0, 8), {}, 0, id).lease;
+    KvLease lease = cache.open(text_from(0, 8), {{}, 0, id}).lease;
     ASSERT_TRUE(cache.reserve(lease, 8));
     cache.commit(lease, text_from(0, 8));
     EXPECT_TRUE(cache.in_use(id));
@@ -148,7 +148,7 @@ TEST(Pages, ADroppedPolicyLeavesItsPagesAndItsNumber) {
   EXPECT_EQ(cache.pool(0).size(), 4);
   small.groups = {{{}, 10}};
   EXPECT_EQ(cache.add_policy(small), id);
-  KvLease lease = cache.open(text_from(0, 8), {}, 0, id).lease;
+  KvLease lease = cache.open(text_from(0, 8), {{}, 0, id}).lease;
   EXPECT_EQ(lease.length(), 0);
   EXPECT_TRUE(cache.reserve(lease, 4 * 40));
   EXPECT_FALSE(cache.reserve(lease, 4 * 40 + 1));

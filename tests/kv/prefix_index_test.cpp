@@ -29,7 +29,7 @@ TEST(PrefixIndex, FindsWhatWasInsertedAndNothingElse) {
   EXPECT_EQ(index.find(key_of(1), Tokens{10, 11}), 3);
   EXPECT_EQ(index.find(key_of(2), Tokens{10, 11}), std::nullopt);
   EXPECT_EQ(index.entry(3).born, 7U);
-  EXPECT_EQ(index.entry(3).slot, 0);
+  EXPECT_EQ(index.entry(3).block_index, 0);
   EXPECT_TRUE(index.published(3));
   EXPECT_FALSE(index.published(0));
   EXPECT_EQ(index.size(), 1);

@@ -28,7 +28,7 @@ class PrivateLease : public ::testing::Test {
   KvLease lease_of(std::int64_t tokens, PolicyId policy) {
     std::vector<TokenId> text(static_cast<size_t>(tokens));
     std::iota(text.begin(), text.end(), 1);
-    KvCache::Opened opened = cache.open(text, {}, 0, policy);
+    KvCache::Opened opened = cache.open(text, {{}, 0, policy});
     report = opened.report;
     extend(opened.lease, tokens - opened.lease.length());
     return std::move(opened.lease);
@@ -59,9 +59,9 @@ TEST_F(PrivateLease, IsNeverPublishedAndNeverFound) {
   EXPECT_EQ(cache.policy_stats(private_).blocks, 0);
   std::vector<TokenId> text(20);
   std::iota(text.begin(), text.end(), 1);
-  EXPECT_EQ(cache.reusable(text, {}, private_), 0);
-  EXPECT_TRUE(cache.block_names(text, {}, private_).empty());
-  EXPECT_EQ(cache.reusable(text, {}, 0), 19);  // what is shared is as it was
+  EXPECT_EQ(cache.reusable(text, {{}, 0, private_}), 0);
+  EXPECT_TRUE(cache.block_keys(text, {{}, 0, private_}).empty());
+  EXPECT_EQ(cache.reusable(text, {}), 19);  // what is shared is as it was
 }
 
 TEST_F(PrivateLease, GivesBackWhatItsRowsDoNotNeed) {

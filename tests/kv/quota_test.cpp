@@ -135,7 +135,7 @@ TEST(Quota, WhatIsToldNamesTheRequestAndTheTime) {
   config.pages = {in_order(2), 1};
   KvCache cache(config);
   const auto run = [&cache](const Text& text, std::uint64_t request) {
-    KvCache::Opened opened = cache.open(text, {}, request);
+    KvCache::Opened opened = cache.open(text, {{}, request});
     EXPECT_TRUE(cache.reserve(opened.lease, std::ssize(text) - opened.lease.length()));
     cache.commit(opened.lease, std::span(text).subspan(static_cast<size_t>(opened.lease.length())));
     return opened.report;

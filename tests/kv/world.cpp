@@ -53,9 +53,9 @@ World::World(const WorldConfig& config) : config_(config) {
 
 ReuseReport World::open(const Text& prompt, std::uint32_t tenant, PolicyId policy) {
   const Expected expected = expected_reuse(prompt, tenant, policy);
-  KvCache::Opened opened = cache_->open(prompt, tenant_of(tenant), 0, policy);
+  KvCache::Opened opened = cache_->open(prompt, {tenant_of(tenant), 0, policy});
   const ReuseReport report = opened.report;
-  Held held{std::move(opened.lease), tenant, policy, {}, {}, 0, public_slots(prompt, policy)};
+  Held held{std::move(opened.lease), tenant, policy, {}, {}, 0, public_blocks(prompt, policy)};
   for (std::int64_t i = 0; i < report.reused_tokens; ++i) {
     held.text.push_back(prompt[static_cast<size_t>(i)]);
     held.rows.push_back(next_row(held, held.text.back()));
@@ -110,9 +110,9 @@ void World::commit(size_t lease, const Text& tokens) {
     }
   }
   // What was written may leave the public text: from the block it does so in, all is private.
-  const std::int64_t agreed = public_slots(held.text, held.policy);
+  const std::int64_t agreed = public_blocks(held.text, held.policy);
   const std::int64_t full = std::ssize(held.text) / config_.block_tokens;
-  if (full > agreed) held.public_slots = std::min(held.public_slots, agreed);
+  if (full > agreed) held.public_blocks = std::min(held.public_blocks, agreed);
   std::vector<BlockTable> tables;
   for (size_t i = 0; i < groups_of(held).size(); ++i) tables.push_back(held.lease.table(i));
   cache_->commit(held.lease, tokens);
@@ -133,9 +133,9 @@ bool World::may_truncate(size_t i, Position length) const {
   for (size_t g = 0; g < groups_of(held_[i]).size(); ++g) {
     const BlockTable& table = held_[i].lease.table(g);
     const Retention& retention = groups_[groups_of(held_[i])[g]].retention;
-    for (std::int64_t slot = 0; slot * size < length; ++slot) {
-      if (!table.hole(slot)) continue;
-      if (retention.needed(slot * size, slot * size + size - 1, length)) return false;
+    for (std::int64_t block_index = 0; block_index * size < length; ++block_index) {
+      if (!table.hole(block_index)) continue;
+      if (retention.needed(block_index * size, block_index * size + size - 1, length)) return false;
     }
   }
   return true;
@@ -147,13 +147,13 @@ void World::truncate(size_t lease, Position length) {
   held.text.resize(static_cast<size_t>(length));
   held.rows.resize(static_cast<size_t>(length));
   held.reserved = 0;
-  held.public_slots = std::min(held.public_slots, length / config_.block_tokens);
+  held.public_blocks = std::min(held.public_blocks, length / config_.block_tokens);
   check();
 }
 
 void World::fork(size_t lease) {
   const Held& from = held_[lease];
-  Held twin{cache_->fork(from.lease), from.tenant, from.policy, from.text, from.rows, 0, from.public_slots};
+  Held twin{cache_->fork(from.lease), from.tenant, from.policy, from.text, from.rows, 0, from.public_blocks};
   held_.push_back(std::move(twin));
   check();
 }
@@ -231,9 +231,10 @@ void World::check_lease(const Held& held) {
     const size_t g = groups_of(held)[i];
     const BlockTable& table = held.lease.table(i);
     const Retention& retention = groups_[g].retention;
-    for (std::int64_t slot = 0; slot < table.slots(); ++slot) {
-      const bool needed = retention.needed(slot * size, slot * size + size - 1, length);
-      if (table.hole(slot) == needed) return fail(needed ? "a needed block is a hole" : "an unneeded block is kept");
+    for (std::int64_t block_index = 0; block_index < table.size(); ++block_index) {
+      const bool needed = retention.needed(block_index * size, block_index * size + size - 1, length);
+      if (table.hole(block_index) == needed)
+        return fail(needed ? "a needed block is a hole" : "an unneeded block is kept");
     }
     if (!pending_.empty()) continue;  // the bytes are still on their way
     for (Position p = 0; p < length; ++p) {
@@ -251,7 +252,7 @@ void World::check_pools() {
     for (const Held& one : held_) {
       for (size_t i = 0; i < groups_of(one).size(); ++i) {
         const BlockTable& table = one.lease.table(i);
-        if (groups_of(one)[i] == g) held.insert(table.data(), table.data() + table.slots());
+        if (groups_of(one)[i] == g) held.insert(table.data(), table.data() + table.size());
       }
     }
     held.erase(kNoBlock);
@@ -278,7 +279,7 @@ std::string World::observable() const {
   for (const Held& held : held_) {
     for (size_t i = 0; i < groups_of(held).size(); ++i) {
       const BlockTable& table = held.lease.table(i);
-      out += fmt::format("[{}]", fmt::join(std::span(table.data(), static_cast<size_t>(table.slots())), " "));
+      out += fmt::format("[{}]", fmt::join(std::span(table.data(), static_cast<size_t>(table.size())), " "));
     }
     out += fmt::format("({})", held.lease.length());
   }

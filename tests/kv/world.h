@@ -90,21 +90,21 @@ class World {
     std::uint32_t tenant = 0;
     PolicyId policy = 0;
     Text text;
-    std::vector<Row> rows;          // what each position's bytes must be
-    std::int64_t reserved = 0;      // tokens that may be committed
-    std::int64_t public_slots = 0;  // blocks that may get a public name
+    std::vector<Row> rows;           // what each position's bytes must be
+    std::int64_t reserved = 0;       // tokens that may be committed
+    std::int64_t public_blocks = 0;  // blocks that may get a public name
   };
   struct Name {
-    std::uint32_t tenant = 0;       // kEverybody: public
-    Text text;                      // all tokens from the start to the block's end
-    std::int64_t public_slots = 0;  // of a private name: how many blocks of its chain are public
+    std::uint32_t tenant = 0;        // kEverybody: public
+    Text text;                       // all tokens from the start to the block's end
+    std::int64_t public_blocks = 0;  // of a private name: how many blocks of its chain are public
 
     friend bool operator==(const Name&, const Name&) = default;
   };
 
   static constexpr std::uint32_t kEverybody = 0xffffffff;
 
-  std::int64_t public_slots(const Text& prompt, PolicyId policy) const;
+  std::int64_t public_blocks(const Text& prompt, PolicyId policy) const;
   Row next_row(const Held& held, TokenId token) const;
   void hear(const Held* from, const std::vector<BlockTable>& tables);
   std::span<const size_t> groups_of(const Held& held) const { return cache_->groups_of(held.policy); }
@@ -118,7 +118,7 @@ class World {
   std::string observable() const;
   std::int64_t rows_of_page() const;
   Row* row(size_t group, BlockId block, Position position);
-  static Name name_of(const Held& held, std::int64_t slot, Text text);
+  static Name name_of(const Held& held, std::int64_t block_index, Text text);
   bool named(size_t group, const Name& name) const;
   void fail(const std::string& what);
 

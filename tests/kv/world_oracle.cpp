@@ -26,27 +26,27 @@ void World::hear(const Held* from, const std::vector<BlockTable>& tables) {
     const auto place = std::ranges::find(groups_of(*from), event.group);
     if (place == groups_of(*from).end()) return fail("a block got a name under another policy");
     const BlockTable& table = tables[static_cast<size_t>(place - groups_of(*from).begin())];
-    std::int64_t slot = 0;
-    while (slot < table.slots() && table.at(slot) != event.block) ++slot;
-    const auto end = static_cast<std::ptrdiff_t>((slot + 1) * config_.block_tokens);
+    std::int64_t block_index = 0;
+    while (block_index < table.size() && table.at(block_index) != event.block) ++block_index;
+    const auto end = static_cast<std::ptrdiff_t>((block_index + 1) * config_.block_tokens);
     if (end > std::ssize(from->text)) return fail("a block got a name before it was full");
     Text text(from->text.begin(), from->text.begin() + end);
-    const Name name = name_of(*from, slot, std::move(text));
+    const Name name = name_of(*from, block_index, std::move(text));
     if (named(event.group, name)) fail("two blocks have one name");
     if (!names.emplace(event.block, name).second) fail(fmt::format("block {} has two names", event.block));
   }
 }
 
-World::Name World::name_of(const Held& held, std::int64_t slot, Text text) {
-  if (slot < held.public_slots) return {kEverybody, std::move(text), 0};
-  return {held.tenant, std::move(text), held.public_slots};
+World::Name World::name_of(const Held& held, std::int64_t block_index, Text text) {
+  if (block_index < held.public_blocks) return {kEverybody, std::move(text), 0};
+  return {held.tenant, std::move(text), held.public_blocks};
 }
 
 bool World::named(size_t group, const Name& name) const {
   return std::ranges::any_of(names_[group], [&](const auto& entry) { return entry.second == name; });
 }
 
-std::int64_t World::public_slots(const Text& prompt, PolicyId policy) const {
+std::int64_t World::public_blocks(const Text& prompt, PolicyId policy) const {
   if (policy != 0) return 0;  // only the first policy's are public
   return (std::ranges::mismatch(prompt, config_.public_text).in1 - prompt.begin()) / config_.block_tokens;
 }
@@ -58,28 +58,29 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant, 
   const std::span<const TokenId> all(prompt);
   Held asking;
   asking.tenant = tenant;
-  asking.public_slots = public_slots(prompt, policy);
-  const auto all_there = [&](std::int64_t slots) {
+  asking.public_blocks = public_blocks(prompt, policy);
+  const auto all_there = [&](std::int64_t blocks) {
     for (const size_t g : groups) {
-      for (std::int64_t slot = 0; slot < slots; ++slot) {
-        if (!groups_[g].retention.needed(slot * size, slot * size + size - 1, slots * size)) continue;
-        const std::span<const TokenId> text = all.first(static_cast<size_t>((slot + 1) * size));
-        if (!named(g, name_of(asking, slot, {text.begin(), text.end()}))) return false;
+      for (std::int64_t block_index = 0; block_index < blocks; ++block_index) {
+        if (!groups_[g].retention.needed(block_index * size, block_index * size + size - 1, blocks * size)) continue;
+        const std::span<const TokenId> text = all.first(static_cast<size_t>((block_index + 1) * size));
+        if (!named(g, name_of(asking, block_index, {text.begin(), text.end()}))) return false;
       }
     }
     return true;
   };
-  std::int64_t slots = most / size;
-  while (!all_there(slots)) --slots;
+  std::int64_t blocks = most / size;
+  while (!all_there(blocks)) --blocks;
   const bool exact = groups.size() == 1 && groups_[groups[0]].retention.full();
   std::int64_t tail = 0;
   for (const auto& [block, name] : names_[groups[0]]) {
-    if (!exact || name != name_of(asking, slots, name.text) || std::ssize(name.text) != (slots + 1) * size) continue;
-    const auto reach = static_cast<size_t>(std::min(most, (slots + 1) * size));
+    if (!exact || name != name_of(asking, blocks, name.text) || std::ssize(name.text) != (blocks + 1) * size)
+      continue;
+    const auto reach = static_cast<size_t>(std::min(most, (blocks + 1) * size));
     const std::int64_t agreed = std::ranges::mismatch(name.text, all.first(reach)).in1 - name.text.begin();
-    if (agreed > slots * size) tail = std::max(tail, agreed - slots * size);
+    if (agreed > blocks * size) tail = std::max(tail, agreed - blocks * size);
   }
-  return {slots * size + tail, exact};
+  return {blocks * size + tail, exact};
 }
 
 bool World::fits_alone(PolicyId policy, std::int64_t length, std::uint32_t tenant) const {
@@ -143,19 +144,19 @@ bool World::has_room(const Held& held, std::int64_t tokens) const {
   for (size_t i = 0; i < groups_of(held).size(); ++i) {
     const size_t g = groups_of(held)[i];
     const BlockTable& table = held.lease.table(i);
-    std::int64_t need = std::max<std::int64_t>((length + tokens + size - 1) / size - table.slots(), 0);
+    std::int64_t need = std::max<std::int64_t>((length + tokens + size - 1) / size - table.size(), 0);
     if (length % size != 0 && tokens > 0) {
       const BlockId open = table.at(length / size);
       const auto holders = std::ranges::count_if(held_, [&](const Held& other) {
         if (other.policy != held.policy) return false;
         const BlockTable& theirs = other.lease.table(i);
-        return std::find(theirs.data(), theirs.data() + theirs.slots(), open) != theirs.data() + theirs.slots();
+        return std::find(theirs.data(), theirs.data() + theirs.size(), open) != theirs.data() + theirs.size();
       });
       need += holders > 1;
     }
     wanted[g] += need;
     const std::int64_t for_all =
-        std::max<std::int64_t>(std::min(held.public_slots, (length + tokens + size - 1) / size) - table.slots(), 0);
+        std::max<std::int64_t>(std::min(held.public_blocks, (length + tokens + size - 1) / size) - table.size(), 0);
     own_need += (need - for_all) * groups_[g].bytes;
   }
   const std::vector<std::int64_t> kept = kept_for_others(held.tenant);

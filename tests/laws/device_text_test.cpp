@@ -54,7 +54,7 @@ TEST_P(DeviceText, IsTheCpus) {
     cell.device = device;
     cell.isa = "auto";
     cell.threads = 2;
-    cell.activations = Activations::kF32;
+    cell.activations = ActivationPrecision::kF32;
     const auto backend = backend_of(cell);
     const auto model = load_model(folder, *backend, {512, {}});
     EngineConfig config;

@@ -1,5 +1,5 @@
 // The machine is not part of the answer: every instruction set, any number of threads and any number of a GPU's
-// processors give the same bits.
+// SMs give the same bits.
 #include "laws/harness.h"
 
 namespace kvasir::testing {
@@ -43,9 +43,9 @@ INSTANTIATE_TEST_SUITE_P(Everywhere, GpuLaw,
 TEST_P(GpuLaw, AnyNumberOfProcessorsGivesTheSameBits) {
   for (const std::string& model : std::vector<std::string>{"heads_of_64", "many_heads_of_128"}) {
     std::optional<std::vector<Trace>> expected;
-    for (const int processors : {0, 1, 3, 16}) {
+    for (const int sm_count : {0, 1, 3, 16}) {
       Cell cell{"cuda:0", "auto", 1, uniform_policy(GetParam()), model, {}};
-      cell.processors = processors;
+      cell.sm_count = sm_count;
       World world(cell);
       Engine engine = world.engine(world.config());
       Recorder recorder(engine);
@@ -55,7 +55,7 @@ TEST_P(GpuLaw, AnyNumberOfProcessorsGivesTheSameBits) {
       std::vector<Trace> traces;
       for (const RequestId id : ids) traces.push_back(recorder.of(id));
       if (!expected) expected = traces;
-      EXPECT_EQ(traces, *expected) << model << " on " << processors;
+      EXPECT_EQ(traces, *expected) << model << " on " << sm_count;
     }
   }
 }

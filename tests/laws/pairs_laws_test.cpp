@@ -54,8 +54,8 @@ std::shared_ptr<const TokenConstraint> long_list_of_integers(Form::Masks masks =
 }
 
 // How often it paused in this way after its first token.
-std::int64_t pauses(const Trace& trace, Pause::How how) {
-  return std::ranges::count_if(trace.record.pauses, [&](const Pause& pause) {
+std::int64_t pauses(const Trace& trace, Preemption::How how) {
+  return std::ranges::count_if(trace.record.pauses, [&](const Preemption& pause) {
     return pause.how == how && pause.of_tokens >= trace.record.reuse.prompt_tokens;
   });
 }
@@ -63,11 +63,11 @@ std::int64_t pauses(const Trace& trace, Pause::How how) {
 class PairLaw : public ::testing::TestWithParam<Cell> {
  protected:
   // Twelve blocks, and one way to pause that is cheaper than all others.
-  EngineConfig tight(Pause::How how) const {
+  EngineConfig tight(Preemption::How how) const {
     EngineConfig config = world_.config();
     config.kv_bytes = world_.bytes_for(12);
-    config.swap_bytes = how == Pause::How::kSwap ? config.kv_bytes : 0;
-    config.pace = how == Pause::How::kSwap ? Pace{1e3, 1e3, 1e12} : Pace{1e-9, 1e3, 1};
+    config.swap_bytes = how == Preemption::How::kSwap ? config.kv_bytes : 0;
+    config.costs = how == Preemption::How::kSwap ? CostModel{1e3, 1e3, 1e12} : CostModel{1e-9, 1e3, 1};
     return config;
   }
 
@@ -76,12 +76,12 @@ class PairLaw : public ::testing::TestWithParam<Cell> {
   static bool windowed() {
     return !GetParam().windows.empty() || GetParam().policy.recent > 0 || !GetParam().policy.retention.full();
   }
-  std::int64_t pauses_of(const std::vector<Trace>& traces, Pause::How how) const {
+  std::int64_t pauses_of(const std::vector<Trace>& traces, Preemption::How how) const {
     std::int64_t count = 0;
     for (const Trace& trace : traces) {
       count += pauses(trace, how);
-      if (how != Pause::How::kSwap || !windowed()) continue;
-      count += pauses(trace, Pause::How::kRecompute) + pauses(trace, Pause::How::kWait);
+      if (how != Preemption::How::kSwap || !windowed()) continue;
+      count += pauses(trace, Preemption::How::kRecompute) + pauses(trace, Preemption::How::kWait);
     }
     return count;
   }
@@ -117,12 +117,13 @@ class PairLaw : public ::testing::TestWithParam<Cell> {
   }
 
   // The same, undisturbed but for pauses of this kind, of which there is at least one of the request's own.
-  std::vector<Trace> in_a_crowd(Pause::How how, const Request& asked, const std::vector<std::uint64_t>& seeds = {}) {
+  std::vector<Trace> in_a_crowd(Preemption::How how, const Request& asked,
+                                const std::vector<std::uint64_t>& seeds = {}) {
     Engine engine = world_.engine(tight(how));
     std::vector<Trace> out = in_a_crowd(engine, asked, seeds);
     EXPECT_TRUE(windowed() || pauses_of(out, how) > 0) << name_of(how);
     const SchedulerCounts& counts = engine.scheduler().counts();
-    if (how == Pause::How::kRecompute) {
+    if (how == Preemption::How::kRecompute) {
       EXPECT_EQ(counts.swaps + counts.waits, 0);
     } else if (!windowed()) {
       EXPECT_GT(counts.swaps, counts.recomputes);  // a branch that holds nothing alone has nothing to save
@@ -132,26 +133,26 @@ class PairLaw : public ::testing::TestWithParam<Cell> {
 
   World world_{GetParam()};
   static constexpr std::int64_t kPrompt = 40;
-  static constexpr std::array kBothWays{Pause::How::kRecompute, Pause::How::kSwap};
+  static constexpr std::array kBothWays{Preemption::How::kRecompute, Preemption::How::kSwap};
 };
 
 INSTANTIATE_TEST_SUITE_P(Everywhere, PairLaw, ::testing::ValuesIn(scheduling_cells()),
                          [](const auto& cell) { return cell.param.name(); });
 
 TEST_P(PairLaw, PausedBranchesEqualEachAlone) {
-  for (const Pause::How how : kBothWays) in_a_crowd(how, request_of(some_tokens(37, 21), 40, 7), {8, 9});
+  for (const Preemption::How how : kBothWays) in_a_crowd(how, request_of(some_tokens(37, 21), 40, 7), {8, 9});
 }
 
 // Each needs a copy of the prompt's last block at the same step, and there is no room for all of these.
 TEST_P(PairLaw, BranchesWithoutRoomToPartEqualEachAlone) {
   const std::vector<std::uint64_t> seeds{8, 9, 10, 11, 12, 13, 14, 15, 16, 17};
-  for (const Pause::How how : kBothWays) in_a_crowd(how, request_of(some_tokens(37, 31), 40, 7), seeds);
+  for (const Preemption::How how : kBothWays) in_a_crowd(how, request_of(some_tokens(37, 31), 40, 7), seeds);
 }
 
 // The same, and those that could part are cancelled: what the others come back to is only what was saved of them,
 // in the very step in which their copies were to be made.
 TEST_P(PairLaw, SwappedOutBeforeItsCopyWasMadeEqualsUndisturbed) {
-  Engine engine = world_.engine(tight(Pause::How::kSwap));
+  Engine engine = world_.engine(tight(Preemption::How::kSwap));
   Recorder recorder(engine);
   const Request asked = request_of(some_tokens(37, 32), 30, 7);
   const RequestId oldest = recorder.submit(request_of(some_tokens(90, 33), 60, 1));
@@ -177,7 +178,7 @@ TEST_P(PairLaw, SwappedOutBeforeItsCopyWasMadeEqualsUndisturbed) {
 TEST_P(PairLaw, APausedFormIsKept) {
   Request asked = request_of(some_tokens(kPrompt, 22), 40);
   asked.constraint = long_list_of_integers();
-  for (const Pause::How how : kBothWays) {
+  for (const Preemption::How how : kBothWays) {
     const std::vector<Trace> answers = in_a_crowd(how, asked, {6});
     for (const Trace& answer : answers) EXPECT_EQ(answer.tokens.size(), 40U) << answer.record.failure;
   }
@@ -187,7 +188,7 @@ TEST_P(PairLaw, APausedFormIsKept) {
 TEST_P(PairLaw, AFormWhoseMasksAreFoundElsewhereIsKept) {
   Request asked = request_of(some_tokens(kPrompt, 22), 40);
   asked.constraint = long_list_of_integers(Form::Masks::kByWorker);
-  Engine engine = world_.engine(tight(Pause::How::kSwap));
+  Engine engine = world_.engine(tight(Preemption::How::kSwap));
   const std::vector<Trace> answers = in_a_crowd(engine, asked, {6});
   for (const Trace& answer : answers) EXPECT_EQ(answer.tokens.size(), 40U) << answer.record.failure;
   asked.constraint = long_list_of_integers();
@@ -197,7 +198,7 @@ TEST_P(PairLaw, AFormWhoseMasksAreFoundElsewhereIsKept) {
 TEST_P(PairLaw, ProbabilitiesAreTheSameAfterAPause) {
   Request asked = request_of(some_tokens(kPrompt, 23), 40);
   asked.logprobs = 4;
-  for (const Pause::How how : kBothWays) {
+  for (const Preemption::How how : kBothWays) {
     EXPECT_EQ(in_a_crowd(how, asked).front().logprobs.size(), 40U);
   }
 }
@@ -207,7 +208,7 @@ TEST_P(PairLaw, TheLeastNumberOfTokensOutlastsAPause) {
   Request asked = request_of(some_tokens(kPrompt, 24), 60);
   asked.min_tokens = 38;
   for (TokenId token = 0; token < 101; token += 2) asked.stop_tokens.push_back(token);
-  for (const Pause::How how : kBothWays) {
+  for (const Preemption::How how : kBothWays) {
     const Trace answer = in_a_crowd(how, asked).front();
     EXPECT_EQ(answer.finish, FinishReason::kStop);
     EXPECT_GE(answer.tokens.size(), 38U);
@@ -219,16 +220,16 @@ TEST_P(PairLaw, PenaltiesOutlastAPause) {
   Request asked = request_of(some_tokens(kPrompt, 25), 40);
   asked.sampling.frequency_penalty = 0.7F;
   asked.sampling.repetition_penalty = 1.3F;
-  for (const Pause::How how : kBothWays) in_a_crowd(how, asked);
+  for (const Preemption::How how : kBothWays) in_a_crowd(how, asked);
 }
 
 // Pinned blocks stay where they are: what is saved begins behind them.
 TEST_P(PairLaw, SwappedAwayFromItsPinEqualsUndisturbed) {
   Request asked = request_of(some_tokens(kPrompt, 26), 40);
   asked.breakpoints.push_back({32, std::chrono::seconds(3600)});
-  Engine engine = world_.engine(tight(Pause::How::kSwap));
+  Engine engine = world_.engine(tight(Preemption::How::kSwap));
   const std::vector<Trace> answer = in_a_crowd(engine, asked, {});
-  EXPECT_GT(pauses_of(answer, Pause::How::kSwap), 0);
+  EXPECT_GT(pauses_of(answer, Preemption::How::kSwap), 0);
   EXPECT_EQ(answer.front().record.pinned_tokens, 32);
   if (!windowed()) {
     EXPECT_EQ(engine.pins().blocks(), 2);
@@ -241,9 +242,9 @@ TEST_P(PairLaw, SwappedAwayFromItsPinEqualsUndisturbed) {
 }
 
 // The oldest needs nearly the whole pool: first the other is swapped out, then the pin yields that it would have come
-// back to. What was saved hangs in the air, and everything is computed again.
+// back to. What was saved leads nowhere, and everything is computed again.
 TEST_P(PairLaw, SwappedOutAndItsPinLostEqualsUndisturbed) {
-  EngineConfig config = tight(Pause::How::kSwap);
+  EngineConfig config = tight(Preemption::How::kSwap);
   Engine engine = world_.engine(config);
   Recorder recorder(engine);
   const Request large = request_of(some_tokens(36, 27), 140);
@@ -252,7 +253,7 @@ TEST_P(PairLaw, SwappedOutAndItsPinLostEqualsUndisturbed) {
   const RequestId oldest = recorder.submit(large);
   const RequestId other = recorder.submit(marked);
   engine.run();
-  EXPECT_TRUE(windowed() || pauses_of({recorder.of(other)}, Pause::How::kSwap) > 0);
+  EXPECT_TRUE(windowed() || pauses_of({recorder.of(other)}, Preemption::How::kSwap) > 0);
   EXPECT_EQ(recorder.of(other).record.pinned_tokens, 32);
   EXPECT_EQ(recorder.of(oldest), alone(large, large.sampling.seed));
   EXPECT_EQ(recorder.of(other), alone(marked, marked.sampling.seed));
@@ -269,7 +270,7 @@ TEST_P(PairLaw, BranchesThatAreSwappedOutAndCancelledDisturbNobody) {
   const Request other = request_of(some_tokens(36, 30), 60, 1);
   enum class Who { kSwapped, kRunning };
   for (const Who who : {Who::kSwapped, Who::kRunning}) {
-    Engine engine = world_.engine(tight(Pause::How::kSwap));
+    Engine engine = world_.engine(tight(Preemption::How::kSwap));
     Recorder recorder(engine);
     const RequestId oldest = recorder.submit(other);
     const std::vector<RequestId> ids =

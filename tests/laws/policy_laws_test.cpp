@@ -99,7 +99,7 @@ TEST_P(PolicyLaw, MorePoliciesThanAreKeptComeAndGo) {
   Engine engine = world_.engine(config_);
   Recorder recorder(engine);
   for (int round = 0; round < 2; ++round) {
-    for (int window = 8; window < 8 + static_cast<int>(PolicyBook::kMostIdle) + 5; ++window) {
+    for (int window = 8; window < 8 + static_cast<int>(PolicyRegistry::kMostIdle) + 5; ++window) {
       Request request = request_of(some_tokens(40, 1), 2);
       request.kv = KvPolicy{KvFormat::kF16, KvFormat::kF16, {window, 0}};
       const RequestId id = recorder.submit(request);
@@ -111,7 +111,7 @@ TEST_P(PolicyLaw, MorePoliciesThanAreKeptComeAndGo) {
       EXPECT_EQ(recorder.of(id), run_alone(world_, one, request)) << window;
     }
   }
-  EXPECT_LE(engine.policies().all().size(), PolicyBook::kMostIdle + 1);
+  EXPECT_LE(engine.policies().all().size(), PolicyRegistry::kMostIdle + 1);
   EXPECT_EQ(engine.cache().problem(), std::nullopt);
 }
 

@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Evicting, PressureLaw, ::testing::ValuesIn(evicting_cel
 TEST_P(PressureLaw, ComputedAgainEqualsUndisturbed) {
   EngineConfig config = tight();
   config.swap_bytes = 0;
-  config.pace = Pace{kCheap, kDear, 1};
+  config.costs = CostModel{kCheap, kDear, 1};
   expect_with_little_room(config, 1, [](const SchedulerCounts& counts) {
     EXPECT_EQ(counts.swaps, 0);
     return counts.recomputes > 0;
@@ -74,7 +74,7 @@ TEST_P(PressureLaw, ComputedAgainEqualsUndisturbed) {
 TEST_P(PressureLaw, SwappedOutAndBackEqualsUndisturbed) {
   EngineConfig config = tight();
   config.swap_bytes = config.kv_bytes;
-  config.pace = Pace{kDear, kDear, 1e12};
+  config.costs = CostModel{kDear, kDear, 1e12};
   expect_with_little_room(config, 1, [](const SchedulerCounts& counts) {
     const bool plain = GetParam().windows.empty() && GetParam().policy.recent == 0 && !GetParam().policy.evict.on() &&
                        GetParam().policy.retention.full();
@@ -91,7 +91,7 @@ TEST_P(PressureLaw, SwappedOutAndBackEqualsUndisturbed) {
 TEST_P(PressureLaw, StandingStillEqualsUndisturbed) {
   EngineConfig config = tight();
   config.swap_bytes = 0;
-  config.pace = Pace{kDear, kCheap, 1};
+  config.costs = CostModel{kDear, kCheap, 1};
   expect_with_little_room(config, 1, [](const SchedulerCounts& counts) {
     const bool plain = GetParam().windows.empty() && GetParam().policy.recent == 0 && !GetParam().policy.evict.on() &&
                        GetParam().policy.retention.full();

@@ -114,7 +114,7 @@ TEST_P(SharingLaw, TwoThatComeWithTheSamePrefixComputeItOnceAndAgree) {
   engine.run();
   EXPECT_EQ(recorder.of(first), run_alone(world_, world_.config(), one));
   EXPECT_EQ(recorder.of(second), run_alone(world_, world_.config(), two));
-  EXPECT_EQ(engine.scheduler().counts().held_back, 1);
+  EXPECT_EQ(engine.scheduler().counts().waiting_for_prefix, 1);
   if (GetParam().windows.empty()) {
     EXPECT_GE(recorder.of(second).record.reuse.reused_tokens, 48);
   }

@@ -155,6 +155,25 @@ TEST(KvLayout, ATokenOfAWellKnownModelCostsWhatIsWellKnown) {
   EXPECT_EQ(bytes_per_token(group_of(80, {8, 128, 128}, KvFormat::kBF16, KvFormat::kBF16)), 327'680);
 }
 
+// Values that are a part of K take nothing: a layer of DeepSeek-V3 caches 576 numbers a token.
+TEST(KvLayout, ValuesInKeysTakeNoBytes) {
+  EXPECT_EQ(bytes_per_token(group_of(61, {1, 576, 512, {}, {}, 0}, KvFormat::kBF16, KvFormat::kBF16)), 61 * 1152);
+  for (const KvFormat format : kAllKvFormats) {
+    const KvGroup apart = group_of(2, {2, 64, 48}, format, format);
+    KvGroup shared = apart;
+    shared.shape.v_in_k = 16;
+    const std::int64_t scale = has_scale(format) ? kScaleBytes : 0;
+    EXPECT_EQ(bytes_per_token(shared), 4 * (k_code_bytes(format, 64) + scale)) << format_name(format);
+    for (const int tokens : {3, 16}) {
+      const KvLayout layout = make_layout(shared, tokens);
+      // Head after head, and behind K's codes its scales.
+      EXPECT_EQ(layout.code_bytes(), layout.k_head_bytes);
+      EXPECT_EQ(layout.k_scale_offset(1, 1) + layout.k_scale_bytes, layout.block_bytes()) << format_name(format);
+      EXPECT_LT(layout.k_offset(0, 1), make_layout(apart, tokens).k_offset(0, 1));
+    }
+  }
+}
+
 TEST(KvLayout, BlocksForTokensRoundsUp) {
   for (std::int64_t tokens = 0; tokens < 100; ++tokens) {
     std::int64_t blocks = 0;
@@ -181,9 +200,29 @@ TEST(SequenceView, FindsTheBlockOfAPosition) {
   EXPECT_EQ(view.block_of(11, 4), 5);
 }
 
+// A tree of six rows behind ten tokens: 0 and 1 follow the text, 2 and 3 follow 0, 4 follows 3, 5 follows 1.
+TEST(SequenceView, ARowOfATreeReadsItsPathAsAChain) {
+  const std::vector<std::uint64_t> ancestors{0, 0, 0b1, 0b1, 0b1001, 0b10};
+  SequenceView view{nullptr, 10, 0, 6};
+  EXPECT_EQ(view.position_of(4), 14);
+  EXPECT_EQ(view.path_of(4).slot_of(13), 13);
+  view.ancestors = ancestors.data();
+  const std::vector<Position> positions{10, 10, 11, 11, 12, 11};
+  for (int row = 0; row < 6; ++row) EXPECT_EQ(view.position_of(row), positions[static_cast<size_t>(row)]) << row;
+  const TreePath path = view.path_of(4);
+  for (const auto& [position, slot] :
+       std::vector<std::pair<Position, Position>>{{0, 0}, {9, 9}, {10, 10}, {11, 13}, {12, 14}}) {
+    EXPECT_EQ(path.slot_of(position), slot);
+  }
+  EXPECT_EQ(view.path_of(5).slot_of(10), 11);
+  EXPECT_EQ(view.path_of(5).slot_of(11), 15);
+}
+
 TEST(KvLayoutDeathTest, AGroupHasLayersAndHeads) {
   EXPECT_DEATH(make_layout(group_of(0, {1, 1, 1}, KvFormat::kF16, KvFormat::kF16), 16), "layers");
   EXPECT_DEATH(make_layout(group_of(1, {0, 1, 1}, KvFormat::kF16, KvFormat::kF16), 16), "heads");
+  EXPECT_DEATH(make_layout(group_of(1, {1, 8, 8, {}, {}, 1}, KvFormat::kF16, KvFormat::kF16), 16), "v_in_k");
+  EXPECT_DEATH(make_layout(group_of(1, {1, 8, 8, {}, {}, 0}, KvFormat::kF16, KvFormat::kInt8), 16), "v_format");
   EXPECT_DEATH(make_layout(group_of(1, {1, 1, 1}, KvFormat::kF16, KvFormat::kF16), 0), "block_tokens");
 }
 

@@ -161,7 +161,8 @@ TEST(KvPolicy, WhatIsWrongIsNamedWithItsPlaceAndAWayOut) {
 }
 
 TEST(KvPolicy, NarrowsAndNeverWidens) {
-  for (const Retention own : {Retention{}, Retention{3, 0}, Retention{9, 0}}) {
+  for (const Retention own :
+       {Retention{}, Retention{3, 0}, Retention{9, 0}, Retention{0, 0, 7}, Retention{4, 0, 6}}) {
     for (const Retention by : {Retention{}, Retention{1, 0}, Retention{5, 2}, Retention{30, 3}}) {
       const Retention kept = narrowed(own, by);
       for (std::int64_t query = 0; query < 40; ++query) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace kvasir {
@@ -12,6 +13,11 @@ std::vector<Retention> all_kinds() {
   for (std::int64_t window = 1; window <= 6; ++window) {
     for (std::int64_t sinks = 0; sinks <= 5; ++sinks) kinds.push_back({window, sinks});
   }
+  for (const std::int64_t chunk : {1, 2, 5, 7}) {
+    for (const std::int64_t window : {0, 1, 3, 9}) {
+      for (const std::int64_t sinks : {0, 2}) kinds.push_back({window, sinks, chunk});
+    }
+  }
   return kinds;
 }
 
@@ -20,7 +26,9 @@ TEST(Retention, ShowsTheWindowAndTheSinksAndNothingOfTheFuture) {
     for (std::int64_t query = 0; query < 20; ++query) {
       for (std::int64_t key = 0; key < 25; ++key) {
         bool expected = key <= query;
-        if (!kept.full()) expected = expected && (key > query - kept.window || key < kept.sinks);
+        const bool in_window = kept.window == 0 || key > query - kept.window;
+        const bool in_chunk = kept.chunk == 0 || key / kept.chunk == query / kept.chunk;
+        expected = expected && ((in_window && in_chunk) || key < kept.sinks);
         EXPECT_EQ(kept.visible(query, key), expected);
       }
       EXPECT_TRUE(kept.visible(query, query));
@@ -39,7 +47,7 @@ TEST(Retention, NeededIsExactlyWhatSomeQueryFromNowOnSees) {
             for (std::int64_t key = first; key <= last; ++key) seen |= kept.visible(query, key);
           }
           ASSERT_EQ(kept.needed(first, last, next), seen)
-              << kept.window << " " << kept.sinks << " " << first << " " << last << " " << next;
+              << kept.window << " " << kept.sinks << " " << kept.chunk << " " << first << " " << last << " " << next;
         }
       }
     }
@@ -61,12 +69,21 @@ TEST(Retention, OnceUnneededStaysUnneeded) {
 
 TEST(Retention, TheWindowBeginsAtTheFirstPositionItShows) {
   for (const Retention& kept : all_kinds()) {
-    const Retention bare{kept.window, 0};
+    const Retention bare{kept.window, 0, kept.chunk};
     for (std::int64_t query = 0; query < 20; ++query) {
       std::int64_t first = 0;
       while (!bare.visible(query, first)) ++first;
       EXPECT_EQ(kept.window_begin(query), first);
     }
+  }
+}
+
+TEST(Retention, TheSpanIsTheMostThatAQuerySees) {
+  for (const Retention& kept : all_kinds()) {
+    if (kept.full()) continue;
+    std::int64_t most = 0;
+    for (std::int64_t query = 0; query < 40; ++query) most = std::max(most, query - kept.window_begin(query) + 1);
+    EXPECT_EQ(kept.span(), most) << kept.window << " " << kept.chunk;
   }
 }
 

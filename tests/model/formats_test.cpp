@@ -47,7 +47,7 @@ class FormatsTest : public ::testing::Test {
     return sum / static_cast<double>(tokens_.size());
   }
 
-  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 0, "auto", Activations::kF32});
+  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 0, "auto", ActivationPrecision::kF32});
   std::unique_ptr<Model> model_ = load_model(source_dir() / "models/tales", *backend_, {1024, {}});
   std::vector<TokenId> tokens_;
   std::vector<float> expected_;

@@ -1,5 +1,5 @@
 // The GGUF container: what a good file holds, and each defect a clear error, never a crash.
-#include "model/gguf_file.h"
+#include "model/gguf/gguf_file.h"
 
 #include <gtest/gtest.h>
 

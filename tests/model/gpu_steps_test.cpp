@@ -7,8 +7,8 @@
 #include "backend/make_backend.h"
 #include "backend/profile_backend.h"
 #include "engine/engine.h"
+#include "model/known_models.h"
 #include "model/random_model.h"
-#include "model/shapes.h"
 
 namespace kvasir::testing {
 namespace {

@@ -46,7 +46,7 @@ class KvBasisFileTest : public ::testing::Test {
     return file;
   }
 
-  ModelConfig config_ = load_config(golden_dir("gqa"));
+  ModelSpec config_ = load_config(golden_dir("gqa"));
   KvBasis basis_ = some_basis(config_);
   Key256 model_ = some_key(7);
 };
@@ -68,8 +68,8 @@ TEST_F(KvBasisFileTest, ComesBackAsItWas) {
 
 TEST_F(KvBasisFileTest, WhatIsWrongIsAnErrorThatSaysSo) {
   EXPECT_NE(error_of(kv_basis_bytes(basis_, some_key(8))).find("another model"), std::string::npos);
-  ModelConfig larger = config_;
-  larger.layers += 1;
+  ModelSpec larger = config_;
+  larger.layers.push_back(larger.layers.back());
   EXPECT_NE(error_of(some_basis(larger)).find("needs F32"), std::string::npos);
   EXPECT_NE(error_of(edited("\"values\"", "\"volume\"")).find("no tensor 'values'"), std::string::npos);
   EXPECT_NE(error_of(edited("F32", "I32")).find("'keys' is I32"), std::string::npos);
@@ -108,7 +108,7 @@ class ShortRowsTest : public ::testing::TestWithParam<std::tuple<const char*, co
     return forward(*model_, *backend_, tokens_, parse_kv_policy(policy, "test"));
   }
   std::string full() const {
-    const int dim = model_->config().head_dim;
+    const int dim = model_->config().attention(0).kv.k_dim;
     return "rank=k:" + std::to_string(dim) + "/v:" + std::to_string(dim);
   }
 
@@ -151,7 +151,7 @@ TEST_P(ShortRowsTest, FullRankChangesNothingButTheRounding) {
 TEST_P(ShortRowsTest, LeftOutChannelsCountAsZero) {
   KvBasis basis = some_basis(model_->config());
   model_->use_basis(basis);
-  const int dim = model_->config().head_dim;
+  const int dim = model_->config().attention(0).kv.k_dim;
   for (const int percent : {25, 60}) {
     const int kept = (dim * percent + 50) / 100;
     KvBasis zeros = identity_basis(model_->config());

@@ -5,7 +5,7 @@
 #include "backend/make_backend.h"
 #include "base/error.h"
 #include "engine/engine.h"
-#include "model/shapes.h"
+#include "model/known_models.h"
 #include "support/fixtures.h"
 
 namespace kvasir::testing {
@@ -21,7 +21,7 @@ class RandomModelTest : public ::testing::Test {
 TEST_F(RandomModelTest, CanBeLoadedAndHasTheParametersOfItsShape) {
   for (const char* dtype : {"f32", "f16", "bf16"}) {
     std::filesystem::remove_all(folder_);
-    const ModelConfig shape =
+    const ModelSpec shape =
         parse_shape(std::string("layers=2,hidden=32,ffn=48,heads=4,kv_heads=2,vocab=50,tied=0,dtype=") + dtype);
     write_random_model(shape, folder_, {});
     const auto backend = make_backend({});
@@ -42,7 +42,7 @@ TEST_F(RandomModelTest, CanBeLoadedAndHasTheParametersOfItsShape) {
 TEST_F(RandomModelTest, NeedsNoFile) {
   for (const char* dtype : {"f32", "f16", "bf16"}) {
     std::filesystem::remove_all(folder_);
-    const ModelConfig shape =
+    const ModelSpec shape =
         parse_shape(std::string("layers=2,hidden=64,ffn=1200,heads=4,kv_heads=2,vocab=300,tied=0,dtype=") + dtype);
     RandomModelOptions options;
     options.seed = 5;
@@ -72,7 +72,7 @@ TEST_F(RandomModelTest, NeedsNoFile) {
 }
 
 TEST_F(RandomModelTest, NeverOverwritesAModel) {
-  const ModelConfig shape = parse_shape("layers=1,hidden=16,ffn=16,heads=2,vocab=20");
+  const ModelSpec shape = parse_shape("layers=1,hidden=16,ffn=16,heads=2,vocab=20");
   write_random_model(shape, folder_, {});
   EXPECT_THROW(write_random_model(shape, folder_, {}), Error);
 }

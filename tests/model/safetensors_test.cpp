@@ -80,10 +80,10 @@ TEST(Safetensors, EveryTruncationOfARealFileIsAnError) {
 
 TEST(Weights, NameTheTensorThatDoesNotFitTheConfig) {
   const auto backend = make_backend({"ref", 1, "auto"});
-  ModelConfig config = load_config(golden_dir("gqa"));
-  config.ffn += 1;
+  ModelSpec config = load_config(golden_dir("gqa"));
+  for (LayerSpec& layer : config.layers) layer.mlp.width += 1;
   try {
-    make_llama(config, Weights(golden_dir("gqa")), *backend, {8, {}});
+    make_decoder(config, Weights(golden_dir("gqa"), tensors_of(config)), *backend, {8, {}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(
@@ -95,10 +95,10 @@ TEST(Weights, NameTheTensorThatDoesNotFitTheConfig) {
 
 TEST(Weights, ALayerThatIsMissingIsNamed) {
   const auto backend = make_backend({"ref", 1, "auto"});
-  ModelConfig config = load_config(golden_dir("gqa"));
-  config.layers += 1;
+  ModelSpec config = load_config(golden_dir("gqa"));
+  config.layers.push_back(config.layers.back());
   try {
-    make_llama(config, Weights(golden_dir("gqa")), *backend, {8, {}});
+    make_decoder(config, Weights(golden_dir("gqa"), tensors_of(config)), *backend, {8, {}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("model.layers.2.input_layernorm.weight' is missing"), std::string::npos)
@@ -110,7 +110,7 @@ TEST(Weights, AShardThatLeadsElsewhereIsRefused) {
   const auto folder = std::filesystem::temp_directory_path() / ("kvasir_shard_test_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "model.safetensors.index.json") << R"({"weight_map":{"a":"../../etc/passwd"}})";
-  EXPECT_THROW(Weights{folder}, Error);
+  EXPECT_THROW(Weights(folder, {}), Error);
   std::filesystem::remove_all(folder);
 }
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "backend/make_backend.h"
-#include "model/llama.h"
+#include "model/decoder.h"
 #include "support/fixtures.h"
 #include "support/forward.h"
 
@@ -20,9 +20,9 @@ constexpr std::int64_t kSinks = 3;
 class SinksTest : public ::testing::TestWithParam<const char*> {
  protected:
   SinksTest() {
-    ModelConfig config = load_config(golden_dir("gqa"));
-    config.layers = 1;
-    model_ = make_llama(config, Weights(golden_dir("gqa")), *backend_, {64, {}});
+    ModelSpec config = load_config(golden_dir("gqa"));
+    config.layers.resize(1);
+    model_ = make_decoder(config, Weights(golden_dir("gqa"), tensors_of(config)), *backend_, {64, {}});
     policy_.retention = {kWindow, kSinks};
     const std::vector<KvGroup> groups = kv_groups(config, policy_);
     group_ = groups.at(0);
@@ -68,7 +68,7 @@ class SinksTest : public ::testing::TestWithParam<const char*> {
     return {all.end() - model_->config().vocab, all.end()};
   }
 
-  std::unique_ptr<Backend> backend_ = make_backend({GetParam(), 1, "auto", Activations::kF32});
+  std::unique_ptr<Backend> backend_ = make_backend({GetParam(), 1, "auto", ActivationPrecision::kF32});
   std::unique_ptr<Model> model_;
   KvPolicy policy_ = uniform_policy(KvFormat::kF32);
   KvGroup group_;
@@ -88,7 +88,7 @@ TEST_P(SinksTest, AQueryFarIntoAStreamSeesTheSinksRightBehindItsWindow) {
 TEST_P(SinksTest, TheSinksAreSeen) {
   const std::vector<float> with = streamed(5000);
   group_.retention.sinks = 0;
-  group_.sink_position = 0;
+  group_.sink_query_position = 0;
   const std::vector<float> without = streamed(5000);
   group_.retention.sinks = kSinks;  // from where the query is, not from its place inside the cache
   const std::vector<float> far = streamed(5000);

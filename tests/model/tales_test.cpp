@@ -22,7 +22,7 @@ class TalesTest : public ::testing::Test {
     config_.kv = uniform_policy(KvFormat::kF32);
   }
 
-  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 0, "auto", Activations::kF32});
+  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 0, "auto", ActivationPrecision::kF32});
   std::unique_ptr<Model> model_ = load_model(source_dir() / "models/tales", *backend_, {1024, {}});
   EngineConfig config_;
   nlohmann::json golden_;

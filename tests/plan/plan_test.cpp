@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "model/shapes.h"
+#include "model/known_models.h"
 #include "plan/gpus.h"
 
 namespace kvasir {
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kGB = 1'000'000'000;
 
 PlanInput input_of(const char* model, std::int64_t context, KvFormat format = KvFormat::kF16) {
-  const ModelConfig config = shape_named(model);
+  const ModelSpec config = shape_named(model);
   PlanInput input;
   input.weights_bytes = parameter_count(config) * block_bytes(config.dtype);
   input.groups = kv_groups(config, uniform_policy(format));
@@ -44,7 +44,7 @@ TEST(Plan, LlamaAt32KFitsIn24GB) {
   EXPECT_EQ(plan.total_bytes, 20'355'489'792U);
   EXPECT_TRUE(*plan.fits);
   EXPECT_EQ(*plan.max_users, 1);
-  EXPECT_TRUE(plan.ways_out.empty());
+  EXPECT_TRUE(plan.suggestions.empty());
 }
 
 TEST(Plan, LlamaAt64KDoesNotFitIn24GB) {
@@ -175,6 +175,21 @@ TEST(Plan, BlocksHeldIsWhatTheCacheKeeps) {
           const Retention retention{window, sinks};
           ASSERT_EQ(blocks_held(retention, tokens, block_tokens), counted_blocks(retention, tokens, block_tokens))
               << "window " << window << " sinks " << sinks << " tokens " << tokens << " block " << block_tokens;
+        }
+      }
+    }
+  }
+}
+
+// The largest chunk may be over when the text ends, and may lie across more blocks than the last.
+TEST(Plan, BlocksHeldOfChunksIsWhatTheCacheKeeps) {
+  for (const int block_tokens : {1, 2, 3, 4, 7}) {
+    for (const std::int64_t chunk : {1, 2, 3, 4, 5, 9, 12}) {
+      for (const std::int64_t window : {0, 2, 5, 20}) {
+        for (std::int64_t tokens = 1; tokens <= 90; ++tokens) {
+          const Retention retention{window, 0, chunk};
+          ASSERT_EQ(blocks_held(retention, tokens, block_tokens), counted_blocks(retention, tokens, block_tokens))
+              << "window " << window << " chunk " << chunk << " tokens " << tokens << " block " << block_tokens;
         }
       }
     }

@@ -35,7 +35,8 @@ def is_ours(file, root, build):
     """Sources, and the files that CMake makes of several; not CUDA's, which only nvcc and g++ compile."""
     for base in (root, build):
         if file.is_relative_to(base / "src") or file.is_relative_to(base / "fuzz"):
-            return file.suffix != ".cu" and (file.parent.name != "cuda" or file.name == "without_cuda.cpp")
+            folders = file.relative_to(base).parts[:-1]
+            return file.suffix != ".cu" and ("cuda" not in folders or file.name == "without_cuda.cpp")
     return False
 
 

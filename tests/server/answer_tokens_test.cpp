@@ -1,5 +1,5 @@
 // Tokens that wait for their text to be given out.
-#include "server/answer_tokens.h"
+#include "server/answer/answer_tokens.h"
 
 #include <gtest/gtest.h>
 

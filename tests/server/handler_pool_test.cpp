@@ -1,5 +1,5 @@
 // Handlers in turns: by the time a tenant has used, without credit for absence, and never all for one.
-#include "server/handler_pool.h"
+#include "server/http/handler_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -27,7 +27,7 @@ class HeldServer {
   void let_go() {
     const std::lock_guard lock(mutex_);
     held_ = false;
-    news_.notify_all();
+    changed_.notify_all();
   }
   int handled() {
     const std::lock_guard lock(mutex_);
@@ -55,7 +55,7 @@ class HeldServer {
 
   // An answer that never ends by itself.
   struct Endless : Work {
-    void on_news(std::function<void()>) override {}
+    void on_event(std::function<void()>) override {}
     Progress take() override { return {}; }
     Progress give_up(GiveUp why) override {
       return why == GiveUp::kDeadline ? Progress{"deadline", true, 408} : Progress{"shutdown", true, 503};
@@ -66,7 +66,7 @@ class HeldServer {
   Response handle(const HttpRequest& request) {
     std::unique_lock lock(mutex_);
     ++begun_;
-    if (request.path.starts_with("/held")) news_.wait(lock, [this] { return !held_; });
+    if (request.path.starts_with("/held")) changed_.wait(lock, [this] { return !held_; });
     Response response;
     if (request.path.starts_with("/endless")) {
       const bool whole = request.path == "/endless/whole";
@@ -98,7 +98,7 @@ class HeldServer {
   }
 
   std::mutex mutex_;
-  std::condition_variable news_;
+  std::condition_variable changed_;
   bool held_ = true;
   int begun_ = 0;
   std::atomic<size_t> answers_ended_ = 0;

@@ -1,6 +1,6 @@
 // One client that takes all there is of something: others keep their part, and health is told at once.
 #include "held_server.h"
-#include "server/body_budget.h"
+#include "server/http/body_budget.h"
 #include "test_keys.h"
 
 namespace kvasir::testing {

@@ -1,5 +1,5 @@
 // The server over real sockets: answers, many at once, clients that leave, deadlines, drain.
-#include "server/http_server.h"
+#include "server/http/http_server.h"
 
 #include "test_server.h"
 
@@ -136,7 +136,7 @@ TEST_F(HttpServerTest, ADeadlineEndsAnAnswer) {
 TEST_F(HttpServerTest, SilenceInAStreamIsFilled) {
   HttpServer::Callbacks callbacks;
   struct Silent : Work {
-    void on_news(std::function<void()>) override {}
+    void on_event(std::function<void()>) override {}
     Progress take() override { return {"", std::chrono::steady_clock::now() > end, 200}; }
     Progress give_up(GiveUp) override { return {"", true, 408}; }
     std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);

@@ -1,11 +1,11 @@
 // HTTP, events and log lines as bytes.
-#include "server/http_text.h"
+#include "server/http/http_text.h"
 
 #include <gtest/gtest.h>
 
-#include "server/json_fields.h"
+#include "server/api/json_fields.h"
+#include "server/http/sse.h"
 #include "server/log.h"
-#include "server/sse.h"
 
 namespace kvasir::testing {
 namespace {

@@ -1,5 +1,5 @@
 // JSON from strangers: whatever it is, it is read or refused with a 400.
-#include "server/json_fields.h"
+#include "server/api/json_fields.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "cpu_time.h"
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 
 namespace kvasir::testing {
 namespace {

@@ -1,5 +1,5 @@
 // The keys file: what is in it, and what is refused.
-#include "server/keys_file.h"
+#include "server/access/keys_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

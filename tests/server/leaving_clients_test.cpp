@@ -102,7 +102,7 @@ TEST_F(LeavingClientsTest, WithoutEverReading) {
   struct Endless : Work {
     explicit Endless(std::atomic<int>& count) : alive(count) { ++alive; }
     ~Endless() override { --alive; }
-    void on_news(std::function<void()>) override {}
+    void on_event(std::function<void()>) override {}
     Progress take() override { return {std::string(1 << 20, 'x'), false, 200}; }
     Progress give_up(GiveUp) override { return {"", true, 408}; }
     std::atomic<int>& alive;

@@ -54,6 +54,7 @@ Ask ask_of(int who) {
   ask.body["temperature"] = kTemperatures[static_cast<size_t>(who / 2) % 4];
   ask.body["seed"] = 1000 + who;
   ask.body["ignore_eos"] = who % 4 != 3;
+  if (who % 4 == 3) ask.body["min_tokens"] = 2;  // a text may be at its end
   if (who % 5 == 0) ask.body["top_p"] = 0.9;
   if (who % 9 == 0) ask.body["repetition_penalty"] = 1.2;
   if (who % 6 == 0) ask.body["stop"] = {"the donkey", "\n"};

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <thread>
 
-#include "server/json_fields.h"
+#include "server/api/json_fields.h"
 
 namespace kvasir::testing {
 namespace {

@@ -1,5 +1,5 @@
 // Probabilities in the answers: right, aligned with the text, the same streamed and whole.
-#include "server/logprobs_json.h"
+#include "server/api/logprobs_json.h"
 
 #include <cmath>
 

@@ -1,10 +1,10 @@
 // Requests of the three APIs: what good ones mean, and which parameter a bad one is blamed on.
 #include <gtest/gtest.h>
 
-#include "server/anthropic_parse.h"
-#include "server/api_error.h"
-#include "server/ollama_parse.h"
-#include "server/openai_parse.h"
+#include "server/api/anthropic_parse.h"
+#include "server/api/api_error.h"
+#include "server/api/ollama_parse.h"
+#include "server/api/openai_parse.h"
 
 namespace kvasir::testing {
 namespace {
@@ -38,17 +38,17 @@ TEST(OpenAiChat, ReadsEverything) {
          "ignore_eos":true,"stop_token_ids":[1,2],"min_tokens":5,"priority":-3,"logprobs":true,"top_logprobs":4,"stream":true,"stream_options":{"include_usage":true},"explain":true,
          "response_format":{"type":"text"},"tools":[],"user":"me","store":null)")));
   const AnswerOptions& o = request.options;
-  EXPECT_EQ(o.sampling.temperature, 0.5F);
-  EXPECT_EQ(o.sampling.top_p, 0.9F);
-  EXPECT_EQ(o.sampling.top_k, 40);
-  EXPECT_EQ(o.sampling.min_p, 0.1F);
+  EXPECT_EQ(o.named.temperature, 0.5F);
+  EXPECT_EQ(o.named.top_p, 0.9F);
+  EXPECT_EQ(o.named.top_k, 40);
+  EXPECT_EQ(o.named.min_p, 0.1F);
   EXPECT_EQ(o.seed, static_cast<std::uint64_t>(-7));
   EXPECT_EQ(o.n, 3);
   EXPECT_EQ(o.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(o.max_tokens, 8);
   EXPECT_EQ(o.sampling.frequency_penalty, 1.0F);
   EXPECT_EQ(o.sampling.presence_penalty, -1.0F);
-  EXPECT_EQ(o.sampling.repetition_penalty, 1.1F);
+  EXPECT_EQ(o.named.repetition_penalty, 1.1F);
   EXPECT_EQ(o.sampling.logit_bias, (std::vector<std::pair<TokenId, float>>{{5, -100.0F}, {6, 1.5F}}));
   EXPECT_EQ(o.stop_token_ids, (std::vector<TokenId>{1, 2}));
   EXPECT_TRUE(o.ignore_eos && o.stream && o.include_usage && o.explain);
@@ -61,6 +61,7 @@ TEST(OpenAiChat, HasOpenAisDefaults) {
   const AnswerOptions o = parse_openai_chat(parse_json(chat(""))).options;
   EXPECT_EQ(o.sampling.temperature, 1.0F);
   EXPECT_EQ(o.sampling.top_p, 1.0F);
+  EXPECT_TRUE(o.named.empty());
   EXPECT_EQ(o.n, 1);
   EXPECT_FALSE(o.max_tokens || o.seed || o.stream || o.include_usage);
 }
@@ -129,19 +130,19 @@ TEST(OpenAiChat, SaysWhatIsNotSupportedYet) {
 }
 
 TEST(OpenAiChat, FormsKeepTheOrderOfTheSchema) {
-  const auto form = [](const std::string& more) { return parse_openai_chat(parse_json(chat(more))).options.form; };
+  const auto form = [](const std::string& more) { return parse_openai_chat(parse_json(chat(more))).options.format; };
   const std::string schema = R"({"type":"object","properties":{"z":{"type":"string"},"a":{"type":"null"}}})";
   for (const std::string& more :
        {R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,"schema":)" + schema +
             "}}",
         "\"guided_json\":" + schema, "\"guided_json\":" + Json(schema).dump(), "\"json_schema\":" + schema}) {
-    EXPECT_EQ(form(more).kind, AnswerForm::Kind::kJsonSchema) << more;
+    EXPECT_EQ(form(more).kind, ResponseFormat::Kind::kJsonSchema) << more;
     EXPECT_EQ(form(more).schema, schema) << more;
   }
-  EXPECT_EQ(form(R"("response_format":{"type":"json_object"})").kind, AnswerForm::Kind::kJsonObject);
-  EXPECT_EQ(form(R"("response_format":{"type":"text"})").kind, AnswerForm::Kind::kText);
+  EXPECT_EQ(form(R"("response_format":{"type":"json_object"})").kind, ResponseFormat::Kind::kJsonObject);
+  EXPECT_EQ(form(R"("response_format":{"type":"text"})").kind, ResponseFormat::Kind::kText);
   EXPECT_EQ(form(R"("response_format":{"type":"json_schema","json_schema":{"name":"n"}})").kind,
-            AnswerForm::Kind::kJsonObject);
+            ResponseFormat::Kind::kJsonObject);
 }
 
 TEST(OpenAiChat, MessagesAreChecked) {
@@ -212,7 +213,7 @@ TEST(Anthropic, ReadsSystemAndBlocks) {
             OrderedJson::parse(R"([{"role":"system","content":"s"},{"role":"user","content":"u"}])"));
   EXPECT_EQ(request.options.max_tokens, 5);
   EXPECT_EQ(request.options.stop, std::vector<std::string>{"x"});
-  EXPECT_EQ(request.options.sampling.top_k, 3);
+  EXPECT_EQ(request.options.named.top_k, 3);
   EXPECT_TRUE(request.options.stream);
   EXPECT_EQ(parse_anthropic_count(parse_json(chat(""))).messages.size(), 1U);
 }
@@ -238,17 +239,17 @@ TEST(Ollama, ReadsOptions) {
   const ChatRequest request = parse_ollama_chat(parse_json(chat(
       R"("options":{"num_predict":7,"temperature":0,"seed":3,"stop":["x"],"repeat_penalty":1.2,"num_ctx":4096},"keep_alive":"5m")")));
   EXPECT_EQ(request.options.max_tokens, 7);
-  EXPECT_EQ(request.options.sampling.temperature, 0.0F);
-  EXPECT_EQ(request.options.sampling.repetition_penalty, 1.2F);
+  EXPECT_EQ(request.options.named.temperature, 0.0F);
+  EXPECT_EQ(request.options.named.repetition_penalty, 1.2F);
   EXPECT_EQ(request.options.seed, 3U);
   EXPECT_TRUE(request.options.stream);
   EXPECT_FALSE(
       parse_ollama_chat(parse_json(chat(R"("stream":false,"options":{"num_predict":-1})"))).options.max_tokens);
   EXPECT_EQ(blamed(parse_ollama_chat, chat(R"("options":{"num_predict":0})")), "options.num_predict");
   EXPECT_EQ(blamed(parse_ollama_chat, chat(R"("format":"xml")")), "format");
-  EXPECT_EQ(parse_ollama_chat(parse_json(chat(R"("format":"json")"))).options.form.kind,
-            AnswerForm::Kind::kJsonObject);
-  EXPECT_EQ(parse_ollama_chat(parse_json(chat(R"("format":{"type":"null"})"))).options.form.schema,
+  EXPECT_EQ(parse_ollama_chat(parse_json(chat(R"("format":"json")"))).options.format.kind,
+            ResponseFormat::Kind::kJsonObject);
+  EXPECT_EQ(parse_ollama_chat(parse_json(chat(R"("format":{"type":"null"})"))).options.format.schema,
             R"({"type":"null"})");
   EXPECT_EQ(parse_ollama_chat(parse_json(chat(R"("logprobs":true,"top_logprobs":2)"))).options.logprobs, 2);
   EXPECT_EQ(blamed(parse_ollama_generate, "{}"), "prompt");

@@ -1,8 +1,8 @@
 // Where messages and breakpoints are in a prompt, for templates that trim, move, repeat and drop.
-#include "server/prompt_map.h"
+#include "server/answer/prompt_map.h"
 
 #include "../text/pieces_fixture.h"
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 #include "test_server.h"
 
 namespace kvasir::testing {
@@ -17,7 +17,7 @@ class PromptMapTest : public ::testing::Test {
     PromptMap map;
   };
 
-  Prompt map(const std::string& source, const Json& body, const std::vector<CacheMark>& marks) {
+  Prompt map(const std::string& source, const Json& body, const std::vector<CacheBreakpoint>& breakpoints) {
     const ChatTemplate chat(source, "test");
     const auto render = [&](const Json& read) {
       OrderedJson messages = OrderedJson::array();
@@ -34,7 +34,8 @@ class PromptMapTest : public ::testing::Test {
     };
     Prompt out{render(body), {}, {}};
     out.tokens = encode_chat(tokenizer_, out.pieces);
-    out.map = map_prompt(tokenizer_, {body, marks, MapRequest::Messages::kFind}, {out.pieces, out.tokens}, render);
+    out.map =
+        map_prompt(tokenizer_, {body, breakpoints, MapRequest::Messages::kFind}, {out.pieces, out.tokens}, render);
     for (const Breakpoint& one : out.map.breakpoints) {
       EXPECT_GT(one.tokens, 0);
       EXPECT_LE(one.tokens, static_cast<std::int64_t>(out.tokens.size()));
@@ -50,7 +51,7 @@ class PromptMapTest : public ::testing::Test {
     return first(prompt, span.end).substr(first(prompt, span.begin).size());
   }
 
-  static CacheMark at(const std::string& pointer) { return {.text = Json::json_pointer(pointer)}; }
+  static CacheBreakpoint at(const std::string& pointer) { return {.text = Json::json_pointer(pointer)}; }
 
   static inline const std::string kPlain =
       "{% for m in messages %}<|user|>{{ m.content }}<|end|>{% endfor %}<|assistant|>";
@@ -187,7 +188,7 @@ TEST_F(PromptMapTest, ATemplateThatRefusesTheMarksHasNoBreakpoints) {
 }
 
 TEST_F(PromptMapTest, OfTwoMarksAtOnePlaceTheLongerCounts) {
-  CacheMark hour = at("/messages/0/content");
+  CacheBreakpoint hour = at("/messages/0/content");
   hour.keep = std::chrono::hours(1);
   const Prompt prompt = map(kPlain, fox_and_crow(), {at("/messages/0/content"), hour});
   ASSERT_EQ(prompt.map.breakpoints.size(), 1U);
@@ -203,27 +204,28 @@ std::string param_of(const std::function<void()>& ask) {
   return "none";
 }
 
-TEST(CacheMarks, AnthropicsAreRead) {
+TEST(CacheBreakpoints, AnthropicsAreRead) {
   const Json body = Json::parse(R"({
       "cache_control": {"type": "ephemeral"},
       "tools": [{"name": "a"}, {"name": "b", "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
       "system": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral", "ttl": "5m"}}],
       "messages": [{"role": "user", "content": [{"type": "text", "text": "y", "cache_control": null},
                                                 {"type": "text", "text": "z"}]}]})");
-  const std::vector<CacheMark> marks = anthropic_cache_marks(body);
-  ASSERT_EQ(marks.size(), 3U);
-  EXPECT_EQ(marks[0].tool, 1U);
-  EXPECT_EQ(marks[0].keep, std::chrono::hours(1));
-  EXPECT_EQ(marks[1].text.to_string(), "/system/0/text");
-  EXPECT_EQ(marks[1].keep, std::chrono::minutes(5));
-  EXPECT_EQ(marks[2].text.to_string(), "/messages/0/content/1/text");
-  EXPECT_TRUE(anthropic_cache_marks(Json::parse(R"({"messages": [{"role": "user", "content": "x"}]})")).empty());
+  const std::vector<CacheBreakpoint> breakpoints = anthropic_cache_breakpoints(body);
+  ASSERT_EQ(breakpoints.size(), 3U);
+  EXPECT_EQ(breakpoints[0].tool, 1U);
+  EXPECT_EQ(breakpoints[0].keep, std::chrono::hours(1));
+  EXPECT_EQ(breakpoints[1].text.to_string(), "/system/0/text");
+  EXPECT_EQ(breakpoints[1].keep, std::chrono::minutes(5));
+  EXPECT_EQ(breakpoints[2].text.to_string(), "/messages/0/content/1/text");
+  EXPECT_TRUE(
+      anthropic_cache_breakpoints(Json::parse(R"({"messages": [{"role": "user", "content": "x"}]})")).empty());
 }
 
-TEST(CacheMarks, AnthropicsMistakesAreNamed) {
+TEST(CacheBreakpoints, AnthropicsMistakesAreNamed) {
   const auto with = [](const Json& control) {
     return param_of([&] {
-      anthropic_cache_marks(
+      anthropic_cache_breakpoints(
           {{"messages", {{{"role", "user"}, {"content", {{{"text", "x"}, {"cache_control", control}}}}}}}});
     });
   };
@@ -234,24 +236,24 @@ TEST(CacheMarks, AnthropicsMistakesAreNamed) {
   Json five{{"system", Json::array()}};
   for (int i = 0; i < 5; ++i)
     five["system"].push_back({{"type", "text"}, {"text", "x"}, {"cache_control", {{"type", "ephemeral"}}}});
-  EXPECT_EQ(param_of([&] { anthropic_cache_marks(five); }), "cache_control");
+  EXPECT_EQ(param_of([&] { anthropic_cache_breakpoints(five); }), "cache_control");
 }
 
-TEST(CacheMarks, OpenAisAreRead) {
+TEST(CacheBreakpoints, OpenAisAreRead) {
   Json body = Json::parse(R"({"messages": [{"role": "user", "content": []}]})");
   Json& parts = body["messages"][0]["content"];
   for (int i = 0; i < 6; ++i)
     parts.push_back({{"type", "text"}, {"text", "x"}, {"prompt_cache_breakpoint", {{"mode", "explicit"}}}});
-  const std::vector<CacheMark> latest = openai_cache_marks(body, "messages");
+  const std::vector<CacheBreakpoint> latest = openai_cache_breakpoints(body, "messages");
   ASSERT_EQ(latest.size(), 4U);
   EXPECT_EQ(latest[0].text.to_string(), "/messages/0/content/2/text");
   EXPECT_EQ(latest[0].keep, std::chrono::minutes(30));
   const Json plain = Json::parse(R"({"messages": [{"role": "user", "content": "x"}]})");
-  EXPECT_TRUE(openai_cache_marks(plain, "messages").empty());
+  EXPECT_TRUE(openai_cache_breakpoints(plain, "messages").empty());
   const auto with = [&](const char* name, const Json& value) {
     Json more = plain;
     more[name] = value;
-    return openai_cache_marks(more, "messages");
+    return openai_cache_breakpoints(more, "messages");
   };
   EXPECT_EQ(with("prompt_cache_options", Json::object()).size(), 1U);
   EXPECT_EQ(with("prompt_cache_options", {{"mode", "explicit"}}).size(), 0U);
@@ -260,7 +262,7 @@ TEST(CacheMarks, OpenAisAreRead) {
   EXPECT_EQ(param_of([&] { with("prompt_cache_retention", "7d"); }), "prompt_cache_retention");
   EXPECT_EQ(param_of([&] { with("prompt_cache_options", {{"ttl", "5m"}}); }), "prompt_cache_options.ttl");
   parts[0]["prompt_cache_breakpoint"]["mode"] = "implicit";
-  EXPECT_EQ(param_of([&] { openai_cache_marks(body, "messages"); }),
+  EXPECT_EQ(param_of([&] { openai_cache_breakpoints(body, "messages"); }),
             "messages[0].content[0].prompt_cache_breakpoint.mode");
 }
 

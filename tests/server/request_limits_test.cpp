@@ -5,12 +5,12 @@
 #include <thread>
 
 #include "cpu_time.h"
-#include "server/api_error.h"
+#include "server/answer/tool_prompt.h"
+#include "server/api/api_error.h"
+#include "server/api/openai_parse.h"
+#include "server/api/parse_common.h"
 #include "server/memory_return.h"
-#include "server/openai_parse.h"
-#include "server/parse_common.h"
 #include "server/records.h"
-#include "server/tool_prompt.h"
 #include "test_keys.h"
 #include "test_server.h"
 #include "text/utf8.h"
@@ -55,6 +55,17 @@ TEST_F(RequestLimits, AnswersOfOneRequest) {
   EXPECT_EQ(post("/v1/completions", {{"prompt", prompts}, {"n", 12}, {"max_tokens", 1}}).status, 200);
   for (int i = 0; i < 119; ++i) prompts.push_back("a fox");
   EXPECT_EQ(refusal("/v1/completions", {{"prompt", prompts}, {"max_tokens", 1}})["param"], "prompt");
+}
+
+// Many answers with all their probabilities: a stream sends them, one reply does not hold them.
+TEST_F(RequestLimits, AReplyThatIsSentWholeIsBounded) {
+  Json body = story(420);
+  body.update({{"n", 128}, {"min_tokens", 420}, {"logprobs", true}, {"top_logprobs", 20}});
+  const Json error = refusal("/v1/chat/completions", body);
+  EXPECT_EQ(error["code"], "reply_too_long") << error;
+  EXPECT_NE(error["message"].get<std::string>().find("ask for a stream"), std::string::npos) << error;
+  body["max_tokens"] = body["min_tokens"] = 8;
+  EXPECT_EQ(post("/v1/chat/completions", body).status, 200);
 }
 
 // A few bytes more than the longest tokens could spell: no route tokenizes it.
@@ -174,21 +185,27 @@ TEST(AdmissionTest, ARefusedOneNeverStandsInAnothersWay) {
 TEST(RecordsTest, KeepsTheNewestWithinItsBytesForEachTenant) {
   FinishedRecord record;
   record.tenant = 1;
+  record.request_id = "x";
   record.tasks.resize(FinishedRecord::kMostTasks);
   for (FinishedRecord::Task& task : record.tasks) task.record.chunks.resize(100);
-  const size_t each = record.bytes();
-  EXPECT_GT(each, FinishedRecord::kMostTasks * 100 * sizeof(Chunk));
+  Records one({.records = 1, .bytes = size_t{1} << 20});
+  one.add(record);
+  const size_t each = one.bytes(1);
+  EXPECT_GT(each, to_text(to_json(record)).size());
   Records records({.records = 100, .bytes = 3 * each + each / 2});
   for (int i = 0; i < 10; ++i) {
-    FinishedRecord one = record;
-    one.request_id = std::to_string(i);
-    records.add(std::move(one));
+    record.request_id = std::to_string(i);
+    records.add(record);
     EXPECT_LE(records.bytes(1), 3 * each + each / 2);
   }
-  EXPECT_TRUE(records.find(1, "9"));
-  EXPECT_FALSE(records.find(1, "2"));
+  EXPECT_EQ(Json::parse(records.find(1, "9").value_or("{}"))["id"], "9");
+  EXPECT_TRUE(records.find(1, "7"));
+  EXPECT_FALSE(records.find(1, "6"));
   EXPECT_FALSE(records.find(2, "9"));
   EXPECT_EQ(records.bytes(2), 0U);
+  Records none({.records = 100, .bytes = each - 1});
+  none.add(record);
+  EXPECT_EQ(none.bytes(1), 0U);
 }
 
 TEST_F(RequestLimits, ARecordTellsOfTheFirstChoices) {

@@ -1,7 +1,7 @@
 // OpenAI's responses: their shape, their events, and those that are kept.
 #include "cpu_time.h"
+#include "server/api/responses_parse.h"
 #include "server/response_store.h"
-#include "server/responses_parse.h"
 #include "test_server.h"
 
 namespace kvasir::testing {

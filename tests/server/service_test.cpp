@@ -131,7 +131,7 @@ TEST_F(ServiceTest, ExplainsItsCache) {
   Json body = story(3);
   body["explain"] = true;
   body["messages"][0]["content"] =
-      "There was once a miller who had three sons, a mill, a donkey and a cat; and when he died they divided it.";
+      "There was once a miller who had three sons, a mill, a donkey and a cat; and when he died they divided it all.";
   const Json cold = post("/v1/chat/completions", body).json();
   EXPECT_EQ(cold["usage"]["prompt_tokens_details"]["cached_tokens"], cold["kvasir"]["reused_tokens"]);
   const Json warm = post("/v1/chat/completions", body).json();

@@ -1,5 +1,5 @@
 // Whatever the pieces a text comes in, what is given out is the text up to the first stop string.
-#include "server/stop_strings.h"
+#include "server/answer/stop_strings.h"
 
 #include <gtest/gtest.h>
 

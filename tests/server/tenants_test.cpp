@@ -1,11 +1,11 @@
 // Keys at the door, and what tenants see of each other.
-#include "server/tenants.h"
+#include "server/access/tenants.h"
 
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "server/http_text.h"
+#include "server/http/http_text.h"
 #include "test_keys.h"
 #include "test_server.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "server/keys_file.h"
+#include "server/access/keys_file.h"
 
 namespace kvasir::testing {
 

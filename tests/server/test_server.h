@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/json_fields.h"
+#include "server/api/json_fields.h"
 #include "server/serve.h"
 
 namespace kvasir::testing {
@@ -242,12 +242,12 @@ class ServiceDraft : public ServedDraft {
     if (response.body == Response::Body::kReady) return {response.reply.status, {}, response.reply.body};
     Reply reply{response.reply.status, {}, {}};
     for (Work::Progress progress; !progress.done;) {
-      auto news = std::make_shared<std::promise<void>>();
+      auto ready = std::make_shared<std::promise<void>>();
       auto once = std::make_shared<std::atomic<bool>>(false);
-      response.work->on_news([news, once] {
-        if (!once->exchange(true)) news->set_value();
+      response.work->on_event([ready, once] {
+        if (!once->exchange(true)) ready->set_value();
       });
-      if (news->get_future().wait_for(std::chrono::seconds(60)) != std::future_status::ready) return {};
+      if (ready->get_future().wait_for(std::chrono::seconds(60)) != std::future_status::ready) return {};
       progress = response.work->take();
       reply.body += progress.bytes;
       if (progress.done && response.body == Response::Body::kWhole) reply.status = progress.status;

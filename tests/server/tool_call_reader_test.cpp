@@ -1,5 +1,5 @@
 // Calls in the text of an answer: the same whatever pieces it comes in, and nothing lost that is no call.
-#include "server/tool_call_reader.h"
+#include "server/answer/tool_call_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -5,11 +5,11 @@
 #include <fstream>
 #include <tuple>
 
-#include "server/anthropic_parse.h"
-#include "server/api_error.h"
-#include "server/ollama_parse.h"
-#include "server/openai_parse.h"
-#include "server/tool_prompt.h"
+#include "server/answer/tool_prompt.h"
+#include "server/api/anthropic_parse.h"
+#include "server/api/api_error.h"
+#include "server/api/ollama_parse.h"
+#include "server/api/openai_parse.h"
 #include "test_server.h"
 
 namespace kvasir::testing {

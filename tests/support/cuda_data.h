@@ -5,9 +5,9 @@
 
 #include <vector>
 
-#include "backend/cuda/compare_outputs.h"
-#include "backend/cuda/device_memory.h"
-#include "backend/cuda/stream_product.h"
+#include "backend/cuda/gemm/compare_outputs.h"
+#include "backend/cuda/gemm/skinny_gemm.h"
+#include "backend/cuda/runtime/device_memory.h"
 #include "backend/tensor.h"
 
 namespace kvasir::testing {
@@ -35,12 +35,12 @@ std::vector<T> download(const void* from, size_t count) {
   return out;
 }
 
-inline std::vector<cuda::StreamShape> all_stream_shapes() {
-  std::vector<cuda::StreamShape> out;
-  for (const int tile : cuda::kStreamTiles) {
+inline std::vector<cuda::SkinnyShape> all_skinny_shapes() {
+  std::vector<cuda::SkinnyShape> out;
+  for (const int tile : cuda::kSkinnyTiles) {
     for (const int cluster : {1, 2, 4}) {
       for (const int boxes : {2, 4}) {
-        if (cuda::is_stream_shape({tile, cluster, boxes})) out.push_back({tile, cluster, boxes});
+        if (cuda::is_skinny_shape({tile, cluster, boxes})) out.push_back({tile, cluster, boxes});
       }
     }
   }

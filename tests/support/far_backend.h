@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backend/forwarding_backend.h"
+#include "support/op_memory.h"
 
 namespace kvasir::testing {
 
@@ -82,84 +83,25 @@ class FarBackend final : public ForwardingBackend {
   void download(std::span<std::byte> to, const std::byte* from) override {
     ForwardingBackend::download(to, near(from));
   }
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-    ForwardingBackend::copy(near(to), near(from), bytes);
-  }
-  const std::int32_t* send_places(std::span<const std::int32_t> places) override {
-    const Buffer& sent = places_.emplace_back(allocate(places.size_bytes()));
-    upload(sent.as<std::byte>(), std::as_bytes(places));
+  const std::int32_t* upload_rope_rows(std::span<const std::int32_t> rope_rows) override {
+    const Buffer& sent = rope_rows_.emplace_back(allocate(rope_rows.size_bytes()));
+    upload(sent.as<std::byte>(), std::as_bytes(rope_rows));
     return sent.as<std::int32_t>();
   }
   BatchId end_batch() override {
     ForwardingBackend::end_batch();
-    places_.clear();
+    rope_rows_.clear();
     return kNoBatch;
   }
   void save(std::span<const HostCopy> pieces) override { Backend::save(pieces); }
   void restore(std::span<const HostCopy> pieces) override { Backend::restore(pieces); }
 
-  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
-    ForwardingBackend::embed(table, tokens, near(out));
+  void run(const Op& op) override {
+    Near to_near;
+    std::visit([&](const auto& one) { ForwardingBackend::run(OpMemory<Near>(to_near)(one)); }, op);
   }
-  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
-    ForwardingBackend::rms_norm(near(x), near(weight), eps, near(out));
-  }
-  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
-    ForwardingBackend::layer_norm(near(x), near(weight), near(bias), eps, near(out));
-  }
-  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
-    ForwardingBackend::matmul(weight, near(x), near(bias), near(out));
-  }
-  void rope(Matrix x, int heads, const RopeTable& table) override {
-    ForwardingBackend::rope(near(x), heads, near(table));
-  }
-  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
-               Matrix out) override {
-    HeadMatrices matrices = by;
-    matrices.at = near(by.at);
-    ForwardingBackend::project(near(x), heads, matrices, sequences, near(out));
-  }
-  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
-    ForwardingBackend::kv_write(near(k), near(v), near(view), sequences);
-  }
-  void attention(const AttentionBatch& batch, Matrix out) override {
-    ForwardingBackend::attention(near(batch), near(out));
-  }
-  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
-    ForwardingBackend::merge_attention(near(into), near(from), sequences);
-  }
-  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
-    AttentionWatch watching = watch;
-    watching.scores = near(watch.scores);
-    ForwardingBackend::watch_attention(near(batch), watching);
-  }
-  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override {
-    ForwardingBackend::kv_move(near(view), blocks, moves);
-  }
-  void swiglu(Matrix gate, Matrix up, Matrix out) override {
-    ForwardingBackend::swiglu(near(gate), near(up), near(out));
-  }
-  void add(Matrix x, Matrix y) override { ForwardingBackend::add(near(x), near(y)); }
-  void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
-    ForwardingBackend::add_rms_norm(near(x), near(y), {near(norm.weight), norm.eps}, near(out));
-  }
-  void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
-    ForwardingBackend::gated_matmul(weight, near(gate), near(up), near(bias), near(out));
-  }
-  void norm_matmul(const NormedRows& rows, const Weight& weight, const float* bias, Matrix out) override {
-    ForwardingBackend::norm_matmul(near(rows), weight, near(bias), near(out));
-  }
-  void feed_forward(const NormedRows& rows, const GatedLayer& layer, Matrix gate_up, Matrix out) override {
-    const GatedLayer here{layer.gate_up, near(layer.gate_up_bias), layer.down, near(layer.down_bias)};
-    ForwardingBackend::feed_forward(near(rows), here, near(gate_up), near(out));
-  }
-  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
-    ForwardingBackend::rope_kv_write(
-        {near(rows.q), near(rows.k), near(rows.v), rows.heads, rows.kv_heads, near(rows.table)}, near(view),
-        sequences);
-  }
-  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override {
-    return ForwardingBackend::draw(near(logits), rules);
+  SampleTicket sample(Matrix logits, std::span<const SampleRule> rules) override {
+    return ForwardingBackend::sample(near(logits), rules);
   }
 
  private:
@@ -171,25 +113,17 @@ class FarBackend final : public ForwardingBackend {
     x.data = near(x.data);
     return x;
   }
-  static RopeTable near(const RopeTable& table) {
-    return {near(table.cos), near(table.sin), table.pairs, near(table.places)};
-  }
-  static KvView near(KvView view) {
-    view.arena = near(view.arena);
-    return view;
-  }
-  static NormedRows near(const NormedRows& rows) {
-    return {near(rows.x), near(rows.y), {near(rows.norm.weight), rows.norm.eps}, near(rows.normed)};
-  }
-  static AttentionPart near(AttentionPart part) { return {near(part.out), near(part.states), part.heads}; }
-  static AttentionBatch near(AttentionBatch batch) {
-    batch.q = near(batch.q);
-    batch.view = near(batch.view);
-    batch.states = near(batch.states);
-    return batch;
-  }
 
-  std::vector<Buffer> places_;  // of the batch
+  struct Near {
+    template <class T>
+    T* operator()(T* far, std::int64_t /*count*/) const {
+      return near(far);
+    }
+    std::byte* arena(std::byte* far) const { return near(far); }
+    std::int64_t angles(const RopeTable& /*table*/, int /*rows*/) const { return 0; }
+  };
+
+  std::vector<Buffer> rope_rows_;  // of the batch
 };
 
 }  // namespace kvasir::testing

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "model/llama.h"
+#include "model/config.h"
+#include "model/decoder.h"
 #include "model/model.h"
+#include "model/tensors.h"
 #include "model/weights.h"
 #include "support/source_dir.h"
 
@@ -21,10 +23,10 @@ inline std::filesystem::path golden_dir(const std::string& name) {
 // A golden model; `windows` (per layer, 0 = none) makes a hybrid of it, with one cache group a window.
 inline std::unique_ptr<Model> load_golden(const std::string& name, Backend& backend, int max_rows = 512,
                                           const std::vector<std::int64_t>& windows = {},
-                                          WeightForm weights = WeightForm::kAsStored) {
-  ModelConfig config = load_config(golden_dir(name));
-  config.windows = windows;
-  return make_llama(config, Weights(golden_dir(name)), backend, {max_rows, {}, {}, weights});
+                                          WeightQuantization weights = WeightQuantization::kAsStored) {
+  ModelSpec config = load_config(golden_dir(name));
+  for (size_t i = 0; i < windows.size(); ++i) config.layers[i].attention.window = windows[i];
+  return make_decoder(config, Weights(golden_dir(name), tensors_of(config)), backend, {max_rows, {}, {}, weights});
 }
 
 }  // namespace kvasir::testing

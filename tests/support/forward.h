@@ -1,6 +1,7 @@
 // A model's logits for a whole text, without an engine.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -15,17 +16,28 @@ inline std::vector<float> forward(Model& model, Backend& backend, const std::vec
                                   const KvPolicy& policy = uniform_policy(KvFormat::kF32)) {
   const auto length = static_cast<Position>(tokens.size());
   const std::vector<KvGroup> groups = kv_groups(model.config(), policy);
-  CHECK(groups.size() == 1);
-  KvStorage storage(backend, {blocks_for(length, 16), make_layout(groups[0], 16).block_bytes()}, 16);
-  storage.set_group(0, groups[0]);
-  const std::vector<BlockId> table = in_order(blocks_for(length, 16));
+  const std::int64_t blocks = blocks_for(length, 16);
+  std::int64_t page_bytes = 0;  // a block of any group, which has pages of its own
+  for (const KvGroup& group : groups) page_bytes = std::max(page_bytes, make_layout(group, 16).block_bytes());
+  KvStorage storage(backend, {blocks * std::ssize(groups), page_bytes}, 16);
+  std::vector<std::vector<BlockId>> tables;
+  for (size_t group = 0; group < groups.size(); ++group) {
+    storage.set_group(group, groups[group]);
+    const std::int64_t per_page = page_bytes / make_layout(groups[group], 16).block_bytes();
+    std::vector<BlockId>& table = tables.emplace_back();
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      table.push_back(static_cast<BlockId>((static_cast<std::int64_t>(group) * blocks + block) * per_page));
+    }
+  }
   Batch batch;
   batch.tokens = tokens;
   for (int i = 0; i < length; ++i) {
     batch.positions.push_back(i);
     batch.logit_rows.push_back(i);
   }
-  batch.sequences = {{{table.data(), 0, 0, static_cast<int>(length)}}};
+  for (const std::vector<BlockId>& table : tables) {
+    batch.sequences.push_back({{table.data(), 0, 0, static_cast<int>(length)}});
+  }
   const Matrix logits = model.forward(batch, storage);
   std::vector<float> out(static_cast<size_t>(logits.rows) * static_cast<size_t>(logits.cols));
   backend.download(std::as_writable_bytes(std::span(out)), reinterpret_cast<const std::byte*>(logits.data));

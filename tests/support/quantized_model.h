@@ -8,8 +8,8 @@
 
 #include "backend/weight_type.h"
 #include "model/convert.h"
+#include "model/known_models.h"
 #include "model/random_model.h"
-#include "model/shapes.h"
 
 namespace kvasir::testing {
 

@@ -25,7 +25,7 @@ inline std::vector<float> noise_vector(size_t count, std::uint64_t seed) {
   return out;
 }
 
-// Activations that own their memory.
+// ActivationPrecision that own their memory.
 struct OwnedMatrix {
   OwnedMatrix(int rows, int cols, std::uint64_t seed = 0)
       : values(seed == 0 ? std::vector<float>(static_cast<size_t>(rows * cols))

@@ -30,13 +30,13 @@ inline std::vector<double> orthonormal(int dim, std::uint64_t seed) {
   return out;
 }
 
-inline KvBasis some_basis(const ModelConfig& config, std::uint64_t seed = 1) {
+inline KvBasis some_basis(const ModelSpec& config, std::uint64_t seed = 1) {
   KvBasis basis;
-  basis.kv_heads = config.kv_heads;
-  basis.dim = config.head_dim;
-  for (int layer = 0; layer < config.layers; ++layer) {
+  basis.kv_heads = config.uniform_attention().kv.heads;
+  basis.dim = config.uniform_attention().kv.k_dim;
+  for (int layer = 0; layer < config.layer_count(); ++layer) {
     KvBasis::Layer& to = basis.layers.emplace_back();
-    for (int head = 0; head < config.kv_heads; ++head, ++seed) {
+    for (int head = 0; head < config.uniform_attention().kv.heads; ++head, ++seed) {
       const std::vector<double> keys = orthonormal(basis.dim, 2 * seed);
       for (size_t i = 0; i < keys.size(); ++i) {
         const double size = 0.5 + 0.1 * static_cast<double>(i % static_cast<size_t>(basis.dim));
@@ -54,7 +54,7 @@ inline KvBasis some_basis(const ModelConfig& config, std::uint64_t seed = 1) {
   return basis;
 }
 
-inline KvBasis identity_basis(const ModelConfig& config) {
+inline KvBasis identity_basis(const ModelSpec& config) {
   KvBasis basis = some_basis(config);
   const auto dim = static_cast<size_t>(basis.dim);
   for (KvBasis::Layer& layer : basis.layers) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "pieces_fixture.h"
+#include "text/base64.h"
 #include "text_test_util.h"
 
 namespace kvasir {
@@ -117,6 +118,60 @@ TEST_F(GgufExport, RefusesWhatGgufHasNoPlaceFor) {
   // The same words with merges passed over is another pre-tokenizer.
   golden["model"]["ignore_merges"] = true;
   EXPECT_EQ(vocab_of(golden, 1000).pre, "llama3");
+}
+
+// The converter's forms of BERT and T5: read back, the tokens are the same.
+TEST_F(GgufExport, WordPieceAndUnigram) {
+  const auto fixture = read_json(fixtures() / "parts_models.json");
+  for (const auto& group : fixture["groups"]) {
+    nlohmann::ordered_json json = fixture["bases"][group["base"].get<std::string>()];
+    for (const auto& [pointer, value] : group["changes"].items())
+      json[nlohmann::ordered_json::json_pointer(pointer)] = value;
+    if (group["name"] == "unigram") {
+      EXPECT_NE(refusal(json, 1000).find("spaces"), std::string::npos);
+    }
+    if (group["name"] == "short words") {
+      EXPECT_NE(refusal(json, 1000).find("normalizer"), std::string::npos);
+    }
+    if (group["name"] == "suffix") {
+      EXPECT_NE(refusal(json, 1000).find("GGUF has no place"), std::string::npos);
+    }
+    if (group["name"] != "bert") continue;
+    const GgufVocab vocab = vocab_of(json, 1000);
+    EXPECT_EQ(vocab.model, "bert");
+    const Tokenizer tokenizer = make_tokenizer(vocab);
+    const std::vector<std::string> texts{"Once upon a time!", "CAFÉ 中文 unbelievable", "xyzzy 12, 3", "[MASK] a"};
+    const Tokenizer original = Tokenizer::load(folder_);
+    for (const std::string& text : texts) {
+      EXPECT_EQ(tokenizer.encode_document(text, Tokenizer::Specials::kParse),
+                original.encode_document(text, Tokenizer::Specials::kParse));
+    }
+  }
+}
+
+TEST_F(GgufExport, SentencePieceModels) {
+  const auto fixture = read_json(fixtures() / "sentencepiece.json");
+  std::vector<std::string> exported;
+  for (const auto& group : fixture["groups"]) {
+    std::ofstream(folder_ / "tokenizer.model", std::ios::binary) << *decode_base64(group["model"].get<std::string>());
+    GgufVocab vocab;
+    try {
+      vocab = gguf_vocab_of(folder_, 1000);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("GGUF has no place"), std::string::npos);
+      continue;
+    }
+    exported.push_back(group["name"]);
+    const Tokenizer tokenizer = make_tokenizer(vocab);
+    for (size_t i = 0; i < fixture["texts"].size(); ++i) {
+      const std::string text = fixture["texts"][i];
+      const bool own = text.find("▁") != std::string::npos || text.find("<user>") != std::string::npos;
+      if (own) continue;  // llama.cpp's custom: see gguf_vocab.h
+      EXPECT_EQ(tokenizer.encode(text, Tokenizer::Specials::kPlain), group["ids"][i].get<std::vector<TokenId>>())
+          << group["name"] << ": " << text;
+    }
+  }
+  EXPECT_EQ(exported, (std::vector<std::string>{"t5", "unigram, user", "llama"}));
 }
 
 }  // namespace

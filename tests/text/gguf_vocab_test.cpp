@@ -223,7 +223,7 @@ TEST(GgufVocab, RefusesWhatContradictsItself) {
   const auto has = [](const std::string& text, std::string_view part) {
     return text.find(part) != std::string::npos;
   };
-  EXPECT_TRUE(has(changed([](GgufVocab& v) { v.model = "t5"; }), "'t5'"));
+  EXPECT_TRUE(has(changed([](GgufVocab& v) { v.model = "plamo2"; }), "'plamo2'"));
   EXPECT_TRUE(has(changed([](GgufVocab& v) { v.tokens.clear(); }), "no tokens"));
   EXPECT_TRUE(has(changed([](GgufVocab& v) { v.scores.pop_back(); }), "scores"));
   EXPECT_TRUE(has(changed([](GgufVocab& v) { v.scores.clear(); }), "no scores"));

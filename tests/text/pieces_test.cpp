@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "pieces_fixture.h"
+#include "random_text.h"
 #include "support/growth.h"
 #include "text/detokenizer.h"
 #include "text/normalizer.h"
@@ -171,12 +172,7 @@ rc::Gen<std::string> any_text() {
       character, rc::gen::element<std::string>("the", " ", "  ", "a", "\n", "<s>", "</s>", "<|end|>", "<0x41>", "é",
                                                "中文", "😀", "\xE4\xB8", "\xFF", "\xC0\x80", std::string(1, '\0'),
                                                " the answer", "\t", "1234"));
-  return rc::gen::map(rc::gen::container<std::vector<std::string>>(piece),
-                      [](const std::vector<std::string>& pieces) {
-                        std::string text;
-                        for (const std::string& one : pieces) text += one;
-                        return text;
-                      });
+  return joined(piece);
 }
 
 TEST(Pieces, DecodeIsTheInverseOfEncode) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "random_text.h"
 #include "support/growth.h"
 #include "text/detokenizer.h"
 #include "text_test_util.h"
@@ -210,12 +211,7 @@ rc::Gen<std::string> any_bytes() {
                      rc::gen::element<std::string>("hello", " ", "  ", "\n", "\r\n", "<|end|>", "<s>", "é", "中文",
                                                    "😀", "\xE4\xB8", "\xF0\x9F", "\xC0\x80", "\xED\xA0\x80", "1234",
                                                    "'ll", "\xC2\xA0", "\xE3\x80\x80", "\xC2\x85"));
-  return rc::gen::map(rc::gen::container<std::vector<std::string>>(piece),
-                      [](const std::vector<std::string>& pieces) {
-                        std::string text;
-                        for (const std::string& one : pieces) text += one;
-                        return text;
-                      });
+  return joined(piece);
 }
 
 TEST(Tokenizer, DecodeIsTheInverseOfEncodeForAnyBytes) {

@@ -143,12 +143,12 @@ class RankTunerTest : public ::testing::Test {
   static constexpr int kTokens = 1500;
 
   RankTunerTest() {
-    const std::filesystem::path folder = source_dir() / "models/tales-draft";
-    const ModelConfig config = load_config(folder);
+    const std::filesystem::path folder = source_dir() / "models/tales";
+    const ModelSpec config = load_config(folder);
     for (int i = 0; i < kTokens; ++i) text_.push_back((i * i / 7 + i * 31) % 400 + 20);
     windows_.emplace(text_, TextWindows::Cut{256, 0, {}});
     const auto calibrated = [&](int threads) {
-      auto far = std::make_unique<FarBackend>(make_backend({"cpu", threads, "auto", Activations::kF32}));
+      auto far = std::make_unique<FarBackend>(make_backend({"cpu", threads, "auto", ActivationPrecision::kF32}));
       RankRecorder recorder(std::move(far), config);
       const auto model = load_model(folder, recorder, {64, {}});
       return tune_rank(recorder, *model, *windows_, [](std::int64_t) {});
@@ -170,7 +170,7 @@ class RankTunerTest : public ::testing::Test {
 
   std::vector<TokenId> text_;
   std::optional<TextWindows> windows_;
-  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 2, "auto", Activations::kF32});
+  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 2, "auto", ActivationPrecision::kF32});
   std::unique_ptr<Model> model_;
   KvBasis basis_;
   KvBasis with_two_threads_;
@@ -178,7 +178,7 @@ class RankTunerTest : public ::testing::Test {
 
 TEST_F(RankTunerTest, CalibratedDirectionsAreBetterThanOthersAndTheSameForAnyThreads) {
   EXPECT_EQ(basis_.layers, with_two_threads_.layers);
-  const int dim = model_->config().head_dim;
+  const int dim = model_->config().attention(0).kv.k_dim;
   const KvBasis other = some_basis(model_->config());
   const std::string half = std::to_string(dim / 2);
   for (const std::string& rank : {"rank=k:" + half, "rank=v:" + half, "rank=k:" + half + "/v:" + half}) {

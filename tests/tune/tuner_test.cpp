@@ -26,17 +26,17 @@ class TunerTest : public ::testing::Test {
   }
 
   Tokenizer tokenizer_ = Tokenizer::load(KVASIR_SOURCE_DIR "/models/tales-draft");
-  DisturbedBackend backend_{
-      std::make_unique<testing::FarBackend>(make_backend({"cpu", 1, "auto", Activations::kAsWeights}))};
+  QuantizeOneHeadBackend backend_{
+      std::make_unique<testing::FarBackend>(make_backend({"cpu", 1, "auto", ActivationPrecision::kAsWeights}))};
   std::unique_ptr<Model> model_ = load_model(KVASIR_SOURCE_DIR "/models/tales-draft", backend_, {512, {}});
 };
 
 TEST_F(TunerTest, ChoosesAMixOfTheSizeThatIsNoWorseThanOneFormatForAll) {
-  Judge judge(backend_, *model_, tokenizer_, windows(400), std::nullopt);
+  PolicyEvaluator evaluator(backend_, *model_, tokenizer_, windows(400), std::nullopt);
   TuneSettings settings;
   settings.recents = {0, 16};
   settings.candidates = 6;
-  const TuneResult result = tune_layers(judge, *model_, settings, {});
+  const TuneResult result = tune_layers(evaluator, *model_, settings, {});
   ASSERT_EQ(result.sensitivity.size(), 2U);
   EXPECT_EQ(result.sensitivity[0].base, 0);
   EXPECT_GT(result.sensitivity[1].base, 0);  // recent tokens in int8
@@ -64,40 +64,40 @@ TEST_F(TunerTest, ChoosesAMixOfTheSizeThatIsNoWorseThanOneFormatForAll) {
     EXPECT_LT(result.front[i].foretold, result.front[i - 1].foretold);
   }
   settings.bits = 1.5;
-  EXPECT_THROW(tune_layers(judge, *model_, settings, {}), Error);
+  EXPECT_THROW(tune_layers(evaluator, *model_, settings, {}), Error);
 }
 
 TEST_F(TunerTest, WithRoomForItTheFinestFormatIsChosen) {
-  Judge judge(backend_, *model_, tokenizer_, windows(250), std::nullopt);
+  PolicyEvaluator evaluator(backend_, *model_, tokenizer_, windows(250), std::nullopt);
   TuneSettings settings;
   settings.recents = {0};
   settings.bits = 8;
   settings.candidates = 3;
   settings.front_points = 2;
-  EXPECT_EQ(tune_layers(judge, *model_, settings, {}).best.policy, "int8");
+  EXPECT_EQ(tune_layers(evaluator, *model_, settings, {}).best.policy, "int8");
 }
 
 TEST_F(TunerTest, WhatIsMeasuredIsWhatAnEvaluationMeasures) {
   const std::vector<std::string> policies{"int4", "f32, 1:int4/f32"};
-  Judge judge(backend_, *model_, tokenizer_, windows(250), std::nullopt);
-  judge.measure(policies, {});
+  PolicyEvaluator evaluator(backend_, *model_, tokenizer_, windows(250), std::nullopt);
+  evaluator.measure(policies, {});
   Evaluation evaluation(backend_, *model_, tokenizer_,
                         {windows(250), with_reference(policies), std::nullopt, std::nullopt}, {});
   evaluation.run({});
-  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(judge.of(policies[i]).kl, evaluation.progress()[i + 1].quality.kl);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(evaluator.of(policies[i]).kl, evaluation.progress()[i + 1].quality.kl);
 }
 
 // With one head a layer, the head's harm is the layer's but for the rounding of queries.
 TEST_F(TunerTest, AHeadAloneIsALayerWhereThereIsOneHead) {
   const TextWindows text = windows(250);
-  Judge judge(backend_, *model_, tokenizer_, text, std::nullopt);
+  PolicyEvaluator evaluator(backend_, *model_, tokenizer_, text, std::nullopt);
   const std::vector<std::string> policies{"f32, 0:int4/f32", "f32, 0:f32/int4", "f32, 1:int4/f32", "f32, 1:f32/int4"};
-  judge.measure(policies, {});
+  evaluator.measure(policies, {});
   const HeadHarm heads = probe_heads(backend_, *model_, text, KvFormat::kInt4, {});
   ASSERT_EQ(heads.size(), 2U);
   for (size_t i = 0; i < 4; ++i) {
     ASSERT_EQ(heads[i / 2][i % 2].size(), 1U);
-    const double expected = judge.of(policies[i]).mean_kl();
+    const double expected = evaluator.of(policies[i]).mean_kl();
     EXPECT_NEAR(heads[i / 2][i % 2][0], expected, 0.15 * expected) << policies[i];
   }
   const HeadHarm exact = probe_heads(backend_, *model_, text, KvFormat::kF32, {});

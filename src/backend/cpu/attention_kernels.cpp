@@ -16,9 +16,11 @@
 #include <limits>
 
 #include "backend/cpu/attention_split.h"
+#include "backend/cpu/attention_values-inl.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/lanes-inl.h"
 #include "backend/cpu/pruned_rows-inl.h"
+#include "backend/cpu/score_rule-inl.h"
 #include "base/check.h"
 #include "layout/codec.h"
 
@@ -27,8 +29,6 @@ namespace kvasir::cpu::HWY_NAMESPACE {
 
 inline constexpr float kMasked = -std::numeric_limits<float>::infinity();
 inline constexpr int kTilesPerSplit = kSplitTokens / kLanes;
-inline constexpr int kRowChunk = kParts == 1 ? 4 : 2;   // query rows that share a load of K or V
-inline constexpr int kTileChunk = kParts == 1 ? 4 : 2;  // key tiles, or groups of 16 dimensions, at once
 
 // --- scores
 // ---------------------------------------------------------------------------------------------------------
@@ -42,25 +42,26 @@ struct KeyTiles {
   std::int64_t stride = 0;
 };
 
-// Copies 16 keys into a tile of their own, for block sizes that 16 does not divide. Keys not yet written are zero.
+// Copies 16 keys into a tile of their own, for block sizes that 16 does not divide and for draft trees. Keys not yet
+// written are zero.
 template <class T>
 const T* gather_tile(const AttendTask& task, Position first, Position end, T* to) {
   const KvLayout& layout = task.view.layout;
   std::memset(static_cast<void*>(to), 0, sizeof(T) * kLanes * static_cast<size_t>(layout.shape.k_dim));
   for (int i = 0; i < kLanes && first + i < end; ++i) {
-    const BlockId block = task.sequence.block_of(first + i, layout.block_tokens);
-    if (block == kNoBlock) continue;
-    const auto* head = reinterpret_cast<const T*>(task.view.k_head(block, task.kv_head));
-    const int slot = static_cast<int>((first + i) % layout.block_tokens);
-    for (int d = 0; d < layout.shape.k_dim; ++d) to[d * kLanes + i] = head[task.view.k_index(slot, d)];
+    const SlotRun at = run_at(task, first + i, 1);
+    if (at.block == kNoBlock) continue;
+    const auto* head = reinterpret_cast<const T*>(task.view.k_head(at.block, task.kv_head));
+    for (int d = 0; d < layout.shape.k_dim; ++d) to[d * kLanes + i] = head[task.view.k_index(at.slot, d)];
   }
   return to;
 }
 
 template <class T>
-KeyTiles<T> key_tiles(const AttendTask& task, Position begin, Position end, std::byte* room) {
+KeyTiles<T> key_tiles(const AttendTask& task, const SplitRange& range, std::byte* room) {
+  const auto [begin, end] = range;
   const KvLayout& layout = task.view.layout;
-  const bool direct = layout.block_tokens % kLanes == 0;
+  const bool direct = layout.block_tokens % kLanes == 0 && in_order(task, range);
   KeyTiles<T> tiles;
   tiles.stride = direct ? layout.block_tokens : kLanes;
   for (Position first = begin; first < end; first += kLanes) {
@@ -156,147 +157,12 @@ HWY_INLINE SoftmaxState weigh(float* scores, const Sight& sight) {
   return state;
 }
 
-// --- values
-// ---------------------------------------------------------------------------------------------------------
-
-// `count` value rows, `stride` elements apart, added to R rows of o with their weights.
-template <class T>
-struct ValueRun {
-  const T* rows;
-  std::int64_t stride;
-  int count;
-  const float* weights;  // of row 0; row r's are r * kSplitTokens further
-};
-
-template <class T, int R, int C>
-HWY_INLINE void mix_chunk(const ValueRun<T>& run, float* o, int o_stride, int column) {
-  Lanes sums[R][C];
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) sums[r][c] = load(o + r * o_stride + column + c * kLanes);
-  }
-  for (int i = 0; i < run.count; ++i) {
-    Lanes values[C];
-    for (int c = 0; c < C; ++c) values[c] = load(run.rows + i * run.stride + column + c * kLanes);
-    for (int r = 0; r < R; ++r) {
-      const Lanes weight = broadcast(run.weights[r * kSplitTokens + i]);
-      for (int c = 0; c < C; ++c) sums[r][c] = fma(weight, values[c], sums[r][c]);
-    }
-  }
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < C; ++c) store(sums[r][c], o + r * o_stride + column + c * kLanes);
-  }
-}
-
-template <class T, int R>
-void mix_run(const ValueRun<T>& run, float* o, int o_stride) {
-  int column = 0;
-  for (; column + kTileChunk * kLanes <= o_stride; column += kTileChunk * kLanes) {
-    mix_chunk<T, R, kTileChunk>(run, o, o_stride, column);
-  }
-  for (; column < o_stride; column += kLanes) mix_chunk<T, R, 1>(run, o, o_stride, column);
-}
-
-// Where a split's value rows are, run by run: rows of one block lie one after the other.
-template <class T>
-struct Values {
-  const AttendTask& task;
-  Position begin;
-  const float* padded;  // when 16 does not divide v_dim: all rows of the split, as floats, padded
-
-  // Adds the rows [from, to) of the split to R rows of o.
-  template <int R>
-  void mix(int from, int to, const float* weights, float* o, int o_stride) const {
-    const KvLayout& layout = task.view.layout;
-    if (padded != nullptr) {
-      if (from < to) {
-        mix_run<float, R>({padded + from * o_stride, o_stride, to - from, weights + from}, o, o_stride);
-      }
-      return;
-    }
-    while (from < to) {
-      const Position position = begin + from;
-      const int slot = static_cast<int>(position % layout.block_tokens);
-      const int count = std::min(to - from, layout.block_tokens - slot);
-      const BlockId block = task.sequence.block_of(position, layout.block_tokens);
-      const auto* rows =
-          reinterpret_cast<const T*>(task.view.v_head(block, task.kv_head)) + task.view.v_index(slot, 0);
-      mix_run<T, R>({rows, layout.shape.v_dim, count, weights + from}, o, o_stride);
-      from += count;
-    }
-  }
-};
-
-// R rows whose sights overlap share the reads of what all of them see; the ends are each row's own.
-template <class T, int R>
-void mix_rows(const Values<T>& values, const Sight* sights, const float* weights, float* o, int o_stride) {
-  for (int part = 0; part < 2; ++part) {
-    int begin = sights[0].begin[part];
-    int end = sights[0].end[part];
-    for (int r = 1; r < R; ++r) {
-      begin = std::max(begin, sights[r].begin[part]);
-      end = std::min(end, sights[r].end[part]);
-    }
-    end = std::max(begin, end);
-    for (int r = 0; r < R; ++r) {
-      const int own_end = std::min(begin, sights[r].end[part]);
-      values.template mix<1>(sights[r].begin[part], own_end, weights + r * kSplitTokens, o + r * o_stride, o_stride);
-    }
-    values.template mix<R>(begin, end, weights, o, o_stride);
-    for (int r = 0; r < R; ++r) {
-      const int own_begin = std::max(end, sights[r].begin[part]);
-      values.template mix<1>(own_begin, sights[r].end[part], weights + r * kSplitTokens, o + r * o_stride, o_stride);
-    }
-  }
-}
-
-template <class T>
-void mix(const Values<T>& values, const Sight* sights, const float* weights, PartialRows out, int rows) {
-  for (int row = 0; row < rows;) {
-    const float* w = weights + row * kSplitTokens;
-    float* o = out.o + row * out.stride;
-    switch (std::min(rows - row, kRowChunk)) {
-      case 1:
-        mix_rows<T, 1>(values, sights + row, w, o, out.stride), row += 1;
-        break;
-      case 2:
-        mix_rows<T, 2>(values, sights + row, w, o, out.stride), row += 2;
-        break;
-      case 3:
-        mix_rows<T, 3>(values, sights + row, w, o, out.stride), row += 3;
-        break;
-      default:
-        mix_rows<T, 4>(values, sights + row, w, o, out.stride), row += 4;
-        break;
-    }
-  }
-}
-
-// Value rows whose length 16 does not divide, as padded floats.
-template <class T>
-void pad_values(const AttendTask& task, Position begin, Position end, float* to, int stride) {
-  const KvLayout& layout = task.view.layout;
-  for (Position position = begin; position < end; ++position, to += stride) {
-    const BlockId block = task.sequence.block_of(position, layout.block_tokens);
-    if (block == kNoBlock) continue;
-    const auto* rows = reinterpret_cast<const T*>(task.view.v_head(block, task.kv_head));
-    const T* row = rows + task.view.v_index(static_cast<int>(position % layout.block_tokens), 0);
-    HWY_ALIGN float wide[kLanes];
-    for (int column = 0; column < stride; column += kLanes) {
-      const int n = std::min(kLanes, layout.shape.v_dim - column);
-      HWY_ALIGN T narrow[kLanes] = {};
-      std::memcpy(static_cast<void*>(narrow), row + column, sizeof(T) * static_cast<size_t>(n));
-      store(load(narrow), wide);
-      std::memcpy(to + column, wide, sizeof wide);
-    }
-  }
-}
-
 // --- the split
 // ------------------------------------------------------------------------------------------------------
 
 template <class K>
 void score_keys(const AttendTask& task, const SplitRange& range, const AttendScratch& scratch) {
-  score(task, key_tiles<K>(task, range.begin, range.end, scratch.keys), scratch.scores);
+  score(task, key_tiles<K>(task, range, scratch.keys), scratch.scores);
 }
 
 template <class V>
@@ -358,7 +224,7 @@ void mix_pruned(const AttendTask& task, const SplitRange& range, const Sight* si
   mix(Values<float>{task, range.begin, scratch.values}, sights, scratch.scores, out, task.rows);
 }
 
-// --- the three steps
+// --- the steps
 
 void score_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows) {
   const SplitRange range = range_of(task, split);
@@ -387,6 +253,16 @@ void score_split(const AttendTask& task, std::int64_t split, const AttendScratch
   CHECK(false);
 }
 
+void adjust_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows) {
+  const SplitRange range = range_of(task, split);
+  for (int row = 0; row < task.rows; ++row) {
+    const int tiles = sight_of(task, row, range).tiles();
+    float* scores = scratch.scores + row * kSplitTokens;
+    if (task.rule.softcap != 0.0F) cap_scores(task.rule.softcap, scores, tiles);
+    add_bias(task, row, range, scores, tiles);
+  }
+}
+
 void weigh_split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) {
   const SplitRange range = range_of(task, split);
   for (int row = 0; row < task.rows; ++row) {
@@ -399,6 +275,10 @@ void mix_split(const AttendTask& task, std::int64_t split, const AttendScratch& 
   std::memset(out.o, 0, sizeof(float) * static_cast<size_t>(task.rows * out.stride));
   Sight sights[kMaxQueryRows];
   for (int row = 0; row < task.rows; ++row) sights[row] = sight_of(task, row, range);
+  if (!task.view.layout.shape.has_v()) {
+    widen_shared_values(task, range, scratch, out.stride);
+    return mix(Values<float>{task, range.begin, scratch.values}, sights, scratch.scores, out, task.rows);
+  }
   const KvFormat format = task.view.layout.v_format;
   if (has_scale(format)) scale_weights(task, range, sights, scratch);
   switch (format) {
@@ -444,7 +324,9 @@ void finish_row(PartialRows sums, int row, int v_dim, float* out) {
   for (int i = 0; i < v_dim; ++i) out[i] = o[i] / d;
 }
 
-AttentionKernels attention_table() { return {&score_split, &weigh_split, &mix_split, &merge_rows, &finish_row}; }
+AttentionKernels attention_table() {
+  return {&score_split, &adjust_split, &weigh_split, &mix_split, &merge_rows, &finish_row};
+}
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

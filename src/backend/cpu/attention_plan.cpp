@@ -20,6 +20,22 @@ std::span<const BlockId> blocks_of(const AttentionBatch& batch, const QueryTile&
   return {sequence_of(batch, tile).blocks + first, static_cast<size_t>(kSplitTokens / block_tokens)};
 }
 
+// The last keys that the first and the last of a tile's tokens may see.
+struct LastKeys {
+  Position oldest, newest;
+};
+LastKeys last_keys(const AttentionBatch& batch, const QueryTile& tile) {
+  const SequenceView& sequence = sequence_of(batch, tile);
+  return {batch.last_key(sequence, tile.first_token), batch.last_key(sequence, tile.first_token + tile.tokens - 1)};
+}
+
+// Whether all tokens of the split are in the sequence's blocks as they are in everybody's: before its rows.
+bool lies_behind(const AttentionBatch& batch, const QueryTile& tile, std::int64_t split) {
+  const SequenceView& sequence = sequence_of(batch, tile);
+  const Position from = sequence.ancestors != nullptr ? sequence.start : last_keys(batch, tile).oldest;
+  return from >= (split + 1) * kSplitTokens;
+}
+
 }  // namespace
 
 void AttentionPlan::build(const AttentionBatch& batch) {
@@ -38,9 +54,9 @@ void AttentionPlan::choose_splits(const AttentionBatch& batch) {
   std::int64_t end = 0;
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const QueryTile& tile : tiles_) {
-    const Position oldest = sequence_of(batch, tile).start + tile.first_token;
+    const auto [oldest, newest] = last_keys(batch, tile);
     first = std::min(first, retention.window_begin(oldest) / kSplitTokens);
-    end = std::max(end, (oldest + tile.tokens - 1) / kSplitTokens + 1);
+    end = std::max(end, newest / kSplitTokens + 1);
   }
   const std::int64_t sinks = retention.full() ? 0 : (retention.sinks + kSplitTokens - 1) / kSplitTokens;
   splits_.clear();
@@ -50,40 +66,32 @@ void AttentionPlan::choose_splits(const AttentionBatch& batch) {
 
 void AttentionPlan::cut_tiles(const AttentionBatch& batch) {
   tiles_.clear();
-  const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  CHECK(heads_per_kv <= kMaxQueryRows);
-  const int tile_tokens = kMaxQueryRows / heads_per_kv;
   for (int s = 0; s < static_cast<int>(batch.sequences.size()); ++s) {
-    const int rows = batch.sequences[static_cast<size_t>(s)].rows;
-    for (int first = 0; first < rows; first += tile_tokens) {
-      tiles_.push_back({s, first, std::min(tile_tokens, rows - first)});
-    }
+    const SequenceView& sequence = batch.sequences[static_cast<size_t>(s)];
+    CHECK(sequence.ancestors == nullptr || sequence.rows <= kMostTreeRows);
+    each_tile(batch, s, 0, [this](const QueryTile& tile) { tiles_.push_back(tile); });
   }
 }
 
 bool AttentionPlan::sees(const AttentionBatch& batch, const QueryTile& tile, std::int64_t split) {
   const Position begin = split * kSplitTokens;
-  const Position oldest = sequence_of(batch, tile).start + tile.first_token;
-  const Retention& finer = batch.view.finer;
-  const Position last =
-      oldest + tile.tokens - 1 - finer.window;  // that the tile reads: a finer group has what follows
+  const auto [oldest, newest] = last_keys(batch, tile);
+  const Position last = newest - batch.view.recent_override.window;  // that the tile reads: a finer group has what follows
   return begin <= last && batch.view.retention.needed(begin, begin + kSplitTokens - 1, oldest);
 }
 
 // Tiles that lie wholly behind the split, and are small enough for two to be one unit, may share it.
 void AttentionPlan::add_split(const AttentionBatch& batch, int index) {
   const std::int64_t split = splits_[static_cast<size_t>(index)];
-  const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   const bool whole_blocks = kSplitTokens % batch.view.layout.block_tokens == 0;
   candidates_.clear();
   for (int t = 0; t < static_cast<int>(tiles_.size()); ++t) {
     const QueryTile& tile = tiles_[static_cast<size_t>(t)];
     if (!sees(batch, tile, split)) continue;
-    const bool behind = sequence_of(batch, tile).start + tile.first_token >= (split + 1) * kSplitTokens;
-    if (whole_blocks && behind && 2 * tile.tokens * heads_per_kv <= kMaxQueryRows) {
+    if (whole_blocks && lies_behind(batch, tile, split) && 2 * tile.rows() <= kMaxQueryRows) {
       candidates_.push_back(t);
     } else {
-      add_group(index, &t, 1, heads_per_kv);
+      add_group(index, {&t, 1});
     }
   }
   const auto blocks = [&](int t) { return blocks_of(batch, tiles_[static_cast<size_t>(t)], split); };
@@ -95,24 +103,24 @@ void AttentionPlan::add_split(const AttentionBatch& batch, int index) {
   for (size_t i = 0; i < candidates_.size();) {
     size_t end = i + 1;
     while (end < candidates_.size() && std::ranges::equal(blocks(candidates_[end]), blocks(candidates_[i]))) ++end;
-    add_group(index, candidates_.data() + i, static_cast<int>(end - i), heads_per_kv);
+    add_group(index, std::span(candidates_).subspan(i, end - i));
     i = end;
   }
 }
 
-void AttentionPlan::add_group(int split, const int* tiles, int count, int rows_per_token) {
+void AttentionPlan::add_group(int split, std::span<const int> tiles) {
   int rows = kMaxQueryRows + 1;  // the first tile begins a unit
-  for (int i = 0; i < count; ++i) {
-    const int tile_rows = tiles_[static_cast<size_t>(tiles[i])].tokens * rows_per_token;
+  for (const int tile : tiles) {
+    const int tile_rows = tiles_[static_cast<size_t>(tile)].rows();
     if (rows + tile_rows > kMaxQueryRows) {
       units_.push_back({split, static_cast<int>(order_.size()), 0});
       rows = 0;
     }
     rows += tile_rows;
-    order_.push_back(tiles[i]);
+    order_.push_back(tile);
     ++units_.back().count;
   }
-  if (count > 1) std::for_each(tiles, tiles + count, [this](int tile) { spread_tile(tile); });
+  if (tiles.size() > 1) std::ranges::for_each(tiles, [this](int tile) { spread_tile(tile); });
 }
 
 void AttentionPlan::spread_tile(int tile) {

@@ -16,6 +16,26 @@ struct SplitRange {
   int tokens() const { return static_cast<int>(end - begin); }
 };
 
+// Tokens that lie side by side in one block.
+struct SlotRun {
+  BlockId block = kNoBlock;
+  int slot = 0;
+  int count = 0;
+};
+
+// From a position on, at most `count` of them. Those of a draft tree lie anywhere, one by one.
+inline SlotRun run_at(const AttendTask& task, Position position, int count) {
+  const int block_tokens = task.view.layout.block_tokens;
+  const Position at = task.path.slot_of(position);
+  const auto slot = static_cast<int>(at % block_tokens);
+  const Position before_tree = std::max<Position>(task.path.start - position, 1);
+  const auto together = static_cast<int>(std::min<Position>(before_tree, block_tokens - slot));
+  return {task.sequence.block_of(at, block_tokens), slot, std::min(count, together)};
+}
+
+// Whether every token of the range lies at its own position of the table of blocks.
+inline bool in_order(const AttendTask& task, const SplitRange& range) { return range.end <= task.path.start; }
+
 inline SplitRange range_of(const AttendTask& task, std::int64_t split) {
   const Position begin = split * kSplitTokens;
   return {begin, std::min<Position>(begin + kSplitTokens, task.positions[task.rows - 1] + 1)};
@@ -33,10 +53,11 @@ struct Sight {
 inline Sight sight_of(const AttendTask& task, int row, const SplitRange& range) {
   const Position query = task.positions[row];
   const Retention& retention = task.view.retention;
-  const Retention& finer = task.view.finer;  // of whose window and sinks another group has the keys
-  const Position last = std::min(range.end, query + 1 - finer.window);
+  const Retention& recent_override =
+      task.view.recent_override;  // of whose window and sinks another group has the keys
+  const Position last = std::min(range.end, query + 1 - recent_override.window);
   const Position sinks = retention.full() ? 0 : std::min(retention.sinks, last);
-  const Position window = std::max({retention.window_begin(query), sinks, finer.sinks});
+  const Position window = std::max({retention.window_begin(query), sinks, recent_override.sinks});
   Sight sight;
   sight.begin[0] = 0;
   sight.end[0] = static_cast<int>(std::max<Position>(sinks - range.begin, 0));
@@ -50,22 +71,19 @@ enum class Side : std::uint8_t { kKeys, kValues };
 // The scales of a split's rows, [kSplitTokens]; 0 where there is no block. Of slots not yet written it is what their
 // memory held: whoever reads them masks them.
 inline void read_scales(const AttendTask& task, const SplitRange& range, Side side, float* to) {
-  const int block_tokens = task.view.layout.block_tokens;
   std::memset(to, 0, sizeof(float) * kSplitTokens);
   for (Position at = range.begin; at < range.end;) {
-    const int slot = static_cast<int>(at % block_tokens);
-    const int count = static_cast<int>(std::min<Position>(range.end - at, block_tokens - slot));
-    const BlockId block = task.sequence.block_of(at, block_tokens);
-    if (block != kNoBlock) {
-      const std::byte* scales =
-          side == Side::kKeys ? task.view.k_scales(block, task.kv_head) : task.view.v_scales(block, task.kv_head);
-      for (int i = 0; i < count; ++i) {
+    const SlotRun run = run_at(task, at, static_cast<int>(range.end - at));
+    if (run.block != kNoBlock) {
+      const std::byte* scales = side == Side::kKeys ? task.view.k_scales(run.block, task.kv_head)
+                                                    : task.view.v_scales(run.block, task.kv_head);
+      for (int i = 0; i < run.count; ++i) {
         std::uint16_t stored = 0;
-        std::memcpy(&stored, scales + (slot + i) * kScaleBytes, sizeof stored);
+        std::memcpy(&stored, scales + (run.slot + i) * kScaleBytes, sizeof stored);
         to[at - range.begin + i] = CodecBF16::decode(stored);
       }
     }
-    at += count;
+    at += run.count;
   }
 }
 

@@ -7,15 +7,13 @@
 #include "backend/cpu/attention_split.h"
 #include "backend/cpu/cpu_attention.h"
 #include "base/check.h"
-#include "layout/codec.h"
 
 namespace kvasir::cpu {
 
 void Attention::watch(const AttentionBatch& batch, const AttentionWatch& watch) {
   const SequenceView& sequence = batch.sequences[static_cast<size_t>(watch.sequence)];
   const int kv_heads = batch.view.layout.shape.heads;
-  const int per_tile = std::max(kMaxQueryRows / (batch.heads / kv_heads), 1);
-  CHECK(batch.heads / kv_heads <= kMaxQueryRows);
+  CHECK(sequence.ancestors == nullptr && batch.rule.mask == ScoreRule::Mask::kCausal);
   const Position end = sequence.start + sequence.rows;
   const std::int64_t splits = (end + kSplitTokens - 1) / kSplitTokens;
   // The weights of a tile in all splits, and the splits' states, lie behind a thread's own room.
@@ -26,10 +24,9 @@ void Attention::watch(const AttentionBatch& batch, const AttentionWatch& watch) 
   if (scratch_.bytes() < bytes) scratch_ = allocate_host(bytes);
   pool_.parallel_for(kv_heads, [&](std::int64_t kv_head, int thread) {
     std::byte* base = scratch_.as<std::byte>() + static_cast<size_t>(thread) * (room.total + behind);
-    for (int first = watch.first; first < sequence.rows; first += per_tile) {
-      const QueryTile tile{watch.sequence, first, std::min(per_tile, sequence.rows - first)};
+    AttentionPlan::each_tile(batch, watch.sequence, watch.first, [&](const QueryTile& tile) {
       watch_tile(batch, watch, tile, static_cast<int>(kv_head), base);
-    }
+    });
   });
 }
 
@@ -40,13 +37,11 @@ void Attention::watch_tile(const AttentionBatch& batch, const AttentionWatch& wa
   const std::int64_t splits = task.positions[task.rows - 1] / kSplitTokens + 1;
   auto* weights = reinterpret_cast<float*>(base + room.total);  // [splits][kMaxQueryRows][kSplitTokens]
   auto* states = reinterpret_cast<SoftmaxState*>(weights + splits * kMaxQueryRows * kSplitTokens);
-  const AttentionKernels& scoring = is_packed(batch.view.layout.k_format) ? packed_ : kernels_;
   for (std::int64_t split = 0; split < splits; ++split) {
     AttendScratch scratch = scratch_of(base, room);
     scratch.scores = weights + split * kMaxQueryRows * kSplitTokens;
     const PartialRows part{nullptr, states + split * kMaxQueryRows, room.stride};
-    scoring.score(task, split, scratch, part);
-    kernels_.weigh(task, split, scratch, part);
+    weigh(task, split, scratch, part);
   }
   float* scores = watch.scores + watch.stride * kv_head;
   for (int row = 0; row < task.rows; ++row) {
@@ -54,6 +49,8 @@ void Attention::watch_tile(const AttentionBatch& batch, const AttentionWatch& wa
     for (std::int64_t split = 0; split < splits; ++split) {
       whole = merge(whole, states[split * kMaxQueryRows + row]).state;
     }
+    if (batch.rule.sink_logits != nullptr)
+      whole = merge(whole, {batch.rule.sink_logits[task.heads[row]], 1.0F}).state;
     const Position query = task.positions[row];
     const auto position = static_cast<float>(watch.position + query - task.sequence.start - watch.first);
     const float equal = 1.0F / static_cast<float>(query + 1);

@@ -25,7 +25,7 @@ void pack_queries(const AttentionBatch& batch, float* q, AttendTask& task) {
   task.codes.at = to;
   for (int row = 0; row < task.rows; ++row, q += k_dim, to += task.codes.stride) {
     turn(batch.view.layout.k_format, q, k_dim);
-    task.codes.scale[row] = round_query(q, k_dim) * batch.scale;
+    task.codes.scale[row] = round_query(q, k_dim) * batch.rule.scale;
     std::fill_n(to, task.codes.stride, std::int8_t{0});
     for (int d = 0; d < k_dim; ++d) to[d] = static_cast<std::int8_t>(q[d]);
     task.codes.sum[row] = std::accumulate(to, to + k_dim, 0);
@@ -53,7 +53,7 @@ void Attention::run(const AttentionBatch& batch, Matrix out) {
 Attention::Room Attention::room_for(const AttentionBatch& batch) {
   const KvShape& shape = batch.view.layout.shape;
   Room room{};
-  room.stride = rounded_to_lanes(shape.v_dim);
+  room.stride = rounded_to_lanes(mixed_dim(batch.view.layout));
   const auto take = [&room](size_t bytes) {
     const size_t at = room.total;
     room.total += padded(bytes);
@@ -85,9 +85,16 @@ AttendScratch Attention::scratch_of(std::byte* base, const Room& room) {
 void Attention::split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch,
                       PartialRows out) const {
   const KvLayout& layout = task.view.layout;
-  (is_packed(layout.k_format) ? packed_ : kernels_).score(task, split, scratch, out);
+  weigh(task, split, scratch, out);
+  (is_packed(layout.v_format) && layout.shape.has_v() ? packed_ : kernels_).mix(task, split, scratch, out);
+}
+
+// The weights of a split, in scratch.scores, and the rows' states.
+void Attention::weigh(const AttendTask& task, std::int64_t split, const AttendScratch& scratch,
+                      PartialRows out) const {
+  (is_packed(task.view.layout.k_format) ? packed_ : kernels_).score(task, split, scratch, out);
+  if (task.rule.adjusts_scores()) kernels_.adjust(task, split, scratch, out);
   kernels_.weigh(task, split, scratch, out);
-  (is_packed(layout.v_format) ? packed_ : kernels_).mix(task, split, scratch, out);
 }
 
 // The rows of these tiles, which read the same blocks, one tile after the other; q is where their scaled queries go,
@@ -101,19 +108,30 @@ AttendTask Attention::task_of(const AttentionBatch& batch, std::span<const int> 
 AttendTask Attention::task_of(const AttentionBatch& batch, std::span<const QueryTile> tiles, int kv_head, float* q) {
   AttendTask task;
   task.view = batch.view;
+  task.rule = batch.rule;
   task.kv_head = kv_head;
   task.q = q;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-  const int width = heads_per_kv * batch.view.layout.shape.k_dim;
+  const int k_dim = batch.view.layout.shape.k_dim;
   const bool packed = is_packed(batch.view.layout.k_format);
-  const float scale = packed ? 1.0F : batch.scale;
+  const float scale = packed ? 1.0F : batch.rule.scale;
   float* first = q;
   for (const QueryTile& tile : tiles) {
     task.sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
+    task.path = task.sequence.path_of(tile.first_token);
+    const int first_head = kv_head * heads_per_kv + tile.first_head;
+    const int width = tile.heads * k_dim;
     for (int token = tile.first_token; token < tile.first_token + tile.tokens; ++token) {
-      const float* from = batch.q.row(task.sequence.first_row + token) + static_cast<std::ptrdiff_t>(kv_head) * width;
+      const float* from =
+          batch.q.row(task.sequence.first_row + token) + static_cast<std::ptrdiff_t>(first_head) * k_dim;
       for (int i = 0; i < width; ++i) *q++ = from[i] * scale;
-      for (int h = 0; h < heads_per_kv; ++h) task.positions[task.rows++] = task.sequence.start + token;
+      const Position last_key = batch.last_key(task.sequence, token);
+      const Position query = task.sequence.position_of(token);
+      for (int h = 0; h < tile.heads; ++h, ++task.rows) {
+        task.positions[task.rows] = last_key;
+        task.queries[task.rows] = query;
+        task.heads[task.rows] = first_head + h;
+      }
     }
   }
   if (packed) pack_queries(batch, first, task);
@@ -148,7 +166,7 @@ void Attention::run_units(const AttentionBatch& batch, const Room& room, Matrix 
   const int kv_heads = batch.view.layout.shape.heads;
   part_rows_ = 0;
   for (const int tile : plan_.spread_tiles()) {
-    part_rows_ = std::max(part_rows_, plan_.tiles()[static_cast<size_t>(tile)].tokens * batch.heads / kv_heads);
+    part_rows_ = std::max(part_rows_, plan_.tiles()[static_cast<size_t>(tile)].rows());
   }
   const size_t part_bytes = padded(static_cast<size_t>(part_rows_) *
                                    (static_cast<size_t>(room.stride) * sizeof(float) + sizeof(SoftmaxState)));
@@ -190,7 +208,7 @@ void Attention::compute_unit(const AttentionBatch& batch, const SplitUnit& unit,
   this->split(task, split, scratch, all);
   int row = 0;
   for (const int t : tiles) {
-    const int rows = plan_.tiles()[static_cast<size_t>(t)].tokens * batch.heads / batch.view.layout.shape.heads;
+    const int rows = plan_.tiles()[static_cast<size_t>(t)].rows();
     const PartialRows part = part_at(batch, t, kv_head, unit.split, room.stride);
     std::copy_n(all.o + row * room.stride, rows * room.stride, part.o);
     std::copy_n(all.state + row, rows, part.state);
@@ -200,7 +218,6 @@ void Attention::compute_unit(const AttentionBatch& batch, const SplitUnit& unit,
 
 void Attention::merge_tile(const AttentionBatch& batch, int tile, int kv_head, int stride, Matrix out) const {
   const QueryTile& queries = plan_.tiles()[static_cast<size_t>(tile)];
-  const int rows = queries.tokens * batch.heads / batch.view.layout.shape.heads;
   PartialRows sums;
   for (int i = 0; i < static_cast<int>(plan_.splits().size()); ++i) {
     if (!AttentionPlan::sees(batch, queries, plan_.splits()[static_cast<size_t>(i)])) continue;
@@ -208,7 +225,7 @@ void Attention::merge_tile(const AttentionBatch& batch, int tile, int kv_head, i
     if (sums.o == nullptr) {
       sums = part;
     } else {
-      kernels_.merge(sums, part, rows);
+      kernels_.merge(sums, part, queries.rows());
     }
   }
   finish(batch, queries, kv_head, sums, out);
@@ -219,19 +236,37 @@ void Attention::finish(const AttentionBatch& batch, const QueryTile& tile, int k
   const int v_dim = batch.view.layout.shape.v_dim;
   const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
   const int first_row = batch.sequences[static_cast<size_t>(tile.sequence)].first_row + tile.first_token;
-  for (int row = 0; row < tile.tokens * heads_per_kv; ++row) {
-    const int head = kv_head * heads_per_kv + row % heads_per_kv;
-    const int at = first_row + row / heads_per_kv;
+  for (int row = 0; row < tile.rows(); ++row) {
+    const int head = kv_head * heads_per_kv + tile.first_head + row % tile.heads;
+    const int at = first_row + row / tile.heads;
     float* to = out.row(at) + static_cast<std::ptrdiff_t>(head) * v_dim;
-    const SoftmaxState state = sums.o == nullptr ? SoftmaxState{} : sums.state[row];
-    if (state.empty()) {
-      std::fill_n(to, v_dim, 0.0F);
-    } else {
-      kernels_.finish(sums, row, v_dim, to);
-      turn(batch.view.layout.v_format, to, v_dim);
-    }
+    PartialRows one = sums;
+    if (sums.o != nullptr)
+      one = {sums.o + static_cast<std::ptrdiff_t>(row) * sums.stride, sums.state + row, sums.stride};
+    const SoftmaxState state = finish_row(batch, head, one, to);
     if (batch.states != nullptr) batch.states[static_cast<std::ptrdiff_t>(at) * batch.heads + head] = state;
   }
+}
+
+// A row's output, and what it is a mean of: here the sink logit counts, behind all keys of the call.
+SoftmaxState Attention::finish_row(const AttentionBatch& batch, int head, PartialRows row, float* to) const {
+  const KvLayout& layout = batch.view.layout;
+  const int v_dim = layout.shape.v_dim;
+  const SoftmaxState seen = row.o == nullptr ? SoftmaxState{} : *row.state;
+  if (seen.empty()) {
+    std::fill_n(to, v_dim, 0.0F);
+  } else if (layout.shape.has_v()) {
+    kernels_.finish(row, 0, v_dim, to);
+    turn(layout.v_format, to, v_dim);
+  } else {
+    kernels_.finish(row, 0, mixed_dim(layout), row.o);
+    finish_mixed(layout, row.o, to);
+  }
+  if (batch.rule.sink_logits == nullptr) return seen;
+  const SoftmaxMerge merged = merge(seen, {batch.rule.sink_logits[head], 1.0F});
+  const float share = seen.d * merged.first_scale / merged.state.d;
+  for (int i = 0; i < v_dim; ++i) to[i] *= share;
+  return merged.state;
 }
 
 }  // namespace kvasir::cpu

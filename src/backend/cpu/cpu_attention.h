@@ -34,6 +34,7 @@ class Attention {
   void watch_tile(const AttentionBatch& batch, const AttentionWatch& watch, const QueryTile& tile, int kv_head,
                   std::byte* base) const;
   void split(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) const;
+  void weigh(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out) const;
   void run_whole(const AttentionBatch& batch, const Room& room, Matrix out);
   void run_units(const AttentionBatch& batch, const Room& room, Matrix out);
   PartialRows part_at(const AttentionBatch& batch, int tile, int kv_head, int split, int stride) const;
@@ -42,6 +43,7 @@ class Attention {
   void merge_tile(const AttentionBatch& batch, int tile, int kv_head, int stride, Matrix out) const;
   // `sums` without sums: the tile sees nothing.
   void finish(const AttentionBatch& batch, const QueryTile& tile, int kv_head, PartialRows sums, Matrix out) const;
+  SoftmaxState finish_row(const AttentionBatch& batch, int head, PartialRows row, float* to) const;
 
   AttentionKernels kernels_;
   AttentionKernels packed_;  // score and mix of integer formats

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "backend/cpu/cpu_attention.h"
 #include "backend/cpu/cpu_matmul.h"
 #include "backend/cpu/kernels.h"
+#include "backend/host_experts.h"
+#include "backend/lower.h"
 #include "backend/merge_parts.h"
 #include "base/check.h"
 #include "base/thread_pool.h"
@@ -20,7 +23,7 @@ using cpu::mine;
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int threads, Isa isa, Activations activations)
+  CpuBackend(int threads, Isa isa, ActivationPrecision activations)
       : isa_(isa),
         activations_(activations),
         pool_(threads),
@@ -37,102 +40,138 @@ class CpuBackend final : public Backend {
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
   void download(std::span<std::byte> to, const std::byte* from) override { std::copy_n(from, to.size(), to.data()); }
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
+  void run(const Op& op) override {
+    std::visit([&](const auto& one) { compute(one); }, op);
+  }
 
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {
-    const bool unrounded = activations_ == Activations::kF32 && is_quantized(stacked.front().dtype);
+    const bool unrounded = activations_ == ActivationPrecision::kF32 && is_quantized(stacked.front().dtype);
     return unrounded ? cpu::pack_decoded(stacked, pool_) : cpu::pack_weights(stacked, pool_);
   }
 
-  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
-    each_row(static_cast<int>(tokens.size()), [&](int r) {
-      const TokenId token = tokens[static_cast<size_t>(r)];
-      CHECK(token >= 0 && token < table.outputs());
-      cpu::read_output(mine(table), token, out.row(r));
+ private:
+  template <FusedOp T>
+  void compute(const T& op) {
+    lower(op, *this);
+  }
+
+  static void compute(const CopyOp& op) { std::memmove(op.to, op.from, op.bytes); }
+
+  void compute(const EmbedOp& op) {
+    each_row(static_cast<int>(op.tokens.size()), [&](int r) {
+      const TokenId token = op.tokens[static_cast<size_t>(r)];
+      CHECK(token >= 0 && token < op.table->outputs());
+      cpu::read_output(mine(*op.table), token, op.out.row(r));
     });
   }
 
-  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
-    each_row(x.rows, [&](int r) { rows_.rms_norm(x.row(r), weight, eps, x.cols, out.row(r)); });
-  }
-
-  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
-    each_row(x.rows, [&](int r) { rows_.layer_norm(x.row(r), weight, bias, eps, x.cols, out.row(r)); });
-  }
-
-  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
-    matmul_.run(mine(weight), x, out);
-    if (bias == nullptr) return;
-    each_row(out.rows, [&](int r) { rows_.add(out.row(r), bias, out.cols); });
-  }
-
-  void rope(Matrix x, int heads, const RopeTable& table) override {
-    each_row(x.rows, [&](int r) {
-      const std::int64_t angle = table.first(r);
-      for (int h = 0; h < heads; ++h) {
-        rows_.rotate(x.row(r) + static_cast<std::ptrdiff_t>(h) * (x.cols / heads), table.cos + angle,
-                     table.sin + angle, table.pairs);
+  void compute(const NormOp& op) {
+    const NormRule& rule = op.rule;
+    const int dim = op.x.cols / op.heads;
+    each_row(op.x.rows, [&](int r) {
+      for (int c = 0; c < op.x.cols; c += dim) {
+        const float* x = op.x.row(r) + c;
+        if (rule.kind == NormRule::Kind::kRms) {
+          rows_.rms_norm(x, rule.weight, rule.eps, dim, op.out.row(r) + c);
+        } else {
+          rows_.layer_norm(x, rule.weight, rule.bias, rule.eps, dim, op.out.row(r) + c);
+        }
       }
     });
   }
 
-  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
-               Matrix out) override {
-    for (const SequenceView& sequence : sequences) {
-      each_row(sequence.rows, [&](int i) {
-        const int row = sequence.first_row + i;
-        for (int h = 0; h < heads; ++h) {
-          rows_.project(x.row(row) + static_cast<std::ptrdiff_t>(h) * by.inputs,
-                        {by.at + h / (heads / by.heads) * by.head_stride, by.inputs, by.outputs, by.stride},
-                        out.row(row) + static_cast<std::ptrdiff_t>(h) * by.outputs);
-        }
-      });
-    }
+  void compute(const MatmulOp& op) {
+    matmul_.run(mine(*op.weight), op.x, op.out);
+    if (op.bias == nullptr) return;
+    each_row(op.out.rows, [&](int r) { rows_.add(op.out.row(r), op.bias, op.out.cols); });
   }
 
-  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
-    const KvLayout& layout = view.layout;
-    for (const SequenceView& sequence : sequences) {
+  void compute(const RopeOp& op) {
+    each_row(op.x.rows, [&](int r) {
+      const std::int64_t angle = op.table.first(r);
+      for (int h = 0; h < op.heads; ++h) {
+        rows_.rotate(op.x.row(r) + static_cast<std::ptrdiff_t>(h) * (op.x.cols / op.heads), op.table.cos + angle,
+                     op.table.sin + angle, op.table.pairs);
+      }
+    });
+  }
+
+  void compute(const ProjectOp& op) {
+    const PerHeadLinear& by = op.by;
+    each_row_of(op.sequences, [&](int row) {
+      for (int h = 0; h < op.heads; ++h) {
+        rows_.project(op.x.row(row) + static_cast<std::ptrdiff_t>(h) * by.inputs,
+                      {by.at + h / (op.heads / by.heads) * by.head_stride, by.inputs, by.outputs, by.stride},
+                      op.out.row(row) + static_cast<std::ptrdiff_t>(h) * by.outputs);
+      }
+    });
+  }
+
+  void compute(const KvWriteOp& op) {
+    const KvLayout& layout = op.view.layout;
+    for (const SequenceView& sequence : op.sequences) {
       each_row(sequence.rows, [&](int i) {
         const Position position = sequence.start + i;
         RowPlace place{sequence.block_of(position, layout.block_tokens), 0,
                        static_cast<int>(position % layout.block_tokens)};
-        const float* k_row = k.row(sequence.first_row + i);
-        const float* v_row = v.row(sequence.first_row + i);
-        for (; place.head < layout.shape.heads;
-             ++place.head, k_row += layout.shape.k_dim, v_row += layout.shape.v_dim) {
-          encode_k(view, place, k_row);
-          encode_v(view, place, v_row);
+        const float* k_row = op.k.row(sequence.first_row + i);
+        for (; place.head < layout.shape.heads; ++place.head, k_row += layout.shape.k_dim) {
+          encode_k(op.view, place, k_row);
+        }
+        if (!layout.shape.has_v()) return;
+        const float* v_row = op.v.row(sequence.first_row + i);
+        for (place.head = 0; place.head < layout.shape.heads; ++place.head, v_row += layout.shape.v_dim) {
+          encode_v(op.view, place, v_row);
         }
       });
     }
   }
 
-  void attention(const AttentionBatch& batch, Matrix out) override { attention_.run(batch, out); }
+  void compute(const AttentionOp& op) { attention_.run(op.batch, op.out); }
 
-  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
+  void compute(const MergeAttentionOp& op) {
+    each_row_of(op.sequences, [&](int row) { merge_part_rows(op.into, op.from, row); });
+  }
+
+  void compute(const WatchAttentionOp& op) { attention_.watch(op.batch, op.watch); }
+
+  static void compute(const KvMoveOp& op) {
+    for (const RowMove& move : op.moves) move_row(op.view, op.blocks, move);
+  }
+
+  void compute(const SwigluOp& op) {
+    each_row(op.out.rows, [&](int r) { rows_.swiglu(op.gate.row(r), op.up.row(r), op.out.cols, op.out.row(r)); });
+  }
+
+  void compute(const ActivationOp& op) {
+    each_row(op.out.rows, [&](int r) {
+      const float* up = op.up.data == nullptr ? nullptr : op.up.row(r);
+      rows_.activate(op.activation, op.x.row(r), up, op.out.cols, op.out.row(r));
+    });
+  }
+
+  void compute(const ScaleOp& op) {
+    each_row(op.x.rows, [&](int r) {
+      float* x = op.x.row(r);
+      for (int c = 0; c < op.x.cols; ++c) x[c] *= op.factor;
+      if (op.softcap <= 0) return;
+      for (int c = 0; c < op.x.cols; ++c) x[c] = op.softcap * std::tanh(x[c] / op.softcap);
+    });
+  }
+
+  void compute(const ExpertsOp& op) { experts_.run(op, *this); }
+
+  void compute(const AddOp& op) {
+    each_row(op.x.rows, [&](int r) { rows_.add(op.x.row(r), op.y.row(r), op.x.cols); });
+  }
+
+  template <class Body>
+  void each_row_of(std::span<const SequenceView> sequences, const Body& body) {
     for (const SequenceView& sequence : sequences) {
-      each_row(sequence.rows, [&](int i) { merge_part_rows(into, from, sequence.first_row + i); });
+      each_row(sequence.rows, [&](int i) { body(sequence.first_row + i); });
     }
   }
 
-  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
-    attention_.watch(batch, watch);
-  }
-
-  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override {
-    for (const RowMove& move : moves) move_row(view, blocks, move);
-  }
-
-  void swiglu(Matrix gate, Matrix up, Matrix out) override {
-    each_row(out.rows, [&](int r) { rows_.swiglu(gate.row(r), up.row(r), out.cols, out.row(r)); });
-  }
-
-  void add(Matrix x, Matrix y) override {
-    each_row(x.rows, [&](int r) { rows_.add(x.row(r), y.row(r), x.cols); });
-  }
-
- private:
   // A few rows are cheaper to do than to hand out.
   template <class Body>
   void each_row(int rows, const Body& body) {
@@ -149,16 +188,17 @@ class CpuBackend final : public Backend {
   }
 
   Isa isa_;
-  Activations activations_;
+  ActivationPrecision activations_;
   ThreadPool pool_;
   cpu::RowKernels rows_;
   cpu::Matmul matmul_;
   cpu::Attention attention_;
+  HostExperts experts_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa, Activations activations) {
+std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa, ActivationPrecision activations) {
   return std::make_unique<CpuBackend>(threads, isa, activations);
 }
 

@@ -3,12 +3,13 @@
 
 #include <memory>
 
-#include "backend/activations.h"
+#include "backend/activation_precision.h"
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
 
 namespace kvasir {
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa, Activations activations = Activations::kAsWeights);
+std::unique_ptr<Backend> make_cpu_backend(int threads, Isa isa,
+                                          ActivationPrecision activations = ActivationPrecision::kAsWeights);
 
 }  // namespace kvasir

@@ -10,7 +10,7 @@ namespace kvasir::cpu {
 
 class Matmul {
  public:
-  Matmul(Isa isa, Activations activations, ThreadPool& pool)
+  Matmul(Isa isa, ActivationPrecision activations, ThreadPool& pool)
       : kernels_(matmul_kernels(isa, activations)), pool_(pool), x_(row_kernels(isa)) {}
 
   void run(const PanelWeight& weight, Matrix x, Matrix out);

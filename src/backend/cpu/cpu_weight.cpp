@@ -62,7 +62,7 @@ void decode_output(const PanelWeight& weight, int output, float* out) {
 }
 
 std::unique_ptr<PanelWeight> empty_panels(std::span<const HostWeight> stacked, DType type) {
-  if (const WeightForm form = stacked.front().form; form != WeightForm::kAsStored) {
+  if (const WeightQuantization form = stacked.front().form; form != WeightQuantization::kAsStored) {
     fail_usage(fmt::format("the cpu backend takes weights as they are stored, and not as {}", name_of(form)),
                "--weights", "use --device cuda:0, or a file of 8 bits: kvasir convert -o model.gguf --weights q8_0");
   }

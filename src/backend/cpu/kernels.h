@@ -7,8 +7,10 @@
 #include <array>
 #include <cstdint>
 
-#include "backend/activations.h"
+#include "backend/activation_function.h"
+#include "backend/activation_precision.h"
 #include "backend/cpu/isa.h"
+#include "backend/ops.h"
 #include "backend/quant/int8_rows.h"
 #include "backend/tensor.h"
 #include "layout/kv_view.h"
@@ -135,6 +137,8 @@ struct RowKernels {
   void (*rms_norm)(const float* x, const float* weight, float eps, int n, float* out) = nullptr;
   void (*layer_norm)(const float* x, const float* weight, const float* bias, float eps, int n, float* out) = nullptr;
   void (*swiglu)(const float* gate, const float* up, int n, float* out) = nullptr;
+  // Of x, times `up` where that is not null; out may be x.
+  void (*activate)(Activation activation, const float* x, const float* up, int n, float* out) = nullptr;
   void (*add)(float* x, const float* y, int n) = nullptr;
   void (*rotate)(float* head, const float* cos, const float* sin, int pairs) = nullptr;
   void (*quantize)(const float* x, int n, Int8Block* out) = nullptr;         // n is a multiple of 32
@@ -159,14 +163,19 @@ struct QueryCodes {
   std::int32_t sum[kMaxQueryRows] = {};
 };
 
-// Rows of queries that read one KV head of the same blocks: consecutive tokens of one sequence, or, of a split that
-// lies behind all of them, tokens of several; all query heads that share the KV head.
+// Rows of queries that read one KV head of the same blocks: consecutive tokens of one sequence, or one of a draft
+// tree, or, of a split that lies behind all of them, tokens of several; all query heads that share the KV head, or
+// some.
 struct AttendTask {
   KvView view;
   SequenceView sequence;  // whose blocks are read
+  TreePath path;          // of the token, if it is one of a tree
+  ScoreRule rule;
   int kv_head = 0;
   int rows = 0;                            // at most kMaxQueryRows
-  Position positions[kMaxQueryRows] = {};  // by row; of one sequence they ascend
+  Position positions[kMaxQueryRows] = {};  // by row, the last that it may see; of one sequence they ascend
+  Position queries[kMaxQueryRows] = {};    // where it stands itself
+  int heads[kMaxQueryRows] = {};           // of the batch's
   const float* q = nullptr;                // [rows][k_dim], already scaled; not for packed keys
   QueryCodes codes;                        // for packed keys
 };
@@ -175,21 +184,22 @@ struct AttendTask {
 struct PartialRows {
   float* o = nullptr;
   SoftmaxState* state = nullptr;
-  int stride = 0;  // v_dim rounded up to 16
+  int stride = 0;  // mixed_dim() rounded up to 16
 };
 
 struct AttendScratch {
   float* scores = nullptr;    // [kMaxQueryRows][kSplitTokens]
   std::byte* keys = nullptr;  // 16 gathered key tiles, for block sizes that 16 does not divide; pruned keys as floats
-  float* values = nullptr;    // [kSplitTokens][stride], for value rows that 16 does not divide, or pruned
+  float* values = nullptr;    // [kSplitTokens][stride], for value rows that 16 does not divide, or pruned, or in K
   std::int8_t* weights = nullptr;  // [kMaxQueryRows][2][kSplitTokens], for packed values
 };
 
-// A split of the context in three steps. score leaves a score for every key that some row may see; weigh makes
-// weights of them and fills the rows' states; mix fills o.
+// A split of the context in steps. score leaves a score for every key that some row may see; adjust does to them what
+// a rule asks for beyond a scale, where it does; weigh makes weights of them and fills the rows' states; mix fills o.
 struct AttentionKernels {
   using Step = void (*)(const AttendTask& task, std::int64_t split, const AttendScratch& scratch, PartialRows out);
   Step score = nullptr;
+  Step adjust = nullptr;
   Step weigh = nullptr;
   Step mix = nullptr;
   void (*merge)(PartialRows into, PartialRows from, int rows) = nullptr;
@@ -204,7 +214,7 @@ struct LimitKernels {
   float (*multiply)(std::int64_t rounds, float seed) = nullptr;            // 16 x 16 fused multiply-adds a round
 };
 
-MatmulKernels matmul_kernels(Isa isa, Activations activations);
+MatmulKernels matmul_kernels(Isa isa, ActivationPrecision activations);
 MatmulKernels quant_kernels(Isa isa);       // of the quantized types alone
 LimitKernels quant_limit_kernels(Isa isa);  // multiply: 16 x 16 products of four codes a round
 RowKernels row_kernels(Isa isa);

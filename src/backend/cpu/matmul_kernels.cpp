@@ -119,14 +119,14 @@ MatmulKernels plain_kernels(Isa isa) { KVASIR_CHOOSE(isa, matmul_table); }
 
 }  // namespace
 
-MatmulKernels matmul_kernels(Isa isa, Activations activations) {
+MatmulKernels matmul_kernels(Isa isa, ActivationPrecision activations) {
   MatmulKernels table = quant_kernels(isa);
   const MatmulKernels plain = plain_kernels(isa);
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
     table[static_cast<size_t>(type)] = plain[static_cast<size_t>(type)];
   }
   MatmulKernel& bf16 = table[static_cast<size_t>(DType::kBF16)];
-  if (activations == Activations::kF32) {
+  if (activations == ActivationPrecision::kF32) {
     bf16.form = RowForm::kEvenF32;
   } else if (isa == Isa::kAvx512Dot && has_bf16_dots()) {
     bf16 = bf16_dot_kernel();

@@ -308,7 +308,9 @@ void mix_packed_split(const AttendTask& task, std::int64_t split, const AttendSc
   }
 }
 
-AttentionKernels packed_table() { return {&score_packed_split, nullptr, &mix_packed_split, nullptr, nullptr}; }
+AttentionKernels packed_table() {
+  return {&score_packed_split, nullptr, nullptr, &mix_packed_split, nullptr, nullptr};
+}
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -39,20 +39,18 @@ inline void gather_keys(const AttendTask& task, Position first, Position end, in
   const int block_tokens = task.view.layout.block_tokens;
   std::memset(to, 0, static_cast<size_t>(groups) * kCodeTile);
   for (int i = 0; i < kLanes && first + i < end; ++i) {
-    const BlockId block = task.sequence.block_of(first + i, block_tokens);
-    if (block == kNoBlock) continue;
-    const std::byte* head = task.view.k_head(block, task.kv_head);
-    const auto slot = static_cast<int>((first + i) % block_tokens);
+    const SlotRun at = run_at(task, first + i, 1);
+    if (at.block == kNoBlock) continue;
+    const std::byte* head = task.view.k_head(at.block, task.kv_head) + at.slot * kQuad;
     for (int g = 0; g < groups; ++g) {
-      std::memcpy(to + (g * kLanes + i) * kQuad, head + (static_cast<std::int64_t>(g) * block_tokens + slot) * kQuad,
-                  kQuad);
+      std::memcpy(to + (g * kLanes + i) * kQuad, head + static_cast<std::int64_t>(g) * block_tokens * kQuad, kQuad);
     }
   }
 }
 
 inline PackedTiles packed_tiles(const AttendTask& task, const SplitRange& range, int groups, std::byte* room) {
   const int block_tokens = task.view.layout.block_tokens;
-  const bool direct = block_tokens % kLanes == 0;
+  const bool direct = block_tokens % kLanes == 0 && in_order(task, range);
   const std::int64_t value_bytes = task.view.layout.v_head_bytes / block_tokens;
   PackedTiles tiles;
   tiles.stride = static_cast<std::int64_t>(direct ? block_tokens : kLanes) * kQuad;
@@ -81,20 +79,20 @@ struct ValueQuads {
   int columns = 0;  // 16 divides it
 };
 
-// Copies four tokens, for block sizes that 4, or columns that 16, does not divide.
-inline void gather_quad(const AttendTask& task, Position first, Position end, int columns, std::byte* to) {
-  const int block_tokens = task.view.layout.block_tokens;
-  const bool quads = block_tokens % kQuad == 0;
-  for (int i = 0; i < kQuad && first + i < end; ++i) {
-    const BlockId block = task.sequence.block_of(first + i, block_tokens);
-    if (block == kNoBlock) continue;
-    const auto slot = static_cast<int>((first + i) % block_tokens);
-    const std::byte* from = task.view.v_head(block, task.kv_head) + static_cast<std::int64_t>(slot) * columns;
-    if (quads) {
-      std::memcpy(to, from, static_cast<size_t>(columns) * kQuad);
+// Copies four tokens, for block sizes that 4, or columns that 16, does not divide, and for those of a draft tree.
+inline void gather_quad(const AttendTask& task, const SplitRange& range, int columns, std::byte* to) {
+  const bool quads = task.view.layout.block_tokens % kQuad == 0;
+  for (int i = 0; i < kQuad && range.begin + i < range.end; ++i) {
+    const SlotRun at = run_at(task, range.begin + i, kQuad);
+    if (at.block == kNoBlock) continue;
+    const std::byte* head = task.view.v_head(at.block, task.kv_head);
+    if (quads && i == 0 && at.count == kQuad) {
+      std::memcpy(to, head + static_cast<std::int64_t>(at.slot) * columns, static_cast<size_t>(columns) * kQuad);
       return;
     }
-    for (int c = 0; c < columns; ++c) to[c * kQuad + i] = from[c];
+    const int step = quads ? kQuad : 1;
+    const std::byte* from = head + static_cast<std::int64_t>(at.slot / step) * step * columns + at.slot % step;
+    for (int c = 0; c < columns; ++c) to[c * kQuad + i] = from[c * step];
   }
 }
 
@@ -102,7 +100,7 @@ inline ValueQuads value_quads(const AttendTask& task, const SplitRange& range, i
   const int block_tokens = task.view.layout.block_tokens;
   ValueQuads quads;
   quads.columns = (columns + kLanes - 1) / kLanes * kLanes;
-  if (block_tokens % kQuad == 0 && columns % kLanes == 0) {
+  if (block_tokens % kQuad == 0 && columns % kLanes == 0 && in_order(task, range)) {
     for (Position first = range.begin; first < range.end;) {
       const auto slot = static_cast<int>(first % block_tokens);
       const Position end = std::min<Position>(first + block_tokens - slot, range.end);
@@ -121,7 +119,7 @@ inline ValueQuads value_quads(const AttendTask& task, const SplitRange& range, i
   for (Position first = range.begin; first < range.end; first += kQuad) {
     std::byte* to = room + static_cast<std::ptrdiff_t>(quads.count) * quads.columns * kQuad;
     std::memset(to, 0, static_cast<size_t>(quads.columns) * kQuad);
-    gather_quad(task, first, range.end, columns, to);
+    gather_quad(task, {first, range.end}, columns, to);
     quads.at[quads.count] = to;
     quads.token[quads.count++] = static_cast<int>(first - range.begin);
   }

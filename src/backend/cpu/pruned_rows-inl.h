@@ -45,15 +45,13 @@ void put_kept(const std::byte* row, int dim, float* to, int step) {
 // The split's keys as tiles of 16, [k_dim][16] each.
 template <class Codec>
 void expand_keys(const AttendTask& task, const SplitRange& range, float* to) {
-  const KvLayout& layout = task.view.layout;
-  const int dim = layout.shape.k_dim;
+  const int dim = task.view.layout.shape.k_dim;
   const int tiles = (range.tokens() + kLanes - 1) / kLanes;
   std::memset(to, 0, sizeof(float) * static_cast<size_t>(tiles * kLanes) * static_cast<size_t>(dim));
   for (int i = 0; i < range.tokens(); ++i) {
-    const BlockId block = task.sequence.block_of(range.begin + i, layout.block_tokens);
-    if (block == kNoBlock) continue;
-    const auto slot = static_cast<std::ptrdiff_t>((range.begin + i) % layout.block_tokens);
-    put_kept<Codec>(task.view.k_head(block, task.kv_head) + slot * Codec::row_bytes(dim), dim,
+    const SlotRun at = run_at(task, range.begin + i, 1);
+    if (at.block == kNoBlock) continue;
+    put_kept<Codec>(task.view.k_head(at.block, task.kv_head) + at.slot * Codec::row_bytes(dim), dim,
                     to + i / kLanes * kLanes * dim + i % kLanes, kLanes);
   }
 }
@@ -61,14 +59,12 @@ void expand_keys(const AttendTask& task, const SplitRange& range, float* to) {
 // The split's values, row by row.
 template <class Codec>
 void expand_values(const AttendTask& task, const SplitRange& range, float* to, int stride) {
-  const KvLayout& layout = task.view.layout;
-  const int dim = layout.shape.v_dim;
+  const int dim = task.view.layout.shape.v_dim;
   std::memset(to, 0, sizeof(float) * static_cast<size_t>(range.tokens()) * static_cast<size_t>(stride));
   for (int i = 0; i < range.tokens(); ++i, to += stride) {
-    const BlockId block = task.sequence.block_of(range.begin + i, layout.block_tokens);
-    if (block == kNoBlock) continue;
-    const auto slot = static_cast<std::ptrdiff_t>((range.begin + i) % layout.block_tokens);
-    put_kept<Codec>(task.view.v_head(block, task.kv_head) + slot * Codec::row_bytes(dim), dim, to, 1);
+    const SlotRun at = run_at(task, range.begin + i, 1);
+    if (at.block == kNoBlock) continue;
+    put_kept<Codec>(task.view.v_head(at.block, task.kv_head) + at.slot * Codec::row_bytes(dim), dim, to, 1);
   }
 }
 

@@ -155,6 +155,58 @@ void swiglu(const float* gate, const float* up, int n, float* out) {
   std::memcpy(out + i, padded, static_cast<size_t>(n - i) * sizeof(float));
 }
 
+HWY_INLINE Lanes sigmoid(const Lanes& x) {
+  const Lanes one = broadcast(1.0F);
+  return div(one, add(one, exp(sub(broadcast(0.0F), x))));
+}
+
+// 0.5 (1 + tanh(u)) is sigmoid(2 u).
+HWY_INLINE Lanes gelu_tanh(const Lanes& x) {
+  const Lanes cubic = fma(mul(mul(x, x), x), broadcast(0.044715F), x);
+  return mul(x, sigmoid(mul(cubic, broadcast(1.5957691216057308F))));
+}
+
+// Abramowitz and Stegun 7.1.26: to 1.5e-7.
+HWY_INLINE Lanes gelu(const Lanes& x) {
+  const Lanes zero = broadcast(0.0F);
+  const Lanes one = broadcast(1.0F);
+  const Lanes z = mul(max(x, sub(zero, x)), broadcast(0.70710678118654752F));
+  const Lanes t = div(one, fma(z, broadcast(0.3275911F), one));
+  Lanes sum = broadcast(1.061405429F);
+  for (const float next : {-1.453152027F, 1.421413741F, -0.284496736F, 0.254829592F})
+    sum = fma(sum, t, broadcast(next));
+  // What is left of 1 - erf(|x| / sqrt 2): half of it times |x| is taken from max(x, 0).
+  const Lanes rest = mul(mul(sum, t), exp(sub(zero, mul(z, z))));
+  return sub(max(x, zero), mul(mul(broadcast(0.5F), max(x, sub(zero, x))), rest));
+}
+
+template <class Bend>
+HWY_INLINE void activate_row(const float* x, const float* up, int n, float* out, const Bend& bend) {
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Lanes bent = bend(load(x + i));
+    store(up == nullptr ? bent : mul(bent, load(up + i)), out + i);
+  }
+  if (i == n) return;
+  HWY_ALIGN float padded[kLanes];
+  const Lanes bent = bend(load(tail_of(x, i, n).values));
+  store(up == nullptr ? bent : mul(bent, load(tail_of(up, i, n).values)), padded);
+  std::memcpy(out + i, padded, static_cast<size_t>(n - i) * sizeof(float));
+}
+
+void activate(Activation activation, const float* x, const float* up, int n, float* out) {
+  switch (activation) {
+    case Activation::kSilu:
+      return activate_row(x, up, n, out, [](const Lanes& v) { return mul(v, sigmoid(v)); });
+    case Activation::kGelu:
+      return activate_row(x, up, n, out, [](const Lanes& v) { return gelu(v); });
+    case Activation::kGeluTanh:
+      return activate_row(x, up, n, out, [](const Lanes& v) { return gelu_tanh(v); });
+    case Activation::kRelu:
+      return activate_row(x, up, n, out, [](const Lanes& v) { return max(v, broadcast(0.0F)); });
+  }
+}
+
 void add_row(float* x, const float* y, int n) {
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) store(add(load(x + i), load(y + i)), x + i);
@@ -205,7 +257,7 @@ void project(const float* x, const SmallMatrix& matrix, float* out) {
 }
 
 RowKernels row_table() {
-  return {&rms_norm, &layer_norm, &swiglu, &add_row, &rotate, &quantize, &quantize_groups, &project};
+  return {&rms_norm, &layer_norm, &swiglu, &activate, &add_row, &rotate, &quantize, &quantize_groups, &project};
 }
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE

@@ -1,5 +1,5 @@
-// The ops of a batch as values: to be run later, and to be compared with those of a batch before. Two lists that are
-// equal launch the same kernels with the same parameters, but for what attention's plan decides (AttentionShape).
+// The recorded ops of a batch: they run later, and are compared with those of the batch before. Equal lists launch
+// the same kernels with the same parameters, except for what attention's plan decides (AttentionShape).
 #pragma once
 
 #include <cstdint>
@@ -8,100 +8,31 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/cuda/convert_rows.h"
-#include "backend/cuda/draw_rows.h"
+#include "backend/cuda/ops/cast_rows.h"
+#include "backend/cuda/sample/sample_rows.h"
 
 namespace kvasir::cuda {
 
-struct EmbedOp {
+// An EmbedOp whose tokens are on the device.
+struct EmbedRowsOp {
   const Weight* table = nullptr;
   RowTokens tokens;
   Matrix out;
+  friend bool operator==(const EmbedRowsOp&, const EmbedRowsOp&) = default;
 };
-struct CopyOp {
-  std::byte* to = nullptr;
-  const std::byte* from = nullptr;  // both on the device
-  size_t bytes = 0;
-};
-struct NormOp {
-  Matrix x;
-  NormRule rule;
-  Matrix out;
-};
-struct AddNormOp {
-  Matrix x;
-  Matrix y;
-  NormRule rule;
-  Matrix out;
-};
-struct MatmulOp {
-  const Weight* weight = nullptr;
-  Matrix x;
-  const float* bias = nullptr;
-  Matrix out;
-};
-struct RopeOp {
-  Matrix x;
-  int heads = 0;
-  RopeTable table;
-};
-struct WriteOp {
-  Matrix k;
-  Matrix v;
-  KvView view;
-  std::span<const SequenceView> sequences;
-};
-struct TurnWriteOp {
-  UnturnedRows rows;
-  KvView view;
-  std::span<const SequenceView> sequences;
-};
-struct AttentionOp {
-  AttentionBatch batch;
-  Matrix out;
-};
-struct SwigluOp {
-  Matrix gate;
-  Matrix up;
-  Matrix out;
-};
-struct GatedOp {
-  const Weight* weight = nullptr;
-  Matrix gate;
-  Matrix up;
-  const float* bias = nullptr;
-  Matrix out;
-};
-struct NormMatmulOp {
-  NormedRows rows;
-  const Weight* weight = nullptr;
-  const float* bias = nullptr;
-  Matrix out;
-};
-struct FeedForwardOp {
-  NormedRows rows;
-  GatedLayer layer;
-  Matrix gate_up;
-  Matrix out;
-};
-struct AddOp {
-  Matrix x;
-  Matrix y;
-};
-struct DrawOp {
-  DrawnRows rows;
+struct SampleOp {
+  SampleArgs rows;
+  friend bool operator==(const SampleOp&, const SampleOp&) = default;
 };
 
-using BatchOp = std::variant<EmbedOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedOp, RopeOp, WriteOp, TurnWriteOp,
-                             AttentionOp, SwigluOp, NormMatmulOp, FeedForwardOp, AddOp, DrawOp>;
+using BatchOp = std::variant<EmbedRowsOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedMatmulOp, RopeOp, KvWriteOp,
+                             RopeKvWriteOp, AttentionOp, SwigluOp, NormMatmulOp, FeedForwardOp, AddOp, SampleOp>;
 
-bool same(const BatchOp& a, const BatchOp& b);
-bool same(const std::vector<BatchOp>& a, const std::vector<BatchOp>& b);
-// Whether attention to both is cut and launched alike.
+// Whether attention to both is partitioned and launched alike.
 bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b);
 
-// The ops of a batch, one after the other. A decode step's are those of the step before it, mostly: so each is only
-// compared with the one at its place there, and a list is known by its version.
+// A decode step mostly repeats the ops of the step before. So add() only compares an op with the old one at the same
+// index, and a list is identified by its version.
 class RecordedOps {
  public:
   RecordedOps() = default;
@@ -109,25 +40,25 @@ class RecordedOps {
   RecordedOps& operator=(const RecordedOps&) = delete;
 
   void begin() { count_ = 0; }
-  // Instead: so many of the last list's are this one's, too. REQUIRES: nothing was added since its end().
+  // Begins with the first `count` ops of the last list. REQUIRES: nothing was added since its end().
   void begin_again(size_t count);
   void add(const BatchOp& op);
   void end();
 
-  size_t count() const { return count_; }  // that were added
+  size_t count() const { return count_; }  // ops that were added
 
-  // Behind end(): of the batch, and what two batches behind each other have in common if their ops are the same.
+  // After end(): the ops of the batch. Consecutive batches with equal ops have equal versions.
   const std::vector<BatchOp>& list() const { return ops_; }
   std::uint64_t version() const { return version_; }
-  // Those of attention, in order, of neighbours that are cut and launched alike the first one.
+  // The attention ops, in order; of neighbours that are launched alike the first one.
   const std::vector<const AttentionBatch*>& attention() const { return attention_; }
 
  private:
-  std::vector<BatchOp> ops_;  // behind count_, those of the batch before
+  std::vector<BatchOp> ops_;  // from count_ on, those of the batch before
   size_t count_ = 0;
-  bool changed_ = false;  // since the last end(): a batch that was begun and never ended counts
+  bool changed_ = false;  // since the last end(), unfinished batches included
   std::uint64_t version_ = 0;
-  std::vector<const AttentionBatch*> attention_;  // of ops_
+  std::vector<const AttentionBatch*> attention_;  // points into ops_
 };
 
 }  // namespace kvasir::cuda

@@ -3,7 +3,7 @@
 #include <array>
 #include <atomic>
 
-#include "backend/cuda/cuda_check.h"
+#include "backend/cuda/runtime/cuda_check.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -13,7 +13,8 @@ __global__ void any_kernel() {}
 }  // namespace
 
 int capability() {
-  static std::array<std::atomic<int>, 64> known{};  // by device: launches ask, and asking takes as long as a launch
+  // by device; every launch asks, and asking the driver takes as long as a launch
+  static std::array<std::atomic<int>, 64> known{};
   int device = 0;
   check(cudaGetDevice(&device), "asking for the device in use");
   std::atomic<int>& here = known[static_cast<size_t>(device) % known.size()];

@@ -1,10 +1,10 @@
-// What the kernels that run on a device were compiled for, which may be less than it can do.
+// What the kernels for the device in use were compiled for.
 #pragma once
 
 namespace kvasir::cuda {
 
-// Compute capability, 90 for Hopper's, of the code that this program has for the device in use. Newer devices, for
-// which it has none, compile that of 8.0 when it is loaded: what Hopper's code relies on is not in it.
+// Compute capability of this program's code for the device in use: 90 on Hopper. Newer devices compile the PTX of 8.0
+// when the program is loaded, so Hopper's instructions are not in it.
 int capability();
 
 }  // namespace kvasir::cuda

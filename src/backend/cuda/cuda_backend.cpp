@@ -4,22 +4,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
-#include "backend/cuda/attention_kernels.h"
-#include "backend/cuda/batch_graphs.h"
-#include "backend/cuda/cache_rows.h"
-#include "backend/cuda/cuda_attention.h"
-#include "backend/cuda/cuda_check.h"
-#include "backend/cuda/cuda_matmul.h"
-#include "backend/cuda/cuda_stream.h"
-#include "backend/cuda/device_sequences.h"
-#include "backend/cuda/drawn_tokens.h"
-#include "backend/cuda/host_copies.h"
-#include "backend/cuda/pinned_memory.h"
-#include "backend/cuda/repeatable_batch.h"
-#include "backend/cuda/row_ops.h"
-#include "backend/cuda/staging.h"
+#include "backend/cuda/attention/cuda_attention.h"
+#include "backend/cuda/gemm/cuda_matmul.h"
+#include "backend/cuda/graph/graph_cache.h"
+#include "backend/cuda/graph/replayable_batch.h"
+#include "backend/cuda/op_launcher.h"
+#include "backend/cuda/runtime/cuda_check.h"
+#include "backend/cuda/runtime/cuda_stream.h"
+#include "backend/cuda/runtime/device_sequences.h"
+#include "backend/cuda/runtime/host_copies.h"
+#include "backend/cuda/runtime/pinned_memory.h"
+#include "backend/cuda/runtime/staging.h"
+#include "backend/cuda/sample/sampled_tokens.h"
 #include "base/check.h"
 #include "base/error.h"
 
@@ -27,12 +26,12 @@ namespace kvasir {
 namespace cuda {
 namespace {
 
-// Everything of a backend goes along one stream, in order, but for blocks that are saved on the host: only download()
-// and take_drawn() wait for it.
+// All work goes along one stream, in order, except for blocks that are saved on the host. Only download() and
+// take_sampled() wait for it.
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(int device, Activations activations, int processors)
-      : device_(device), activations_(activations), attention_(stream_, staging_, tables_, processors) {
+  CudaBackend(int device, ActivationPrecision activations, int sm_count)
+      : device_(device), activations_(activations), attention_(stream_, staging_, tables_, sm_count) {
     check(cudaGetDeviceProperties(&properties_, device), "looking at the device");
   }
   ~CudaBackend() override { cudaStreamSynchronize(stream_); }
@@ -43,17 +42,25 @@ class CudaBackend final : public Backend {
   }
   std::string kernel_version() const override { return fmt::format("cuda-4-{}", name_of(activations_)); }
 
+  BackendLimits limits() const override {
+    using enum AttentionFeature;
+    return {.head_dim = kMostHeadDim,
+            .lacks = {kSoftcap, kSinkLogits, kBias, kAllKeys, kChunks, kTrees, kValuesInK},
+            .experts = 0,
+            .elementwise = BackendLimits::Elementwise::kSwiglu};
+  }
+
   Buffer allocate(size_t bytes) override {
     void* at = nullptr;
     check(cudaMalloc(&at, std::max<size_t>(bytes, 1)), "allocating device memory");
     Buffer out(at, bytes, [](void* data, size_t) { cudaFree(data); });
     check(cudaMemsetAsync(at, 0, bytes, stream_), "clearing device memory");
-    check(cudaStreamSynchronize(stream_), "clearing device memory");  // another stream may be the first to use it
+    check(cudaStreamSynchronize(stream_), "clearing device memory");  // another stream may use it first
     return out;
   }
-  // Nobody else wants the rest of what weights left, but for the rows of larger batches, sums of attention and blocks
-  // that are widened for it: up to 256 MB each.
-  std::uint64_t room_for_cache() const override {
+  // The memory that weights left, less workspaces: GEMM inputs of larger batches, partials of attention and
+  // dequantized blocks, up to 256 MB each.
+  std::uint64_t default_cache_bytes() const override {
     size_t free = 0;
     size_t all = 0;
     check(cudaMemGetInfo(&free, &all), "asking for the device's memory");
@@ -67,28 +74,27 @@ class CudaBackend final : public Backend {
       return;
     }
     leave_batch_alone();
-    const Staging::Room room = staging_.take(from.size());
-    std::ranges::copy(from, room.host);
+    const Staging::Region region = staging_.take(from.size());
+    std::ranges::copy(from, region.host);
     if (recording_) {
-      repeatable_.note_other();
-      return perform(CopyOp{to, room.device, from.size()});
+      replayable_.note_other();
+      return perform(CopyOp{to, region.device, from.size()});
     }
-    check(cudaMemcpyAsync(to, room.host, from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
+    check(cudaMemcpyAsync(to, region.host, from.size(), cudaMemcpyHostToDevice, stream_), "uploading");
   }
   void download(std::span<std::byte> to, const std::byte* from) override {
     stop_recording();
     check(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_), "downloading");
     check(cudaStreamSynchronize(stream_), "downloading");
   }
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override { perform(CopyOp{to, from, bytes}); }
   Buffer allocate_on_host(size_t bytes) override { return pinned_memory(bytes); }
-  void save(std::span<const HostCopy> pieces) override {
+  void save(std::span<const HostCopy> copies) override {
     stop_recording();
-    host_copies_.save(pieces);
+    host_copies_.save(copies);
   }
-  void restore(std::span<const HostCopy> pieces) override {
+  void restore(std::span<const HostCopy> copies) override {
     stop_recording();
-    host_copies_.restore(pieces);
+    host_copies_.restore(copies);
   }
   void finish() override {
     stop_recording();
@@ -97,149 +103,91 @@ class CudaBackend final : public Backend {
 
   void begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) override;
   BatchId end_batch() override;
-  bool repeat_batch(BatchId batch, const BatchInputs& inputs) override;
-  const std::int32_t* send_places(std::span<const std::int32_t> places) override {
+  bool replay_batch(BatchId batch, const BatchInputs& inputs) override;
+  const std::int32_t* upload_rope_rows(std::span<const std::int32_t> rope_rows) override {
     CHECK(tables_.in_batch());
-    return repeatable_.note_places(staging_.send(places));
+    return replayable_.note_rope_rows(staging_.send(rope_rows));
   }
 
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override { return matmul_.load(stacked); }
 
-  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
-    leave_batch_alone();
-    CHECK(out.rows == std::ssize(tokens));
-    perform(EmbedOp{&table, {repeatable_.note_tokens(staging_.send(tokens)), drawn_.on_device()}, out});
+  void run(const Op& op) override {
+    std::visit([this](const auto& one) { take(one); }, op);
   }
-  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
-    perform(NormOp{x, {weight, eps}, out});
-  }
-  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
-    stop_recording();
-    cuda::layer_norm({x, weight, bias, eps, out}, stream_);
-  }
-  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
-    perform(MatmulOp{&weight, x, bias, out});
-  }
-  void rope(Matrix x, int heads, const RopeTable& table) override { perform(RopeOp{x, heads, table}); }
-  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
-               Matrix out) override {
-    stop_recording();
-    leave_batch_alone();
-    const DeviceSequences& on_device = tables_.find(sequences, 0);
-    cuda::project({x, heads, by, on_device.at, on_device.rows, out}, stream_);
-  }
-  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
-    leave_batch_alone();
-    perform(WriteOp{k, v, view, sequences});
-  }
-  void attention(const AttentionBatch& batch, Matrix out) override {
-    leave_batch_alone();
-    perform(AttentionOp{batch, out});
-  }
-  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
-    stop_recording();
-    leave_batch_alone();
-    const DeviceSequences& on_device = tables_.find(sequences, 0);
-    merge_rows({into.out, from.out, into.states, from.states, into.heads, on_device.at}, on_device.rows, stream_);
-  }
-  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
-    stop_recording();
-    leave_batch_alone();
-    attention_.watch(batch, watch);
-  }
-  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override;
-  void swiglu(Matrix gate, Matrix up, Matrix out) override { perform(SwigluOp{gate, up, out}); }
-  void add(Matrix x, Matrix y) override { perform(AddOp{x, y}); }
-  void add_rms_norm(Matrix x, Matrix y, const NormRule& norm, Matrix out) override {
-    perform(AddNormOp{x, y, norm, out});
-  }
-  void gated_matmul(const Weight& weight, Matrix gate, Matrix up, const float* bias, Matrix out) override {
-    perform(GatedOp{&weight, gate, up, bias, out});
-  }
-  void norm_matmul(const NormedRows& rows, const Weight& weight, const float* bias, Matrix out) override {
-    perform(NormMatmulOp{rows, &weight, bias, out});
-  }
-  void feed_forward(const NormedRows& rows, const GatedLayer& layer, Matrix gate_up, Matrix out) override {
-    perform(FeedForwardOp{rows, layer, gate_up, out});
-  }
-  void rope_kv_write(const UnturnedRows& rows, const KvView& view, std::span<const SequenceView> sequences) override {
-    leave_batch_alone();
-    perform(TurnWriteOp{rows, view, sequences});
-  }
-  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override;
-  DrawTicket last_draw() const override { return drawn_.last(); }
-  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override {
+  SampleTicket sample(Matrix logits, std::span<const SampleRule> rules) override;
+  SampleTicket last_sample() const override { return sampled_.last(); }
+  void take_sampled(SampleTicket ticket, std::span<TokenId> tokens) override {
     run_ready();
-    staging_.was_seen(drawn_.take(ticket, tokens));
+    staging_.was_seen(sampled_.take(ticket, tokens));
   }
 
  private:
-  static constexpr size_t kSmall = size_t{4} << 20;  // what goes through staging memory: nobody waits for it
-  static constexpr int kMostRecorded = 256;          // rows: beyond, launching is little beside computing
+  static constexpr size_t kSmall = size_t{4} << 20;  // uploads up to here go through staging memory, without waiting
+  static constexpr int kMostRecorded = 256;          // rows: beyond, launching takes little time beside computing
 
-  // Between batches nothing that was sent is needed again once it was used.
+  // Between batches the uploads of earlier ops are not needed any more.
   void leave_batch_alone() {
     run_ready();
     if (!tables_.in_batch()) staging_.reset();
   }
 
-  // Now, or at the end of the batch.
-  template <class Op>
-  void perform(const Op& op) {
+  template <class T>
+  static constexpr bool kNeverRecorded =
+      std::is_same_v<T, ProjectOp> || std::is_same_v<T, MergeAttentionOp> || std::is_same_v<T, WatchAttentionOp>;
+
+  // Uploads what the op needs, then launches or records it.
+  template <class T>
+  void take(const T& op) {
+    if constexpr (kNeverRecorded<T>) {
+      launch_now(op);
+    } else {
+      perform(op);
+    }
+  }
+  void take(const EmbedOp& op) {
+    leave_batch_alone();
+    CHECK(op.out.rows == std::ssize(op.tokens));
+    perform(EmbedRowsOp{
+        op.table, {replayable_.note_tokens(staging_.send(std::span(op.tokens))), sampled_.on_device()}, op.out});
+  }
+  void take(const KvWriteOp& op) {
+    leave_batch_alone();
+    perform(op);
+  }
+  void take(const RopeKvWriteOp& op) {
+    leave_batch_alone();
+    perform(op);
+  }
+  void take(const AttentionOp& op) {
+    CHECK(op.batch.rule == ScoreRule{op.batch.rule.scale});  // see limits()
+    leave_batch_alone();
+    perform(op);
+  }
+  static void take(const ExpertsOp&) { CHECK_THAT(false, "limits() says that there are no experts here"); }
+  static void take(const ActivationOp&) { CHECK_THAT(false, "limits() says that there is SwiGLU alone here"); }
+  static void take(const ScaleOp&) { CHECK_THAT(false, "limits() says that nothing is scaled here"); }
+  void take(const KvMoveOp& op) {
+    if (!op.moves.empty()) launch_now(op);
+  }
+
+  template <class T>
+  void launch_now(const T& op) {
+    stop_recording();
+    leave_batch_alone();
+    launcher_.launch(op);
+  }
+  // Launches it now, or at the end of the batch.
+  template <class T>
+  void perform(const T& op) {
     if (recording_) return key_.ops.add(op);
     run_ready();
-    run(op);
-  }
-  void run(const EmbedOp& op) {
-    matmul_.forget_rows();
-    matmul_.embed(*op.table, op.tokens, op.out);
-  }
-  void run(const CopyOp& op) {
-    matmul_.forget_rows();
-    check(cudaMemcpyAsync(op.to, op.from, op.bytes, cudaMemcpyDeviceToDevice, stream_), "copying");
-  }
-  void run(const NormOp& op) {
-    matmul_.forget_rows();
-    cuda::rms_norm({op.x, op.rule.weight, nullptr, op.rule.eps, op.out}, stream_);
-  }
-  void run(const AddNormOp& op);
-  void run(const MatmulOp& op) { matmul_.multiply(*op.weight, op.x, op.bias, op.out); }
-  void run(const GatedOp& op) { matmul_.multiply_gated(*op.weight, op.gate, op.up, op.bias, op.out); }
-  void run(const NormMatmulOp& op);
-  void run(const FeedForwardOp& op);
-  void run(const RopeOp& op) {
-    matmul_.forget_rows();
-    cuda::rope(op.x, op.heads, op.table, stream_);
-  }
-  void run(const WriteOp& op) { write_rows(new_rows(op.k, op.v, op.view, op.sequences), stream_); }
-  void run(const TurnWriteOp& op) {
-    matmul_.forget_rows();
-    turn_and_write_rows(op.rows, new_rows(op.rows.k, op.rows.v, op.view, op.sequences), stream_);
-  }
-  void run(const AttentionOp& op) {
-    matmul_.forget_rows();
-    const bool fills = CudaAttention::fills_rows(op.batch, op.out);
-    attention_.attend(op.batch, op.out, fills ? matmul_.room_for(op.out) : RowsRoom{});
-  }
-  void run(const SwigluOp& op) {
-    matmul_.forget_rows();
-    cuda::swiglu(op.gate, op.up, op.out, stream_);
-  }
-  void run(const AddOp& op) {
-    matmul_.forget_rows();
-    cuda::add(op.x, op.y, stream_);
-  }
-  void run(const DrawOp& op) { draw_rows(op.rows, stream_); }
-  void norm_into(const NormedRows& rows, RowsRoom room);
-  NewRows new_rows(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) {
-    const DeviceSequences& on_device = tables_.find(sequences, view.layout.block_tokens);
-    return {k, v, view, on_device.at, static_cast<int>(sequences.size()), on_device.rows};
+    launcher_.launch(op);
   }
 
   void run_recorded() {
-    for (const BatchOp& op : key_.ops.list()) std::visit([this](const auto& one) { run(one); }, op);
+    for (const BatchOp& op : key_.ops.list()) launcher_.launch(op);
   }
-  // A batch that was recorded to its end waits for its draw, which goes with it; or for whatever else comes.
+  // A recorded batch waits for its sampling, which joins it, or for any other call.
   void run_ready() {
     if (std::exchange(ready_, false)) {
       run_batch();
@@ -247,11 +195,11 @@ class CudaBackend final : public Backend {
     }
   }
   void leave_batch() {
-    matmul_.forget_rows();  // what a graph leaves there is not what its capture did
+    matmul_.forget_rows();  // a graph leaves other rows there than its capture did
     attention_.forget();
     tables_.end();
   }
-  // An op came that is not recorded, or somebody waits: what was recorded runs now, and the rest as it comes.
+  // Runs the recorded ops now and later ones at once: an op came that is not recorded, or the caller waits.
   void stop_recording() {
     run_ready();
     if (recording_) {
@@ -264,10 +212,10 @@ class CudaBackend final : public Backend {
   }
   bool complete_key();
   void run_batch();
-  DrawnRows drawn_rows(Matrix logits, std::span<const DrawRule> rules, TokenId* on_host);
+  SampleArgs sample_args(Matrix logits, std::span<const SampleRule> rules, TokenId* on_host);
 
   int device_;
-  Activations activations_;
+  ActivationPrecision activations_;
   cudaDeviceProp properties_{};
   Stream stream_;
   HostCopies host_copies_{stream_};
@@ -275,46 +223,16 @@ class CudaBackend final : public Backend {
   SequenceTables tables_{staging_};
   CudaAttention attention_;
   CudaMatmul matmul_{stream_, activations_};
-  BatchGraphs graphs_{stream_};
-  DrawnTokens drawn_{stream_};
+  OpLauncher launcher_{*this, stream_, staging_, tables_, attention_, matmul_};
+  GraphCache graphs_{stream_};
+  SampledTokens sampled_{stream_};
   bool recording_ = false;
-  bool ready_ = false;  // recorded to its end, and not on the stream
-  BatchKey key_;        // of the batch that is recorded
-  RepeatableBatch repeatable_;
+  bool ready_ = false;  // recorded, and not on the stream yet
+  GraphKey key_;        // of the recorded batch
+  ReplayableBatch replayable_;
 };
 
-// The norm as floats and, where a product of such rows is known, as that one takes them.
-void CudaBackend::run(const AddNormOp& op) {
-  matmul_.forget_rows();
-  const NormRows rows{op.x, op.rule.weight, nullptr, op.rule.eps, op.out};
-  if (fits_add_rms_norm(op.x.cols)) return cuda::add_rms_norm(op.y, rows, matmul_.room_for(op.out), stream_);
-  cuda::add(op.x, op.y, stream_);
-  cuda::rms_norm(rows, stream_);
-}
-
-// Their sum, and the norm of it for a product alone.
-void CudaBackend::norm_into(const NormedRows& rows, RowsRoom room) {
-  cuda::add_rms_norm(rows.y, {rows.x, rows.norm.weight, nullptr, rows.norm.eps, {nullptr, rows.x.rows, rows.x.cols}},
-                     room, stream_);
-}
-
-void CudaBackend::run(const NormMatmulOp& op) {
-  if (!fits_add_rms_norm(op.rows.x.cols) || !CudaMatmul::can_fill(*op.weight, op.out.rows)) {
-    return Backend::norm_matmul(op.rows, *op.weight, op.bias, op.out);  // nothing is recorded while ops run
-  }
-  matmul_.multiply(
-      *op.weight, [&](RowsRoom room) { norm_into(op.rows, room); }, op.bias, op.out);
-}
-
-void CudaBackend::run(const FeedForwardOp& op) {
-  if (fits_add_rms_norm(op.rows.x.cols) && CudaMatmul::can_gate(op.layer, op.out.rows)) {
-    const auto fill = [&](RowsRoom room) { norm_into(op.rows, room); };
-    return matmul_.multiply_gated(op.layer, fill, op.gate_up, op.out);
-  }
-  Backend::feed_forward(op.rows, op.layer, op.gate_up, op.out);
-}
-
-// Batches of single tokens come again, step after step: they are recorded, to run at their end.
+// Batches of single tokens recur with every decode step: they are recorded, and run at their end.
 void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups, int block_tokens) {
   run_ready();
   leave_batch();
@@ -324,35 +242,35 @@ void CudaBackend::begin_batch(std::span<const std::vector<SequenceView>> groups,
   key_.ops.begin();
   if (recording_) staging_.hold();
   tables_.begin(groups, block_tokens);
-  repeatable_.begin(groups);
+  replayable_.begin(groups);
 }
 
 BatchId CudaBackend::end_batch() {
   ready_ = std::exchange(recording_, false);
-  if (ready_) return repeatable_.end(key_.ops.count());
+  if (ready_) return replayable_.end(key_.ops.count());
   leave_batch();
   return kNoBatch;
 }
 
-// Its ops are recorded still, and name places in staging memory: what they find there is sent anew.
-bool CudaBackend::repeat_batch(BatchId batch, const BatchInputs& inputs) {
-  if (!repeatable_.is(batch, inputs.groups)) return false;
+// Its ops are still recorded, and refer to staging memory: new data is uploaded to the same addresses.
+bool CudaBackend::replay_batch(BatchId batch, const BatchInputs& inputs) {
+  if (!replayable_.is(batch, inputs.groups)) return false;
   run_ready();
   leave_batch();
   staging_.reset();
   staging_.hold();
   tables_.begin(inputs.groups, inputs.block_tokens);
   const TokenId* tokens = staging_.send(inputs.tokens);
-  if (!repeatable_.looks_at(tokens, staging_.send(inputs.places))) {  // tables have outgrown their room
+  if (!replayable_.looks_at(tokens, staging_.send(inputs.rope_rows))) {  // tables have outgrown their regions
     tables_.end();
     return false;
   }
-  key_.ops.begin_again(repeatable_.ops());
+  key_.ops.begin_again(replayable_.ops());
   ready_ = true;
   return true;
 }
 
-// What the ops do not say of the kernels' parameters. False: one graph will not do.
+// Adds the kernels' parameters that the ops do not say. False: it cannot be a graph.
 bool CudaBackend::complete_key() {
   key_.shapes.clear();
   for (const AttentionBatch* batch : key_.ops.attention()) {
@@ -372,49 +290,42 @@ void CudaBackend::run_batch() {
   if (!complete) return run_recorded();
   if (graphs_.launch(key_)) return;
   switch (graphs_.seen(key_)) {
-    case BatchGraphs::Seen::kNever:
+    case GraphCache::Seen::kNever:
       run_recorded();
-      complete_key();  // there may be more memory now
+      complete_key();  // workspaces may have grown
       return graphs_.remember(key_);
-    case BatchGraphs::Seen::kOnce:
+    case GraphCache::Seen::kOnce:
       if (graphs_.capture(key_, [this] { run_recorded(); })) {
         CHECK(graphs_.launch(key_));
         return;
       }
       break;
-    case BatchGraphs::Seen::kHopeless:
+    case GraphCache::Seen::kHopeless:
       break;
   }
   run_recorded();
 }
 
-// Only the tokens come back.
-DrawTicket CudaBackend::draw(Matrix logits, std::span<const DrawRule> rules) {
+SampleTicket CudaBackend::sample(Matrix logits, std::span<const SampleRule> rules) {
   CHECK(logits.rows == std::ssize(rules));
-  const DrawnTokens::Draw draw = drawn_.add(rules.size());
+  const SampledTokens::Ticket entry = sampled_.add(rules.size());
   if (ready_) {
-    key_.ops.add(DrawOp{drawn_rows(logits, rules, draw.on_host)});
+    key_.ops.add(SampleOp{sample_args(logits, rules, entry.on_host)});
     run_ready();
   } else {
     stop_recording();
     leave_batch_alone();
-    run(DrawOp{drawn_rows(logits, rules, draw.on_host)});
+    launcher_.launch(SampleOp{sample_args(logits, rules, entry.on_host)});
   }
-  if (!rules.empty()) drawn_.note(draw.ticket, staging_.will_be_seen());
-  return draw.ticket;
+  if (!rules.empty()) sampled_.note(entry.ticket, staging_.will_be_seen());
+  return entry.ticket;
 }
 
-// Rules, and where tokens go: both change from draw to draw, the places where kernels find them do not.
-DrawnRows CudaBackend::drawn_rows(Matrix logits, std::span<const DrawRule> rules, TokenId* on_host) {
-  const DrawRule* sent = staging_.send(rules);
-  return {logits, sent, staging_.send(std::span<TokenId* const>(&on_host, 1)), drawn_.on_device()};
-}
-
-void CudaBackend::kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) {
-  if (moves.empty()) return;
-  stop_recording();
-  leave_batch_alone();
-  move_rows(send_moves(view, blocks, moves, staging_), stream_);
+// Rules and the tokens' address change with every sampling; they lie at constant addresses, so that graphs can be
+// reused.
+SampleArgs CudaBackend::sample_args(Matrix logits, std::span<const SampleRule> rules, TokenId* on_host) {
+  const SampleRule* sent = staging_.send(rules);
+  return {logits, sent, staging_.send(std::span<TokenId* const>(&on_host, 1)), sampled_.on_device()};
 }
 
 }  // namespace
@@ -434,9 +345,9 @@ std::vector<std::string> cuda_devices() {
   return out;
 }
 
-std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations, int processors) {
+std::unique_ptr<Backend> make_cuda_backend(int device, ActivationPrecision activations, int sm_count) {
   cuda::check(cudaSetDevice(device), "choosing the device");
-  return std::make_unique<cuda::CudaBackend>(device, activations, processors);
+  return std::make_unique<cuda::CudaBackend>(device, activations, sm_count);
 }
 
 }  // namespace kvasir

@@ -1,5 +1,5 @@
-// NVIDIA GPUs of compute capability 8.0 and more, one backend each. No CUDA header here: all else of the project sees
-// this one alone.
+// The backend for NVIDIA GPUs of compute capability 8.0 and more. No CUDA header is included here: the rest of the
+// project includes this header alone.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/activations.h"
+#include "backend/activation_precision.h"
 #include "backend/backend.h"
 #include "backend/limits.h"
 
@@ -17,10 +17,10 @@ namespace kvasir {
 // driver or one too old, or when this build has no CUDA; never throws for those.
 std::vector<std::string> cuda_devices();
 
-// `device` is of those. `processors`: see BackendOptions. Throws Error when it is not, or cannot be used.
-std::unique_ptr<Backend> make_cuda_backend(int device, Activations activations, int processors = 0);
+// `device` indexes cuda_devices(). `sm_count`: BackendOptions::sm_count. Throws Error if the device cannot be used.
+std::unique_ptr<Backend> make_cuda_backend(int device, ActivationPrecision activations, int sm_count = 0);
 
-// Of the device in use, which has `memory`; that outlives them. How fast it multiplies is not known.
+// Limits of the device in use, measured on `memory`, which outlives them. Its FLOPs are not measured.
 std::unique_ptr<Limits> make_cuda_limits(std::span<const std::span<const std::byte>> memory);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-// What cuda_backend.h promises, in a build without CUDA.
+// Implements cuda_backend.h in a build without CUDA.
 #include <fmt/format.h>
 
 #include "backend/cuda/cuda_backend.h"
@@ -8,7 +8,7 @@ namespace kvasir {
 
 std::vector<std::string> cuda_devices() { return {}; }
 
-std::unique_ptr<Backend> make_cuda_backend(int device, Activations /*activations*/, int /*processors*/) {
+std::unique_ptr<Backend> make_cuda_backend(int device, ActivationPrecision /*activations*/, int /*sm_count*/) {
   fail_usage("this build of kvasir has no CUDA", fmt::format("cuda:{}", device),
              "use --device cpu, or install CUDA 13 with nvcc and build again");
 }

@@ -30,16 +30,17 @@ std::uint8_t int8_code(float value) {
 
 }  // namespace
 
-float encode_codes(WeightForm form, std::span<const float> row, std::uint8_t* codes) {
-  CHECK(form != WeightForm::kAsStored);
+float encode_codes(WeightQuantization form, std::span<const float> row, std::uint8_t* codes) {
+  CHECK(form != WeightQuantization::kAsStored);
   const std::uint32_t largest = largest_magnitude(row);
-  const float scale = std::bit_cast<float>(largest) / (form == WeightForm::kFp8 ? CodecE4M3::kLargest : kLargestInt8);
+  const float scale =
+      std::bit_cast<float>(largest) / (form == WeightQuantization::kFp8 ? CodecE4M3::kLargest : kLargestInt8);
   if (largest >= kInfinity || scale < kSmallestScale) {
     std::fill_n(codes, row.size(), std::uint8_t{0});
     return largest >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0F;
   }
   const float inverse = 1.0F / scale;
-  if (form == WeightForm::kFp8) {
+  if (form == WeightQuantization::kFp8) {
     for (size_t i = 0; i < row.size(); ++i) codes[i] = CodecE4M3::encode(row[i] * inverse);
   } else {
     for (size_t i = 0; i < row.size(); ++i) codes[i] = int8_code(row[i] * inverse);
@@ -47,7 +48,7 @@ float encode_codes(WeightForm form, std::span<const float> row, std::uint8_t* co
   return scale;
 }
 
-void round_to_codes(WeightForm form, std::span<float> row) {
+void round_to_codes(WeightQuantization form, std::span<float> row) {
   std::vector<std::uint8_t> codes(row.size());
   const float scale = encode_codes(form, row, codes.data());
   for (size_t i = 0; i < row.size(); ++i) row[i] = decode_code(form, codes[i]) * scale;

@@ -7,20 +7,21 @@
 #include <cstdint>
 #include <span>
 
-#include "backend/weight_form.h"
+#include "backend/weight_quantization.h"
 #include "layout/codec_fp8.h"
 
 namespace kvasir {
 
 // Returns the scale; writes row.size() codes. REQUIRES: a form of 8 bits.
-float encode_codes(WeightForm form, std::span<const float> row, std::uint8_t* codes);
+float encode_codes(WeightQuantization form, std::span<const float> row, std::uint8_t* codes);
 
 // Without the scale. Exact, in bf16 too.
-inline float decode_code(WeightForm form, std::uint8_t code) {
-  return form == WeightForm::kFp8 ? CodecE4M3::decode(code) : static_cast<float>(static_cast<std::int8_t>(code));
+inline float decode_code(WeightQuantization form, std::uint8_t code) {
+  return form == WeightQuantization::kFp8 ? CodecE4M3::decode(code)
+                                          : static_cast<float>(static_cast<std::int8_t>(code));
 }
 
 // The numbers that the codes stand for.
-void round_to_codes(WeightForm form, std::span<float> row);
+void round_to_codes(WeightQuantization form, std::span<float> row);
 
 }  // namespace kvasir

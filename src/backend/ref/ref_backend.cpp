@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <numbers>
 #include <vector>
 
+#include "backend/lower.h"
 #include "backend/merge_parts.h"
 #include "backend/quant/int8_rows.h"
-#include "backend/ref/ref_draw.h"
+#include "backend/ref/ref_attention.h"
+#include "backend/ref/ref_sample.h"
+#include "backend/router.h"
 #include "backend/weight_reader.h"
 #include "base/check.h"
 #include "layout/codec.h"
@@ -62,93 +65,45 @@ void round_group(std::span<float> group) {
   }
 }
 
-// A query as it meets the keys: in the space of their format, rounded if they are packed.
-std::vector<float> query_for(KvFormat keys, const float* q, int dim) {
-  std::vector<float> out(q, q + dim);
-  turn(keys, out.data(), dim);
-  if (is_packed(keys)) {
-    const float scale = round_query(out.data(), dim);
-    for (float& value : out) value *= scale;
+void normalize(const NormRule& rule, const float* x, int count, float* out) {
+  double sum = 0;
+  if (rule.kind == NormRule::Kind::kLayer) {
+    for (int c = 0; c < count; ++c) sum += x[c];
   }
-  return out;
+  const double mean = sum / count;
+  double squares = 0;
+  for (int c = 0; c < count; ++c) squares += (x[c] - mean) * (x[c] - mean);
+  const double scale = 1.0 / std::sqrt(squares / count + static_cast<double>(rule.eps));
+  for (int c = 0; c < count; ++c) {
+    const float scaled = static_cast<float>((x[c] - mean) * scale) * rule.weight[c];
+    out[c] = rule.bias ? scaled + rule.bias[c] : scaled;
+  }
 }
 
-// One query head at one position over all keys it may see, softmax in two passes.
-void attend(const AttentionBatch& batch, const SequenceView& sequence, int row, int head, float* out) {
-  const KvView& view = batch.view;
-  const KvLayout& layout = view.layout;
-  const int kv_head = head / (batch.heads / layout.shape.heads);
-  const int k_dim = layout.shape.k_dim;
-  const int v_dim = layout.shape.v_dim;
-  const std::vector<float> q = query_for(
-      layout.k_format, batch.q.row(sequence.first_row + row) + static_cast<std::ptrdiff_t>(head) * k_dim, k_dim);
-  const Position query = sequence.start + row;
-  const auto place_of = [&](Position key) -> RowPlace {
-    return {sequence.block_of(key, layout.block_tokens), kv_head, static_cast<int>(key % layout.block_tokens)};
-  };
-
-  std::vector<Position> keys;
-  std::vector<double> scores;
-  std::vector<float> held(static_cast<size_t>(std::max(k_dim, v_dim)));
-  double top = -std::numeric_limits<double>::infinity();
-  for (Position key = 0; key <= query; ++key) {
-    if (!view.reads(query, key)) continue;
-    decode_k(view, place_of(key), held.data());
-    double dot = 0;
-    for (size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * held[d];
-    keys.push_back(key);
-    scores.push_back(dot * batch.scale);
-    top = std::max(top, scores.back());
+double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::kSilu:
+      return x / (1.0 + std::exp(-x));
+    case Activation::kGelu:
+      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    case Activation::kGeluTanh:
+      return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+    case Activation::kRelu:
+      return std::max(x, 0.0);
   }
-
-  double sum = 0;
-  std::vector<double> mixed(static_cast<size_t>(v_dim), 0.0);
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const double weight = std::exp(scores[i] - top);
-    sum += weight;
-    decode_v(view, place_of(keys[i]), held.data());
-    for (size_t d = 0; d < mixed.size(); ++d) mixed[d] += weight * held[d];
-  }
-  for (int d = 0; d < v_dim; ++d) {
-    out[d] = keys.empty() ? 0.0F : static_cast<float>(mixed[static_cast<size_t>(d)] / sum);
-  }
-  turn(layout.v_format, out, v_dim);
-  if (batch.states == nullptr) return;
-  SoftmaxState state;
-  if (!keys.empty()) state = {static_cast<float>(top), static_cast<float>(sum)};
-  batch.states[static_cast<std::ptrdiff_t>(sequence.first_row + row) * batch.heads + head] = state;
+  return x;
 }
 
-// What one query head gives to each row it sees, softmax in two passes.
-std::vector<double> shares_of(const AttentionBatch& batch, const SequenceView& sequence, int row, int head) {
-  const KvView& view = batch.view;
-  const KvLayout& layout = view.layout;
-  const int kv_head = head / (batch.heads / layout.shape.heads);
-  const int k_dim = layout.shape.k_dim;
-  const std::vector<float> q = query_for(
-      layout.k_format, batch.q.row(sequence.first_row + row) + static_cast<std::ptrdiff_t>(head) * k_dim, k_dim);
-  const Position query = sequence.start + row;
-  std::vector<double> out(static_cast<size_t>(query) + 1, -std::numeric_limits<double>::infinity());
-  std::vector<float> held(static_cast<size_t>(k_dim));
-  for (Position key = 0; key <= query; ++key) {
-    if (!view.reads(query, key)) continue;
-    decode_k(view,
-             {sequence.block_of(key, layout.block_tokens), kv_head, static_cast<int>(key % layout.block_tokens)},
-             held.data());
-    double dot = 0;
-    for (size_t d = 0; d < q.size(); ++d) dot += static_cast<double>(q[d]) * held[d];
-    out[static_cast<size_t>(key)] = dot * batch.scale;
+template <class Body>
+void each_row(std::span<const SequenceView> sequences, const Body& body) {
+  for (const SequenceView& sequence : sequences) {
+    for (int i = 0; i < sequence.rows; ++i) body(sequence.first_row + i);
   }
-  const double top = *std::ranges::max_element(out);
-  double sum = 0;
-  for (double& value : out) sum += value = std::exp(value - top);
-  for (double& value : out) value /= sum;
-  return out;
 }
 
 class RefBackend final : public Backend {
  public:
-  explicit RefBackend(Activations activations) : activations_(activations) {}
+  explicit RefBackend(ActivationPrecision activations) : activations_(activations) {}
 
   std::string description() const override { return "ref, plain loops"; }
   std::string kernel_version() const override { return fmt::format("ref-3-{}", name_of(activations_)); }
@@ -156,7 +111,9 @@ class RefBackend final : public Backend {
   Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
   void upload(std::byte* to, std::span<const std::byte> from) override { std::ranges::copy(from, to); }
   void download(std::span<std::byte> to, const std::byte* from) override { std::copy_n(from, to.size(), to.data()); }
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override { std::memmove(to, from, bytes); }
+  void run(const Op& op) override {
+    std::visit([&](const auto& one) { compute(one); }, op);
+  }
 
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {
     int outputs = 0;
@@ -165,7 +122,7 @@ class RefBackend final : public Backend {
     auto out = std::make_unique<RefWeight>(outputs, inputs);
     out->values.resize(static_cast<size_t>(outputs) * static_cast<size_t>(inputs));
     // Rows are rounded to bf16 beside codes.
-    out->dtype = stacked.front().form == WeightForm::kAsStored ? stacked.front().dtype : DType::kBF16;
+    out->dtype = stacked.front().form == WeightQuantization::kAsStored ? stacked.front().dtype : DType::kBF16;
     float* to = out->values.data();
     for (const HostWeight& weight : stacked) {
       CHECK(weight.cols == inputs && weight.form == stacked.front().form);
@@ -174,53 +131,54 @@ class RefBackend final : public Backend {
     return out;
   }
 
-  void embed(const Weight& table, std::span<const TokenId> tokens, Matrix out) override {
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      std::copy_n(mine(table).row(draws_.known(tokens[i])), table.inputs(), out.row(static_cast<int>(i)));
+  SampleTicket sample(Matrix logits, std::span<const SampleRule> rules) override {
+    return samples_.sample(logits, rules);
+  }
+  SampleTicket last_sample() const override { return samples_.last(); }
+  void take_sampled(SampleTicket ticket, std::span<TokenId> tokens) override { samples_.take(ticket, tokens); }
+
+ private:
+  template <FusedOp T>
+  void compute(const T& op) {
+    lower(op, *this);
+  }
+
+  static void compute(const CopyOp& op) { std::memmove(op.to, op.from, op.bytes); }
+
+  void compute(const EmbedOp& op) {
+    for (size_t i = 0; i < op.tokens.size(); ++i) {
+      std::copy_n(mine(*op.table).row(samples_.known(op.tokens[i])), op.table->inputs(),
+                  op.out.row(static_cast<int>(i)));
     }
   }
 
-  void rms_norm(Matrix x, const float* weight, float eps, Matrix out) override {
-    for (int r = 0; r < x.rows; ++r) {
-      double squares = 0;
-      for (int c = 0; c < x.cols; ++c) squares += static_cast<double>(x.row(r)[c]) * x.row(r)[c];
-      const double scale = 1.0 / std::sqrt(squares / x.cols + static_cast<double>(eps));
-      for (int c = 0; c < x.cols; ++c) out.row(r)[c] = static_cast<float>(x.row(r)[c] * scale) * weight[c];
+  static void compute(const NormOp& op) {
+    const int dim = op.x.cols / op.heads;
+    for (int r = 0; r < op.x.rows; ++r) {
+      for (int c = 0; c < op.x.cols; c += dim) normalize(op.rule, op.x.row(r) + c, dim, op.out.row(r) + c);
     }
   }
 
-  void layer_norm(Matrix x, const float* weight, const float* bias, float eps, Matrix out) override {
-    for (int r = 0; r < x.rows; ++r) {
-      double sum = 0;
-      for (int c = 0; c < x.cols; ++c) sum += x.row(r)[c];
-      const double mean = sum / x.cols;
-      double squares = 0;
-      for (int c = 0; c < x.cols; ++c) squares += (x.row(r)[c] - mean) * (x.row(r)[c] - mean);
-      const double scale = 1.0 / std::sqrt(squares / x.cols + static_cast<double>(eps));
-      for (int c = 0; c < x.cols; ++c) {
-        out.row(r)[c] = static_cast<float>((x.row(r)[c] - mean) * scale) * weight[c] + (bias ? bias[c] : 0.0F);
-      }
-    }
-  }
-
-  void matmul(const Weight& weight, Matrix x, const float* bias, Matrix out) override {
-    for (int r = 0; r < x.rows; ++r) {
-      const std::vector<float> row = as_multiplied(mine(weight).dtype, {x.row(r), static_cast<size_t>(x.cols)});
+  void compute(const MatmulOp& op) const {
+    const RefWeight& weight = mine(*op.weight);
+    for (int r = 0; r < op.x.rows; ++r) {
+      const std::vector<float> row = as_multiplied(weight.dtype, {op.x.row(r), static_cast<size_t>(op.x.cols)});
       for (int o = 0; o < weight.outputs(); ++o) {
-        const float* w = mine(weight).row(o);
-        double sum = bias ? bias[o] : 0.0;
+        const float* w = weight.row(o);
+        double sum = op.bias ? op.bias[o] : 0.0;
         for (int i = 0; i < weight.inputs(); ++i) sum += static_cast<double>(w[i]) * row[static_cast<size_t>(i)];
-        out.row(r)[o] = static_cast<float>(sum);
+        op.out.row(r)[o] = static_cast<float>(sum);
       }
     }
   }
 
-  void rope(Matrix x, int heads, const RopeTable& table) override {
-    for (int r = 0; r < x.rows; ++r) {
+  static void compute(const RopeOp& op) {
+    const RopeTable& table = op.table;
+    for (int r = 0; r < op.x.rows; ++r) {
       const float* cos = table.cos + table.first(r);
       const float* sin = table.sin + table.first(r);
-      for (int h = 0; h < heads; ++h) {
-        float* first = x.row(r) + static_cast<std::ptrdiff_t>(h) * (x.cols / heads);
+      for (int h = 0; h < op.heads; ++h) {
+        float* first = op.x.row(r) + static_cast<std::ptrdiff_t>(h) * (op.x.cols / op.heads);
         float* second = first + table.pairs;
         for (int i = 0; i < table.pairs; ++i) {
           const float a = first[i];
@@ -232,105 +190,121 @@ class RefBackend final : public Backend {
     }
   }
 
-  void project(Matrix x, int heads, const HeadMatrices& by, std::span<const SequenceView> sequences,
-               Matrix out) override {
-    for (const SequenceView& sequence : sequences) {
-      for (int row = sequence.first_row; row < sequence.first_row + sequence.rows; ++row) {
-        for (int h = 0; h < heads; ++h) {
-          const float* from = x.row(row) + static_cast<std::ptrdiff_t>(h) * by.inputs;
-          const float* matrix = by.at + h / (heads / by.heads) * by.head_stride;
-          for (int o = 0; o < by.outputs; ++o) {
-            double sum = 0;
-            for (int i = 0; i < by.inputs; ++i) {
-              sum += static_cast<double>(from[i]) * matrix[static_cast<std::ptrdiff_t>(i) * by.stride + o];
-            }
-            out.row(row)[static_cast<std::ptrdiff_t>(h) * by.outputs + o] = static_cast<float>(sum);
+  static void compute(const ProjectOp& op) {
+    const PerHeadLinear& by = op.by;
+    each_row(op.sequences, [&](int row) {
+      for (int h = 0; h < op.heads; ++h) {
+        const float* from = op.x.row(row) + static_cast<std::ptrdiff_t>(h) * by.inputs;
+        const float* matrix = by.at + h / (op.heads / by.heads) * by.head_stride;
+        for (int o = 0; o < by.outputs; ++o) {
+          double sum = 0;
+          for (int i = 0; i < by.inputs; ++i) {
+            sum += static_cast<double>(from[i]) * matrix[static_cast<std::ptrdiff_t>(i) * by.stride + o];
           }
+          op.out.row(row)[static_cast<std::ptrdiff_t>(h) * by.outputs + o] = static_cast<float>(sum);
         }
       }
-    }
+    });
   }
 
-  void kv_write(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) override {
-    const KvLayout& layout = view.layout;
-    for (const SequenceView& sequence : sequences) {
+  static void compute(const KvWriteOp& op) {
+    const KvLayout& layout = op.view.layout;
+    for (const SequenceView& sequence : op.sequences) {
       for (int i = 0; i < sequence.rows; ++i) {
         const Position position = sequence.start + i;
         const BlockId block = sequence.block_of(position, layout.block_tokens);
-        const auto slot = static_cast<int>(position % layout.block_tokens);
+        const int row = sequence.first_row + i;
         for (int h = 0; h < layout.shape.heads; ++h) {
-          const RowPlace place{block, h, slot};
-          encode_k(view, place, k.row(sequence.first_row + i) + static_cast<std::ptrdiff_t>(h) * layout.shape.k_dim);
-          encode_v(view, place, v.row(sequence.first_row + i) + static_cast<std::ptrdiff_t>(h) * layout.shape.v_dim);
+          const RowPlace place{block, h, static_cast<int>(position % layout.block_tokens)};
+          encode_k(op.view, place, op.k.row(row) + static_cast<std::ptrdiff_t>(h) * layout.shape.k_dim);
+          if (!layout.shape.has_v()) continue;
+          encode_v(op.view, place, op.v.row(row) + static_cast<std::ptrdiff_t>(h) * layout.shape.v_dim);
         }
       }
     }
   }
 
-  void merge_attention(AttentionPart into, AttentionPart from, std::span<const SequenceView> sequences) override {
-    for (const SequenceView& sequence : sequences) {
-      for (int row = 0; row < sequence.rows; ++row) merge_part_rows(into, from, sequence.first_row + row);
-    }
+  static void compute(const MergeAttentionOp& op) {
+    each_row(op.sequences, [&](int row) { merge_part_rows(op.into, op.from, row); });
   }
 
-  void attention(const AttentionBatch& batch, Matrix out) override {
-    for (const SequenceView& sequence : batch.sequences) {
-      for (int row = 0; row < sequence.rows; ++row) {
-        for (int head = 0; head < batch.heads; ++head) {
-          const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(head) * batch.view.layout.shape.v_dim;
-          attend(batch, sequence, row, head, out.row(sequence.first_row + row) + column);
-        }
+  static void compute(const AttentionOp& op) { ref_attention(op); }
+
+  static void compute(const WatchAttentionOp& op) { ref_watch(op); }
+
+  static void compute(const KvMoveOp& op) {
+    for (const RowMove& move : op.moves) move_row(op.view, op.blocks, move);
+  }
+
+  static void compute(const SwigluOp& op) {
+    for (int r = 0; r < op.out.rows; ++r) {
+      for (int c = 0; c < op.out.cols; ++c) {
+        const double g = op.gate.row(r)[c];
+        op.out.row(r)[c] = static_cast<float>(g / (1.0 + std::exp(-g)) * op.up.row(r)[c]);
       }
     }
   }
 
-  void watch_attention(const AttentionBatch& batch, const AttentionWatch& watch) override {
-    const SequenceView& sequence = batch.sequences[static_cast<size_t>(watch.sequence)];
-    const int heads_per_kv = batch.heads / batch.view.layout.shape.heads;
-    for (int row = watch.first; row < sequence.rows; ++row) {
-      const auto position = static_cast<float>(watch.position + row - watch.first);
-      for (int head = 0; head < batch.heads; ++head) {
-        float* scores = watch.scores + watch.stride * (head / heads_per_kv);
-        const std::vector<double> shares = shares_of(batch, sequence, row, head);
-        for (size_t key = 0; key < shares.size(); ++key) {
-          if (watch.note == AttentionWatch::Note::kShares) {
-            scores[key] += static_cast<float>(shares[key]);
-          } else if (key + 1 == shares.size() || shares[key] * static_cast<double>(shares.size()) > 1) {
-            scores[key] = position;
-          }
-        }
+  static void compute(const ActivationOp& op) {
+    for (int r = 0; r < op.out.rows; ++r) {
+      for (int c = 0; c < op.out.cols; ++c) {
+        const double bent = activated(op.activation, op.x.row(r)[c]);
+        op.out.row(r)[c] = static_cast<float>(op.up.data == nullptr ? bent : bent * op.up.row(r)[c]);
       }
     }
   }
 
-  void kv_move(const KvView& view, const BlockId* blocks, std::span<const RowMove> moves) override {
-    for (const RowMove& move : moves) move_row(view, blocks, move);
-  }
-
-  void swiglu(Matrix gate, Matrix up, Matrix out) override {
-    for (int r = 0; r < out.rows; ++r) {
-      for (int c = 0; c < out.cols; ++c) {
-        const double g = gate.row(r)[c];
-        out.row(r)[c] = static_cast<float>(g / (1.0 + std::exp(-g)) * up.row(r)[c]);
+  static void compute(const ScaleOp& op) {
+    for (int r = 0; r < op.x.rows; ++r) {
+      for (int c = 0; c < op.x.cols; ++c) {
+        float& x = op.x.row(r)[c];
+        x *= op.factor;
+        if (op.softcap > 0) x = static_cast<float>(op.softcap * std::tanh(static_cast<double>(x) / op.softcap));
       }
     }
   }
 
-  void add(Matrix x, Matrix y) override {
-    for (int r = 0; r < x.rows; ++r) {
-      for (int c = 0; c < x.cols; ++c) x.row(r)[c] += y.row(r)[c];
+  // One row and one expert after the other, sums in double.
+  void compute(const ExpertsOp& op) const {
+    std::vector<RoutedExpert> chosen(static_cast<size_t>(op.rule.used));
+    for (int r = 0; r < op.x.rows; ++r) {
+      route({op.logits.row(r), static_cast<size_t>(op.logits.cols)}, op.rule, chosen);
+      std::vector<double> sum(static_cast<size_t>(op.out.cols), 0.0);
+      for (const RoutedExpert& one : chosen) {
+        const std::vector<float> y =
+            through(op.experts[static_cast<size_t>(one.expert)], {op.x.row(r), 1, op.x.cols});
+        for (size_t c = 0; c < sum.size(); ++c) sum[c] += static_cast<double>(one.weight) * y[c];
+      }
+      for (size_t c = 0; c < sum.size(); ++c) op.out.row(r)[c] = static_cast<float>(sum[c]);
     }
   }
 
-  DrawTicket draw(Matrix logits, std::span<const DrawRule> rules) override { return draws_.draw(logits, rules); }
-  DrawTicket last_draw() const override { return draws_.last(); }
-  void take_drawn(DrawTicket ticket, std::span<TokenId> tokens) override { draws_.take(ticket, tokens); }
+  std::vector<float> through(const ExpertWeights& expert, Matrix x) const {
+    const int width = expert.width();
+    std::vector<float> gate_up(2 * static_cast<size_t>(width));
+    const Matrix both{gate_up.data(), 1, 2 * width};
+    if (expert.up == nullptr) {
+      compute(MatmulOp{expert.gate, x, nullptr, both});
+    } else {
+      compute(MatmulOp{expert.gate, x, nullptr, both.columns(0, width)});
+      compute(MatmulOp{expert.up, x, nullptr, both.columns(width, width)});
+    }
+    compute(SwigluOp{both.columns(0, width), both.columns(width, width), both.columns(0, width)});
+    std::vector<float> out(static_cast<size_t>(expert.down->outputs()));
+    compute(MatmulOp{expert.down, both.columns(0, width), nullptr, {out.data(), 1, expert.down->outputs()}});
+    return out;
+  }
 
- private:
+  static void compute(const AddOp& op) {
+    for (int r = 0; r < op.x.rows; ++r) {
+      for (int c = 0; c < op.x.cols; ++c) op.x.row(r)[c] += op.y.row(r)[c];
+    }
+  }
+
   // A row as it meets weights of this type.
   std::vector<float> as_multiplied(DType weights, std::span<const float> row) const {
     std::vector<float> out(row.begin(), row.end());
-    if (activations_ == Activations::kF32) return out;
+    if (activations_ == ActivationPrecision::kF32) return out;
     if (is_quantized(weights)) {
       const bool large = block_elements(weights) == kInt8Group;
       const size_t size = large ? kInt8Group : kInt8Block;
@@ -343,13 +317,13 @@ class RefBackend final : public Backend {
     return out;
   }
 
-  Activations activations_;
-  RefDraws draws_;
+  ActivationPrecision activations_;
+  RefSamples samples_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_ref_backend(Activations activations) {
+std::unique_ptr<Backend> make_ref_backend(ActivationPrecision activations) {
   return std::make_unique<RefBackend>(activations);
 }
 

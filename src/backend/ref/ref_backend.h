@@ -3,11 +3,11 @@
 
 #include <memory>
 
-#include "backend/activations.h"
+#include "backend/activation_precision.h"
 #include "backend/backend.h"
 
 namespace kvasir {
 
-std::unique_ptr<Backend> make_ref_backend(Activations activations = Activations::kAsWeights);
+std::unique_ptr<Backend> make_ref_backend(ActivationPrecision activations = ActivationPrecision::kAsWeights);
 
 }  // namespace kvasir

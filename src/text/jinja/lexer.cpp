@@ -88,7 +88,7 @@ class Lexer {
     }
     const char kind = source_[at_ + open + 1];
     const char sign = at_ + open + 2 < source_.size() ? source_[at_ + open + 2] : ' ';
-    add_text(rest().substr(0, open), sign, kind == '{');
+    add_text(rest().substr(0, open), sign, kind == '{' ? Opens::kVariable : Opens::kBlock);
     advance(open + 2 + (sign == '-' || sign == '+' ? 1 : 0));
     if (kind == '#') {
       comment();
@@ -99,11 +99,13 @@ class Lexer {
     }
   }
 
-  // The text before a tag, less what the tag's sign or lstrip_blocks takes from its end.
-  void add_text(std::string_view text, char sign, bool before_variable) {
+  enum class Opens { kVariable, kBlock };  // kBlock: or a comment
+
+  // The text before a tag, less what the tag's sign or lstrip_blocks, which spares variables, takes from its end.
+  void add_text(std::string_view text, char sign, Opens tag) {
     if (sign == '-') {
       text = text.substr(0, stripped(text, Side::kRight).end);
-    } else if (sign != '+' && !before_variable) {
+    } else if (sign != '+' && tag != Opens::kVariable) {
       const size_t newline = text.rfind('\n');
       const size_t line_begin = newline == kNone ? 0 : newline + 1;
       const bool at_line_begin = newline != kNone || line_starting_;
@@ -183,7 +185,7 @@ class Lexer {
   bool end_raw(size_t open) {
     const std::string_view text = rest().substr(0, open);
     const char sign = source_[at_ + open + 2];
-    add_text(text, sign, false);
+    add_text(text, sign, Opens::kBlock);
     advance(open + 2 + (sign == '-' || sign == '+' ? 1 : 0));
     skip_spaces();
     advance(std::string_view("endraw").size());

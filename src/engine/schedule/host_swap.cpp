@@ -1,0 +1,111 @@
+#include "engine/schedule/host_swap.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "layout/kv_layout.h"
+
+namespace kvasir {
+namespace {
+
+std::int64_t slots_written(const KvCache& cache, const KvLease& lease) {
+  return blocks_for(lease.length(), cache.block_tokens());
+}
+
+// The first slot that somebody would have to keep for this lease: every later one is saved with it.
+std::int64_t first_private_slot(const KvCache& cache, const KvLease& lease) {
+  const std::int64_t slots = slots_written(cache, lease);
+  std::int64_t first = slots;
+  const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (std::int64_t slot = 0; slot < first; ++slot) {
+      const BlockId block = lease.table(i).at(slot);
+      if (block != kNoBlock && cache.pool(groups[i]).refs(block) == 1) first = slot;
+    }
+  }
+  return first;
+}
+
+bool has_holes(const KvCache& cache, const KvLease& lease, std::int64_t from) {
+  for (size_t i = 0; i < cache.groups_of(lease.policy()).size(); ++i) {
+    for (std::int64_t slot = from; slot < slots_written(cache, lease); ++slot) {
+      if (lease.table(i).hole(slot)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) const {
+  if (!cache.shares(lease.policy())) return 0;  // which rows it has is not in its blocks
+  const std::int64_t first = first_private_slot(cache, lease);
+  if (has_holes(cache, lease, first)) return 0;
+  std::uint64_t bytes = 0;
+  for (const size_t g : cache.groups_of(lease.policy())) {
+    bytes += static_cast<std::uint64_t>((slots_written(cache, lease) - first) * storage_.layout(g).block_bytes());
+  }
+  return bytes;
+}
+
+void HostSwap::run_copies(KvCache& cache) {
+  for (const BlockCopy& copy : cache.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
+}
+
+std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease) {
+  const std::uint64_t bytes = bytes_for(cache, lease);
+  CHECK(bytes > 0);
+  auto saved = std::unique_ptr<SavedBlocks>(
+      new SavedBlocks{lease.length(), first_private_slot(cache, lease), {}, HostSpan(pool_)});
+  const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  std::vector<HostCopy> pieces;
+  saved->blocks.resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto size = static_cast<size_t>(storage_.layout(groups[i]).block_bytes());
+    for (std::int64_t slot = saved->first_slot; slot < slots_written(cache, lease); ++slot) {
+      std::byte* place = saved->blocks[i].emplace_back(saved->bytes.place(size));
+      if (place == nullptr) return nullptr;
+      pieces.push_back(storage_.saved_at(place, groups[i], lease.table(i).at(slot)));
+    }
+  }
+  run_copies(cache);
+  measured_bytes_ < kMeasuredBytes ? measure(pieces) : storage_.save(pieces);
+  return saved;
+}
+
+void HostSwap::measure(std::span<const HostCopy> pieces) {
+  storage_.finish();
+  const auto start = std::chrono::steady_clock::now();
+  storage_.save(pieces);
+  storage_.finish();
+  measured_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (const HostCopy& piece : pieces) measured_bytes_ += static_cast<double>(piece.bytes);
+}
+
+std::optional<double> HostSwap::bytes_per_second() const {
+  if (measured_seconds_ <= 0) return std::nullopt;
+  return measured_bytes_ / measured_seconds_;
+}
+
+bool HostSwap::restore(KvCache& cache, KvLease& lease, std::span<const TokenId> tokens, const SavedBlocks& saved) {
+  const Position found = lease.length();
+  const std::int64_t size = cache.block_tokens();
+  if (found >= saved.length) return true;
+  if (found < saved.first_slot * size || !cache.reserve(lease, saved.length - found)) return false;
+  run_copies(cache);
+  const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  std::vector<HostCopy> pieces;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (size_t i = 0; i < saved.blocks[g].size(); ++i) {
+      const std::int64_t slot = saved.first_slot + static_cast<std::int64_t>(i);
+      if ((slot + 1) * size <= found) continue;
+      pieces.push_back(storage_.saved_at(saved.blocks[g][i], groups[g], lease.table(g).at(slot)));
+    }
+  }
+  storage_.restore(pieces);
+  cache.commit(lease, tokens.subspan(static_cast<size_t>(found), static_cast<size_t>(saved.length - found)));
+  return true;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,60 @@
+#include "engine/step/batch_builder.h"
+
+#include <algorithm>
+
+namespace kvasir {
+namespace {
+
+// Behind a step in flight the rows of all known tokens are on their way.
+Position start_of(const ScheduledTokens& one) {
+  return one.sampled >= 0 ? static_cast<Position>(one.sequence->tokens.size()) : one.sequence->lease.length();
+}
+
+void add_tokens(const ScheduledTokens& one, Position start, std::vector<TokenId>& tokens) {
+  if (one.sampled >= 0) return tokens.push_back(sampled_token(one.sampled));
+  const auto first = one.sequence->tokens.begin() + start;
+  tokens.insert(tokens.end(), first, first + one.own_rows());
+  tokens.insert(tokens.end(), one.draft.begin(), one.draft.end());
+}
+
+}  // namespace
+
+int logit_rows_of(const ScheduledTokens& one) {
+  const Sequence& sequence = *one.sequence;
+  if (sequence.request.score_from) {
+    const Position end = sequence.lease.length() + one.rows;
+    return static_cast<int>(std::clamp<Position>(end - *sequence.request.score_from, 0, one.rows));
+  }
+  return one.completes() ? 1 + static_cast<int>(one.draft.size()) : 0;
+}
+
+void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cache, Batch& batch) {
+  batch.tokens.clear();
+  batch.positions.clear();
+  batch.logit_rows.clear();
+  batch.sequences.resize(cache.groups());
+  for (auto& views : batch.sequences) views.clear();
+  batch.watches.resize(cache.groups());
+  for (auto& watches : batch.watches) watches.clear();
+  for (const ScheduledTokens& one : scheduled) {
+    const Sequence& sequence = *one.sequence;
+    const Position start = start_of(one);
+    const int first_row = batch.rows();
+    add_tokens(one, start, batch.tokens);
+    for (int i = 0; i < one.rows; ++i) batch.positions.push_back(start + i);
+    const Position in_flight = start - sequence.lease.length();
+    const std::span<const size_t> groups = cache.groups_of(sequence.lease.policy());
+    for (size_t i = 0; i < groups.size(); ++i) {
+      std::vector<SequenceView>& views = batch.sequences[groups[i]];
+      views.push_back({sequence.lease.table(i).data(), sequence.lease.rows(i) + in_flight, first_row, one.rows});
+      if (!sequence.rows) continue;
+      if (const auto watch = sequence.rows->track_scores(i, start, one.rows)) {
+        batch.watches[groups[i]].push_back(*watch);
+        batch.watches[groups[i]].back().sequence = static_cast<int>(views.size()) - 1;
+      }
+    }
+    for (int row = batch.rows() - logit_rows_of(one); row < batch.rows(); ++row) batch.logit_rows.push_back(row);
+  }
+}
+
+}  // namespace kvasir

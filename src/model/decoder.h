@@ -1,0 +1,15 @@
+// The forward pass of every decoder: whatever a ModelSpec says.
+#pragma once
+
+#include <memory>
+
+#include "model/model.h"
+#include "model/tensor_source.h"
+
+namespace kvasir {
+
+// The backend outlives it. REQUIRES: check_runnable() and check_limits() have passed the spec.
+std::unique_ptr<Model> make_decoder(const ModelSpec& spec, const TensorSource& weights, Backend& backend,
+                                    const LoadOptions& options);
+
+}  // namespace kvasir

@@ -1,0 +1,249 @@
+#include "model/decoder_weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "backend/weight_reader.h"
+#include "model/position_bias.h"
+#include "model/tensors.h"
+
+namespace kvasir {
+namespace {
+
+class Loader {
+ public:
+  Loader(const ModelSpec& spec, const TensorSource& weights, Backend& backend, WeightQuantization form)
+      : spec_(spec),
+        tensors_(tensors_of(spec)),
+        weights_(weights),
+        backend_(backend),
+        form_(form),
+        bytes_(weights.bytes()) {
+    for (const TensorSpec& tensor : tensors_) {
+      by_role_[{tensor.layer, tensor.role, tensor.bias, tensor.expert}] = &tensor;
+    }
+  }
+
+  std::uint64_t bytes() const { return bytes_; }
+
+  void load_ends(DecoderWeights& out) {
+    using enum TensorRole;
+    const bool tied = !by_role_.contains({kNoLayer, kHead, false, kNoExpert});
+    out.embedding = load(found(kNoLayer, {kEmbedding}), tied ? form_ : WeightQuantization::kAsStored);
+    out.final_norm = load_norm(kNoLayer, kFinalNorm);
+    if (!tied) out.own_head = load(found(kNoLayer, {kHead}), form_);
+  }
+
+  // What a layer has not is left empty: the decoder asks the spec, and not the weights.
+  LayerWeights load_layer(int layer) {
+    using enum TensorRole;
+    LayerWeights out;
+    out.attention_norm = load_norm(layer, kAttentionNorm);
+    out.attention_post_norm = load_norm(layer, kAttentionPostNorm);
+    out.qkv = load_stack(found(layer, {kQ, kK, kV}));
+    out.out = load(found(layer, {kO}), form_);
+    out.mlp_norm = load_norm(layer, kMlpNorm);
+    out.mlp_post_norm = load_norm(layer, kMlpPostNorm);
+    if (by_role_.contains({layer, kRouter, false, kNoExpert})) {
+      load_experts(layer, out);
+    } else {
+      out.gate_up = load_stack(found(layer, {kGate, kUp}));
+      out.down = load(found(layer, {kDown}), form_);
+    }
+    out.qkv_bias = load_vectors(biases(layer, {kQ, kK, kV}));
+    out.q_norm = load_norm(layer, kQNorm);
+    out.k_norm = load_norm(layer, kKNorm);
+    out.sink_logits = load_vectors(found(layer, {kSinks}));
+    out.position_bias = load_position_bias(layer);
+    out.out_bias = load_vectors(biases(layer, {kO}));
+    out.gate_up_bias = load_vectors(biases(layer, {kGate, kUp}));
+    out.down_bias = load_vectors(biases(layer, {kDown}));
+    return out;
+  }
+
+ private:
+  using Key = std::tuple<int, TensorRole, bool, int>;  // layer, role, whether it is a bias, expert
+  static constexpr int kNoLayer = -1;
+  static constexpr int kNoExpert = -1;
+
+  // Routing is float32 whatever the weights are: rows are not rounded before they meet such a matrix.
+  std::unique_ptr<Weight> load_router(const HostWeight& stored) {
+    std::vector<float> values(static_cast<size_t>(stored.rows) * static_cast<size_t>(stored.cols));
+    for (int r = 0; r < stored.rows; ++r)
+      read_row(stored, r, values.data() + static_cast<std::ptrdiff_t>(r) * stored.cols);
+    const HostWeight plain{std::as_bytes(std::span(values)), DType::kF32, stored.rows, stored.cols};
+    std::unique_ptr<Weight> loaded = backend_.load({&plain, 1});
+    weights_.done_with(stored);
+    return loaded;
+  }
+
+  void load_experts(int layer, LayerWeights& out) {
+    using enum TensorRole;
+    out.router = load_router(found(layer, {kRouter}).front());
+    out.choice_bias = load_vectors(found(layer, {kRouterChoice}));
+    for (int expert = 0; by_role_.contains({layer, kDown, false, expert}); ++expert) {
+      const auto keep = [&](std::unique_ptr<Weight> weight) {
+        return out.expert_parts.emplace_back(std::move(weight)).get();
+      };
+      ExpertWeights one;
+      Stack gate_up = load_stack(found(layer, {kGate, kUp}, expert));
+      one.gate = keep(std::move(gate_up.front()));
+      if (gate_up.size() > 1) one.up = keep(std::move(gate_up.back()));
+      one.down = keep(load(found(layer, {kDown}, expert), form_));
+      out.experts.push_back(one);
+    }
+  }
+
+  std::vector<HostWeight> found(int layer, std::initializer_list<TensorRole> roles, int expert = kNoExpert) const {
+    std::vector<HostWeight> out;
+    for (const TensorRole role : roles) add({layer, role, false, expert}, out);
+    return out;
+  }
+  std::vector<HostWeight> biases(int layer, std::initializer_list<TensorRole> roles) const {
+    std::vector<HostWeight> out;
+    for (const TensorRole role : roles) add({layer, role, true, kNoExpert}, out);
+    return out;
+  }
+  void add(const Key& key, std::vector<HostWeight>& to) const {
+    const auto found = by_role_.find(key);
+    if (found == by_role_.end()) return;
+    const TensorSpec& tensor = *found->second;
+    const HostWeight stored = tensor.vector() ? weights_.vector(tensor.name, tensor.row_count())
+                                              : weights_.matrix(tensor.name, tensor.row_count(), tensor.cols);
+    const bool in_pairs = tensor.hf_rows == GgufRows::kInterleaved && !weights_.is_gguf();
+    to.push_back(in_pairs ? in_halves(stored, tensor) : stored);
+  }
+
+  // Rows (of a bias: numbers) whose pairs lie side by side in Hugging Face's file, as RoPE takes them here.
+  HostWeight in_halves(const HostWeight& stored, const TensorSpec& tensor) const {
+    const size_t row = row_bytes(stored.dtype, tensor.vector() ? 1 : stored.cols);
+    std::vector<std::byte>& moved = moved_.emplace_back(stored.bytes.size());
+    const InterleavedRows order{tensor.head_dim};
+    for (int r = 0; r < tensor.row_count(); ++r) {
+      std::memcpy(moved.data() + static_cast<size_t>(r) * row,
+                  stored.bytes.data() + static_cast<size_t>(order.gguf_row(r)) * row, row);
+    }
+    weights_.done_with(stored);
+    HostWeight out = stored;
+    out.bytes = moved;
+    return out;
+  }
+
+  void done_with(const HostWeight& weight) const {
+    if (moved_.remove_if([&](const auto& copy) { return copy.data() == weight.bytes.data(); }) > 0) return;
+    weights_.done_with(weight);
+  }
+
+  // A norm's weight and, where it has one, its bias behind it.
+  Buffer load_norm(int layer, TensorRole role) {
+    const auto weight = by_role_.find({layer, role, false, kNoExpert});
+    if (weight == by_role_.end()) return {};
+    std::vector<HostWeight> stored;
+    add(weight->first, stored);
+    add({layer, role, true, kNoExpert}, stored);
+    const float offset = weights_.is_gguf() ? 0.0F : weight->second->offset;
+    return load_vectors(stored, offset);
+  }
+
+  Stack load_stack(const std::vector<HostWeight>& stacked) {
+    Stack loaded;
+    for (auto begin = stacked.begin(); begin != stacked.end();) {
+      const auto end = std::find_if(begin, stacked.end(), [&](const auto& one) { return one.dtype != begin->dtype; });
+      loaded.push_back(load({begin, end}, form_));
+      begin = end;
+    }
+    return loaded;
+  }
+
+  std::unique_ptr<Weight> load(std::vector<HostWeight> stacked, WeightQuantization form) {
+    for (HostWeight& weight : stacked) {
+      weight.form = form;
+      if (form == WeightQuantization::kAsStored) continue;
+      const auto outputs = static_cast<std::uint64_t>(weight.rows);  // a scale each
+      bytes_ += outputs * (static_cast<std::uint64_t>(weight.cols) + sizeof(float));
+      bytes_ -= outputs * row_bytes(weight.dtype, weight.cols);
+    }
+    std::unique_ptr<Weight> loaded = backend_.load(stacked);
+    for (const HostWeight& weight : stacked) done_with(weight);
+    return loaded;
+  }
+
+  // One-row tensors one after the other, as floats: norms and biases. None: no buffer.
+  Buffer load_vectors(const std::vector<HostWeight>& stacked, float offset = 0.0F) {
+    if (stacked.empty()) return {};
+    std::vector<float> values;
+    for (const HostWeight& weight : stacked) {
+      for (const float value : read_vector(weight)) values.push_back(value + offset);
+      done_with(weight);
+    }
+    return upload(values);
+  }
+
+  Buffer load_position_bias(int layer) {
+    const AttentionSpec& attention = spec_.attention(layer);
+    if (attention.bias.kind == PositionBiasSpec::Kind::kNone) return {};
+    if (attention.bias.kind == PositionBiasSpec::Kind::kAlibi) return upload(alibi_slopes(attention.heads));
+    const HostWeight table = found(layer, {TensorRole::kRelativeBias}).front();
+    std::vector<float> by_bucket(static_cast<size_t>(table.rows) * static_cast<size_t>(table.cols));
+    for (int r = 0; r < table.rows; ++r) read_kept_row(table, r, &by_bucket[static_cast<size_t>(r * table.cols)]);
+    weights_.done_with(table);
+    return upload(bias_by_distance(attention.bias, by_bucket, attention.heads));
+  }
+
+  Buffer upload(const std::vector<float>& values) {
+    Buffer buffer = backend_.allocate(values.size() * sizeof(float));
+    backend_.upload(buffer.as<std::byte>(), std::as_bytes(std::span(values)));
+    return buffer;
+  }
+
+  const ModelSpec& spec_;
+  std::vector<TensorSpec> tensors_;
+  std::map<Key, const TensorSpec*> by_role_;
+  const TensorSource& weights_;
+  Backend& backend_;
+  WeightQuantization form_;
+  std::uint64_t bytes_;
+  mutable std::list<std::vector<std::byte>> moved_;  // copies of weights whose rows had to be moved
+};
+
+}  // namespace
+
+std::vector<std::span<const std::byte>> DecoderWeights::memory() const {
+  std::vector<std::span<const std::byte>> out{head().memory()};
+  for (const LayerWeights& layer : layers) {
+    for (const Stack* stack : {&layer.qkv, &layer.gate_up}) {
+      for (const auto& weight : *stack) out.push_back(weight->memory());
+    }
+    out.push_back(layer.out->memory());
+    if (layer.down) out.push_back(layer.down->memory());
+    // Of experts a step reads those that its rows go to: what one row reads of them stands for that.
+    for (int i = 0; i < layer.used_experts; ++i) {
+      const ExpertWeights& one = layer.experts[static_cast<size_t>(i)];
+      for (const Weight* weight : {one.gate, one.up, one.down}) {
+        if (weight != nullptr) out.push_back(weight->memory());
+      }
+    }
+  }
+  return out;
+}
+
+DecoderWeights load_decoder_weights(const ModelSpec& spec, const TensorSource& weights, Backend& backend,
+                                    WeightQuantization form, const std::function<void(int done, int all)>& progress) {
+  Loader loader(spec, weights, backend, form);
+  DecoderWeights out;
+  loader.load_ends(out);
+  for (int i = 0; i < spec.layer_count(); ++i) {
+    if (progress) progress(i, spec.layer_count());
+    out.layers.push_back(loader.load_layer(i));
+    out.layers.back().used_experts = spec.layers[static_cast<size_t>(i)].mlp.moe.used;
+  }
+  if (progress) progress(spec.layer_count(), spec.layer_count());
+  out.bytes = loader.bytes();
+  return out;
+}
+
+}  // namespace kvasir

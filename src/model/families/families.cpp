@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/families/family.h"
+
+namespace kvasir {
+
+extern const Family kLlamaFamily;
+extern const Family kMistralFamily;
+extern const Family kQwen2Family;
+extern const Family kQwen3Family;
+extern const Family kQwen3MoeFamily;
+extern const Family kMixtralFamily;
+extern const Family kOlmoeFamily;
+extern const Family kGraniteFamily;
+extern const Family kCohere2Family;
+extern const Family kSeedOssFamily;
+extern const Family kExaone4Family;
+extern const Family kOlmo2Family;
+extern const Family kOlmo3Family;
+extern const Family kSmollm3Family;
+extern const Family kStarcoder2Family;
+extern const Family kGemma2Family;
+extern const Family kGemma3Family;
+extern const Family kPhi3Family;
+extern const Family kGpt2Family;
+
+std::span<const Family* const> families() {
+  static constexpr std::array kAll{&kLlamaFamily,      &kMistralFamily,  &kMixtralFamily, &kQwen2Family,
+                                   &kQwen3Family,      &kQwen3MoeFamily, &kOlmoeFamily,   &kGemma2Family,
+                                   &kGemma3Family,     &kOlmo2Family,    &kOlmo3Family,   &kExaone4Family,
+                                   &kGraniteFamily,    &kSeedOssFamily,  &kSmollm3Family, &kCohere2Family,
+                                   &kStarcoder2Family, &kPhi3Family,     &kGpt2Family};
+  return kAll;
+}
+
+const Family& family_named(std::string_view model_type, const std::string& where) {
+  std::string known;
+  for (const Family* family : families()) {
+    if (family->name == model_type || (!family->also.empty() && family->also == model_type)) return *family;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", family->name);
+  }
+  fail_input(fmt::format("model_type '{}' is not known", model_type), where, "known are " + known);
+}
+
+ModelSpec checked_spec(const DecoderConfig& config, const std::string& where) {
+  ModelSpec spec = config.family->spec(config);
+  check_shape(spec, where);
+  return spec;
+}
+
+ModelSpec plain_decoder(const DecoderConfig& config) {
+  ModelSpec spec;
+  spec.family = config.family;
+  spec.hidden = config.hidden;
+  spec.vocab = config.vocab;
+  spec.ropes = {config.rope};
+  if (config.local_rope) spec.ropes.push_back(*config.local_rope);
+  spec.context = config.context;
+  spec.norm_eps = config.norm_eps;
+  spec.embedding_scale = static_cast<float>(config.embedding_scale);
+  spec.logit_scale = static_cast<float>(config.logit_scale);
+  spec.logit_softcap = static_cast<float>(config.logit_softcap);
+  spec.tied_embeddings = config.tied_embeddings;
+  spec.dtype = config.dtype;
+  spec.quantization = config.quantization;
+  spec.eos = config.eos;
+  spec.bos = config.bos;
+  LayerSpec layer;
+  layer.attention.heads = config.heads;
+  layer.attention.kv = {config.kv_heads, config.head_dim, config.head_dim};
+  layer.attention.scale = config.attention_scale > 0 ? static_cast<float>(config.attention_scale)
+                                                     : 1.0F / std::sqrt(static_cast<float>(config.head_dim));
+  layer.attention.softcap = static_cast<float>(config.attention_softcap);
+  layer.branch_scale = static_cast<float>(config.branch_scale);
+  layer.attention.qkv_bias = config.attention_bias;
+  layer.attention.out_bias = config.attention_bias;
+  const MlpSpec dense{config.ffn, config.mlp_bias, {}, MlpSpec::Kind::kGated, config.activation};
+  layer.mlp = config.moe.experts == 0 ? dense : MlpSpec{config.expert_ffn, false, config.moe};
+  spec.layers.assign(static_cast<size_t>(config.layers), layer);
+  for (const int i : config.dense_layers) spec.layers[static_cast<size_t>(i)].mlp = dense;
+  for (size_t i = 0; i < config.windows.size(); ++i) {
+    spec.layers[i].attention.window = config.windows[i];
+    if (config.windows[i] > 0 && config.local_rope) spec.layers[i].attention.rope = 1;
+  }
+  for (const int i : config.no_rope_layers) spec.layers[static_cast<size_t>(i)].attention.rope = kNoRope;
+  return spec;
+}
+
+}  // namespace kvasir

@@ -1,0 +1,31 @@
+// Qwen3: Llama's layers with a norm of each query and key head; later layers may have a window.
+#include "model/families/family.h"
+
+namespace kvasir {
+namespace {
+
+void read_qwen3(const JsonReader& in, DecoderConfig& config) {
+  require_silu(in);
+  config.attention_bias = in.flag_or("attention_bias", false);
+  read_later_windows(in, config);
+}
+
+ModelSpec qwen3_spec(const DecoderConfig& config) {
+  ModelSpec spec = plain_decoder(config);
+  for (LayerSpec& layer : spec.layers) layer.attention.qk_norm = AttentionSpec::QkNorm::kPerHead;
+  return spec;
+}
+
+std::vector<TensorSpec> qwen3_tensors(const ModelSpec& spec) { return decoder_tensors(spec, GgufRows::kAsStored); }
+
+}  // namespace
+
+extern constexpr Family kQwen3Family{.name = "qwen3",
+                                     .gguf = "qwen3",
+                                     .defaults = {.head_dim = 128},
+                                     .known_norm_eps = 1e-6,
+                                     .read = read_qwen3,
+                                     .spec = qwen3_spec,
+                                     .tensors = qwen3_tensors};
+
+}  // namespace kvasir

@@ -1,0 +1,52 @@
+// Qwen3-MoE: Qwen3's attention, and experts in all layers but those that the config takes out.
+#include <algorithm>
+
+#include "model/families/family.h"
+
+namespace kvasir {
+namespace {
+
+// A layer has experts where its number, counted from one, is a multiple of decoder_sparse_step, unless it is listed.
+void read_dense_layers(const JsonReader& in, DecoderConfig& config) {
+  const std::int64_t step = config_integer(in, "decoder_sparse_step", {1, ShapeLimits::kLayers}, 1);
+  std::vector<std::int64_t> listed;
+  if (const auto layers = in.find("mlp_only_layers")) {
+    for (const JsonReader layer : layers->items()) listed.push_back(layer.integer({0, config.layers - 1}));
+  }
+  for (int i = 0; i < config.layers; ++i) {
+    if ((i + 1) % step != 0 || std::ranges::find(listed, i) != listed.end()) config.dense_layers.push_back(i);
+  }
+}
+
+void read_qwen3_moe(const JsonReader& in, DecoderConfig& config) {
+  require_silu(in);
+  config.attention_bias = in.flag_or("attention_bias", false);
+  if (in.flag_or("use_sliding_window", false)) read_windows(in, kUsualWindow, {}, config);
+  read_experts(in, in.find("num_experts") ? "num_experts" : "num_local_experts", "num_experts_per_tok", config);
+  config.moe.normalized = in.flag_or("norm_topk_prob", false);
+  config.expert_ffn = static_cast<int>(in.get("moe_intermediate_size").integer({1, ShapeLimits::kFfn}));
+  read_dense_layers(in, config);
+}
+
+ModelSpec qwen3_moe_spec(const DecoderConfig& config) {
+  ModelSpec spec = plain_decoder(config);
+  for (LayerSpec& layer : spec.layers) layer.attention.qk_norm = AttentionSpec::QkNorm::kPerHead;
+  return spec;
+}
+
+std::vector<TensorSpec> qwen3_moe_tensors(const ModelSpec& spec) {
+  return decoder_tensors(spec, GgufRows::kAsStored);
+}
+
+}  // namespace
+
+extern constexpr Family kQwen3MoeFamily{.name = "qwen3_moe",
+                                        .gguf = "qwen3moe",
+                                        .experts = true,
+                                        .defaults = {.head_dim = 128},
+                                        .known_norm_eps = 1e-6,
+                                        .read = read_qwen3_moe,
+                                        .spec = qwen3_moe_spec,
+                                        .tensors = qwen3_moe_tensors};
+
+}  // namespace kvasir

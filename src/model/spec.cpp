@@ -1,0 +1,258 @@
+#include "model/spec.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/families/family.h"
+#include "model/tensors.h"
+
+namespace kvasir {
+namespace {
+
+// Each of these takes a struct apart: whoever adds a member is told by the compiler to name it here.
+
+std::string to_text(const RopeSpec& rope) {
+  const auto& [scaling, theta, factor, low, high, original, fast, slow, whole_pairs, magnitude, factors, rotated,
+               other] = rope;
+  return fmt::format("rope {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(scaling), theta, factor, low,
+                     high, original, fast, slow, whole_pairs, magnitude, fmt::join(factors, ","), rotated, other);
+}
+
+std::string to_text(const KvShape& shape) {
+  const auto& [heads, k_dim, v_dim, k_space, v_space, v_in_k] = shape;
+  return fmt::format("{} {} {} {} {} {}", heads, k_dim, v_dim, static_cast<int>(k_space), static_cast<int>(v_space),
+                     v_in_k);
+}
+
+std::string to_text(const PositionBiasSpec& bias) {
+  const auto& [kind, buckets, most_distance, reach] = bias;
+  return fmt::format("bias {} {} {} {}", static_cast<int>(kind), buckets, most_distance, static_cast<int>(reach));
+}
+
+std::string to_text(const AttentionSpec& attention) {
+  const auto& [heads, kv, window, rope, scale, qk_norm, qkv_bias, out_bias, softcap, sink_logits, chunk, bias, mask] =
+      attention;
+  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {}", heads, to_text(kv), window, rope, scale,
+                     static_cast<int>(qk_norm), qkv_bias, out_bias, softcap, sink_logits, chunk, to_text(bias),
+                     static_cast<int>(mask));
+}
+
+// A bias of scores lies in tables as long as distances that are told apart.
+constexpr int kMostDistance = 1 << 16;
+
+// What a layer's scores are made of, within what can be computed. `fail` takes a text and throws.
+template <class Fail>
+void check_scores(const AttentionSpec& a, const Fail& fail) {
+  if (!(a.softcap >= 0 && std::isfinite(a.softcap))) fail(fmt::format("the soft-cap of scores is {}", a.softcap));
+  if (a.window < 0 || a.chunk < 0) fail(fmt::format("a window of {} and chunks of {}", a.window, a.chunk));
+  const KvShape& kv = a.kv;
+  if (!kv.has_v() && kv.v_in_k > kv.k_dim - kv.v_dim) {
+    fail(fmt::format("V is {} numbers of K from {} on, and K has {}", kv.v_dim, kv.v_in_k, kv.k_dim));
+  }
+  if (a.bias.kind != PositionBiasSpec::Kind::kBuckets) return;
+  const int least = a.bias.reach == PositionBiasSpec::Reach::kBothWays ? 4 : 2;
+  if (a.bias.buckets < least || a.bias.buckets % least != 0 || a.bias.most_distance <= a.bias.buckets / 2 ||
+      a.bias.most_distance > kMostDistance) {
+    fail(fmt::format("{} buckets of distances up to {}", a.bias.buckets, a.bias.most_distance));
+  }
+}
+
+// What a layer needs of attention beyond the usual, with the words of its config.
+struct NeededFeature {
+  AttentionFeature feature;
+  bool needed;
+  std::string is;
+  const char* lack;
+};
+
+std::vector<NeededFeature> features_of(const AttentionSpec& a) {
+  using enum AttentionFeature;
+  return {{kSoftcap, a.softcap != 0, fmt::format("attn_logit_softcapping is {}", a.softcap), "soft-caps of scores"},
+          {kSinkLogits, a.sink_logits, fmt::format("self_attn.sinks has {} logits", a.heads), "learned sinks"},
+          {kBias, a.bias.kind != PositionBiasSpec::Kind::kNone,
+           a.bias.kind == PositionBiasSpec::Kind::kAlibi
+               ? std::string("alibi is true")
+               : fmt::format("relative_attention_num_buckets is {}", a.bias.buckets),
+           "biases of scores"},
+          {kAllKeys, a.mask == ScoreRule::Mask::kAll, "is_decoder is false", "attention to what follows"},
+          {kChunks, a.chunk != 0, fmt::format("attention_chunk_size is {}", a.chunk), "chunks"},
+          {kValuesInK, !a.kv.has_v(), fmt::format("kv_lora_rank is {}", a.kv.v_dim), "values that are a part of K"}};
+}
+
+std::string to_text(const LayerSpec& layer) {
+  const auto& [attention, mlp, norms, branch_scale] = layer;
+  const auto& [width, bias, moe, kind, activation] = mlp;
+  const auto& [experts, used, score, normalized, scale, choice_bias] = moe;
+  return fmt::format("{} mlp {} {} {} {} moe {} {} {} {} {} {} norms {} scale {}", to_text(attention), width, bias,
+                     static_cast<int>(kind), static_cast<int>(activation), experts, used, static_cast<int>(score),
+                     normalized, scale, choice_bias, static_cast<int>(norms), branch_scale);
+}
+
+}  // namespace
+
+// Of the members that are left out, `family` names tensors, `quantization` and `dtype` are in the weights' own hash,
+// and the others only say where texts begin and end.
+std::string to_text(const ModelSpec& spec) {
+  const auto& [family, hidden, vocab, layers, ropes, context, norm_eps, norm, norm_bias, embedding_scale, logit_scale,
+               logit_softcap, tied, dtype, quantization, eos, bos] = spec;
+  std::string out =
+      fmt::format("hidden {} vocab {} eps {} norm {} {} scales {} {} {} tied {}\n", hidden, vocab, norm_eps,
+                  static_cast<int>(norm), norm_bias, embedding_scale, logit_scale, logit_softcap, tied);
+  for (const RopeSpec& rope : ropes) out += to_text(rope) + "\n";
+  for (const LayerSpec& layer : layers) out += to_text(layer) + "\n";
+  return out;
+}
+
+std::int64_t ModelSpec::query_width() const {
+  std::int64_t width = 0;
+  for (const LayerSpec& layer : layers) width += layer.attention.q_width();
+  return width;
+}
+
+std::string_view ModelSpec::family_name() const { return family->name; }
+
+const AttentionSpec& ModelSpec::uniform_attention() const {
+  const AttentionSpec& first = layers.front().attention;
+  for (const LayerSpec& layer : layers) {
+    if (layer.attention.heads != first.heads || layer.attention.kv != first.kv) {
+      fail_usage("this model's layers have heads of different sizes, and this needs them alike", "-m",
+                 "use it with a model whose layers are alike");
+    }
+  }
+  return first;
+}
+
+void check_shape(const ModelSpec& spec, const std::string& where) {
+  const auto fail = [&](std::string what) { fail_input(std::move(what), where, "check the numbers"); };
+  struct Size {
+    const char* name;
+    std::int64_t value;
+    std::int64_t most;
+  };
+  const auto check = [&](std::initializer_list<Size> sizes) {
+    for (const Size& size : sizes) {
+      if (size.value >= 1 && size.value <= size.most) continue;
+      fail(fmt::format("{} is {}, outside 1..{}", size.name, size.value, size.most));
+    }
+  };
+  check({{"the number of layers", spec.layer_count(), ShapeLimits::kLayers},
+         {"the hidden size", spec.hidden, ShapeLimits::kHidden},
+         {"the vocabulary", spec.vocab, ShapeLimits::kVocab},
+         {"the context", spec.context, ShapeLimits::kContext}});
+  const LayerSpec* before = nullptr;
+  for (const LayerSpec& layer : spec.layers) {
+    if (before != nullptr && *before == layer) continue;  // most are: a config of 4096 layers is checked at once
+    before = &layer;
+    const AttentionSpec& a = layer.attention;
+    check({{"the FFN size", layer.mlp.width, ShapeLimits::kFfn},
+           {"the number of heads", a.heads, ShapeLimits::kHeads},
+           {"the number of KV heads", a.kv.heads, ShapeLimits::kHeads},
+           {"the head size", a.kv.k_dim, ShapeLimits::kHeadDim},
+           {"the head size", a.kv.v_dim, ShapeLimits::kHeadDim},
+           {"heads times head size", std::int64_t{a.heads} * std::max(a.kv.k_dim, a.kv.v_dim),
+            ShapeLimits::kQueryWidth}});
+    const MoeSpec& moe = layer.mlp.moe;
+    if (moe.experts != 0) {
+      check({{"the number of experts", moe.experts, ShapeLimits::kExperts},
+             {"the number of experts a token", moe.used, moe.experts}});
+    }
+    if (a.heads % a.kv.heads != 0) fail(fmt::format("{} KV heads do not divide {} heads", a.kv.heads, a.heads));
+    if (a.rope != kNoRope && a.kv.k_dim % 2 != 0) {
+      fail(fmt::format("the head size {} is odd, and rope turns pairs", a.kv.k_dim));
+    }
+    check_scores(a, fail);
+  }
+}
+
+void check_runnable(const ModelSpec& spec, const std::string& where) {
+  if (!spec.family->not_yet.empty()) {
+    std::string supported;
+    for (const Family* family : families()) {
+      if (family->not_yet.empty()) supported += fmt::format("{}{}", supported.empty() ? "" : ", ", family->name);
+    }
+    fail_input(fmt::format("{} models are not supported yet: {}", spec.family->name, spec.family->not_yet), where,
+               "supported: " + supported);
+  }
+  for (const RopeSpec& rope : spec.ropes) {
+    if (rope.scaling == RopeSpec::Scaling::kOther) {
+      fail_input(fmt::format("rope type '{}' is not supported yet", rope.other), where,
+                 "supported: default, linear, llama3, yarn");
+    }
+    if (rope.rotated != 1.0) {
+      fail_input(fmt::format("partial_rotary_factor {} is not supported yet", rope.rotated), where,
+                 "supported: rope over the whole head");
+    }
+  }
+  for (int i = 0; i < spec.layer_count(); ++i) {
+    if (spec.attention(i).mask == ScoreRule::Mask::kCausal) continue;
+    fail_input(fmt::format("layer {} looks at tokens that follow, and texts are read in parts", i), where,
+               "supported: decoders");
+  }
+  if (!spec.quantization.empty()) {
+    fail_input(fmt::format("weights quantized with '{}' are not supported yet", spec.quantization), where,
+               "supported: plain bfloat16, float16 and float32 weights");
+  }
+}
+
+namespace {
+
+// Whether all of it is what backends have that know SwiGLU alone.
+bool swiglu_only(const ModelSpec& spec) {
+  const bool unscaled = spec.embedding_scale == 1 && spec.logit_scale == 1 && spec.logit_softcap == 0;
+  return unscaled && std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
+           return layer.mlp.kind == MlpSpec::Kind::kGated && layer.mlp.activation == Activation::kSilu &&
+                  layer.branch_scale == 1;
+         });
+}
+
+}  // namespace
+
+void check_limits(const ModelSpec& spec, const Backend& backend, const std::string& where) {
+  const BackendLimits limits = backend.limits();
+  if (limits.elementwise == BackendLimits::Elementwise::kSwiglu && !swiglu_only(spec)) {
+    fail_input(fmt::format("model_type is {}, and this backend has no activations but SwiGLU and scales nothing yet",
+                           spec.family->name),
+               where, "run it on another --device: " + backend.description() + " cannot");
+  }
+  for (int i = 0; i < spec.layer_count(); ++i) {
+    const AttentionSpec& a = spec.attention(i);
+    const int shared = a.heads / a.kv.heads;
+    if (shared > limits.heads_per_kv_head) {
+      fail_input(
+          fmt::format("num_attention_heads / num_key_value_heads is {} in layer {}, and this backend reads a KV "
+                      "head for at most {} query heads",
+                      shared, i, limits.heads_per_kv_head),
+          where, "run it on another --device: " + backend.description() + " cannot");
+    }
+    const int experts = spec.layers[static_cast<size_t>(i)].mlp.moe.experts;
+    if (experts > limits.experts) {
+      fail_input(
+          fmt::format("num_experts is {} in layer {}, and this backend has no kernels for experts yet", experts, i),
+          where, "run it on another --device: " + backend.description() + " cannot");
+    }
+    const int dim = std::max(a.kv.k_dim, a.kv.v_dim);
+    if (dim > limits.head_dim) {
+      fail_input(fmt::format("head_dim is {} in layer {}, and this backend takes heads of at most {}", dim, i,
+                             limits.head_dim),
+                 where, "run it on another --device: " + backend.description() + " cannot");
+    }
+    for (const NeededFeature& one : features_of(a)) {
+      if (!one.needed || std::ranges::find(limits.lacks, one.feature) == limits.lacks.end()) continue;
+      fail_input(fmt::format("{} in layer {}, and this backend has no {}", one.is, i, one.lack), where,
+                 "run it on another --device: " + backend.description() + " cannot");
+    }
+  }
+}
+
+std::uint64_t parameter_count(const ModelSpec& spec) {
+  std::uint64_t count = 0;
+  for (const TensorSpec& tensor : tensors_of(spec)) count += static_cast<std::uint64_t>(tensor.elements());
+  return count;
+}
+
+}  // namespace kvasir

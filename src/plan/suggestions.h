@@ -1,0 +1,14 @@
+// What to do about a plan that does not fit, each with its number.
+#pragma once
+
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace kvasir {
+
+// `plan` is of `input`, has a memory size, and does not fit. Those that then fit come first, then the largest
+// saving.
+std::vector<Suggestion> find_suggestions(const PlanInput& input, const MemoryPlan& plan);
+
+}  // namespace kvasir

@@ -1,0 +1,20 @@
+// Writers for POST /v1/responses.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "server/api/answer_writer.h"
+
+namespace kvasir {
+
+// What a response says beside its answer, and who keeps it.
+struct ResponseFrame {
+  OrderedJson settings;                                   // what it repeats of the request
+  std::function<void(const OrderedJson& response)> keep;  // called with the finished one; empty: nobody keeps it
+};
+
+std::unique_ptr<AnswerWriter> responses_stream(AnswerHead head, ResponseFrame frame);
+std::unique_ptr<AnswerWriter> responses_whole(AnswerHead head, ResponseFrame frame);
+
+}  // namespace kvasir

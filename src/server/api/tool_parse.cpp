@@ -1,0 +1,207 @@
+#include "server/api/tool_parse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/api/api_error.h"
+#include "server/api/parse_common.h"
+
+namespace kvasir {
+namespace {
+
+constexpr size_t kMostTools = 256;
+constexpr size_t kLongestName = 128;
+
+std::string read_name(const Fields& fields) {
+  std::string name = fields.required_text("name");
+  const auto fits = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
+  if (name.empty() || name.size() > kLongestName || !std::ranges::all_of(name, fits)) {
+    bad_param(fields.path("name"),
+              fmt::format("a tool's name is 1 to {} letters, digits, '_', '-' and '.', unlike \"{}\"", kLongestName,
+                          excerpt(name, 40)));
+  }
+  return name;
+}
+
+// `schema` is what the API calls the parameters.
+Toolbox::Tool read_function(const Fields& fields, const char* schema) {
+  Toolbox::Tool tool;
+  tool.name = read_name(fields);
+  tool.function = {{"name", tool.name}, {"description", fields.text("description").value_or("")}};
+  const std::optional<Fields> parameters = fields.object(schema);
+  tool.function["parameters"] = parameters ? OrderedJson(parameters->json())
+                                           : OrderedJson{{"type", "object"}, {"properties", OrderedJson::object()}};
+  return tool;
+}
+
+void add_tool(Toolbox& box, Toolbox::Tool tool, const std::string& param) {
+  for (const Toolbox::Tool& other : box.tools) {
+    if (other.name == tool.name) bad_param(param, fmt::format("there are two tools named \"{}\"", tool.name));
+  }
+  box.tools.push_back(std::move(tool));
+}
+
+void must_call(Toolbox& box, const std::string& only, const std::string& param) {
+  if (box.tools.empty()) bad_param(param, param + " asks for a call, and there are no tools");
+  box.must = Toolbox::Must::kCall;
+  box.only = only;
+  const bool there = std::ranges::any_of(box.tools, [&](const Toolbox::Tool& tool) { return tool.name == only; });
+  if (!only.empty() && !there) bad_param(param, fmt::format("there is no tool named \"{}\"", excerpt(only, 40)));
+}
+
+void read_openai_choice(const Fields& fields, Toolbox& box) {
+  const Json* choice = fields.find("tool_choice");
+  if (choice == nullptr || *choice == "auto") return;
+  if (*choice == "none") {
+    box.tools.clear();
+  } else if (*choice == "required") {
+    must_call(box, "", "tool_choice");
+  } else if (choice->is_object()) {
+    const Fields named(*choice, "tool_choice.");
+    if (named.required_text("type") != "function")
+      bad_param("tool_choice.type", "tool_choice.type must be \"function\"");
+    named.required("function");
+    must_call(box, read_name(*named.object("function")), "tool_choice.function.name");
+  } else {
+    bad_param("tool_choice", "tool_choice must be none, auto, required or {\"type\":\"function\",…}");
+  }
+}
+
+OrderedJson read_arguments(const Json& arguments, const std::string& param) {
+  if (arguments.is_object()) return OrderedJson(arguments);
+  if (!arguments.is_string()) bad_param(param, param + " must be a string of JSON");
+  return arguments_of(arguments.get_ref<const std::string&>());
+}
+
+std::string result_text(const Fields& block) {
+  const Json* content = block.find("content");
+  return content == nullptr ? std::string() : content_text(*content, block.path("content"));
+}
+
+}  // namespace
+
+const Json* tool_list(const Fields& fields) {
+  const Json* list = fields.find("tools");
+  if (list == nullptr) return nullptr;
+  if (!list->is_array()) bad_param("tools", "tools must be an array");
+  if (list->size() > kMostTools)
+    bad_param("tools", fmt::format("there are {} tools; use at most {}", list->size(), kMostTools));
+  return list;
+}
+
+Toolbox read_openai_tools(const Fields& fields) {
+  Toolbox box;
+  const Json* list = tool_list(fields);
+  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const Fields tool((*list)[i], fmt::format("tools[{}].", i));
+    const std::string type = tool.text("type").value_or("function");
+    if (type != "function") {
+      not_supported(tool.path("type"),
+                    fmt::format("tools of type \"{}\" are not supported: use functions", excerpt(type, 40)));
+    }
+    tool.required("function");
+    add_tool(box, read_function(*tool.object("function"), "parameters"), tool.path("function.name"));
+  }
+  box.parallel = fields.boolean("parallel_tool_calls").value_or(true);
+  read_openai_choice(fields, box);
+  return box;
+}
+
+Toolbox read_anthropic_tools(const Fields& fields) {
+  Toolbox box;
+  const Json* list = tool_list(fields);
+  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
+    const Fields tool((*list)[i], fmt::format("tools[{}].", i));
+    const std::string type = tool.text("type").value_or("custom");
+    if (type != "custom") {
+      not_supported(tool.path("type"),
+                    fmt::format("tools of type \"{}\" are not supported: use your own", excerpt(type, 40)));
+    }
+    tool.required("input_schema");
+    add_tool(box, read_function(tool, "input_schema"), tool.path("name"));
+  }
+  const std::optional<Fields> choice = fields.object("tool_choice");
+  if (!choice) return box;
+  const std::string type = choice->required_text("type");
+  box.parallel = !choice->boolean("disable_parallel_tool_use").value_or(false);
+  if (type == "none") {
+    box.tools.clear();
+  } else if (type == "any") {
+    must_call(box, "", "tool_choice");
+  } else if (type == "tool") {
+    must_call(box, read_name(*choice), "tool_choice.name");
+  } else if (type != "auto") {
+    bad_param("tool_choice.type", "tool_choice.type must be auto, any, tool or none");
+  }
+  return box;
+}
+
+void check_toolbox(const AnswerOptions& options) {
+  if (options.toolbox.must != Toolbox::Must::kCall || options.format.kind == ResponseFormat::Kind::kText) return;
+  bad_param("tool_choice", fmt::format("tool_choice asks for a call, and {} for another form", options.format.param));
+}
+
+OrderedJson arguments_of(const std::string& text) {
+  try {
+    const Json parsed = parse_json(text);
+    if (parsed.is_object()) return OrderedJson(parsed);
+  } catch (const ApiError&) {  // a model wrote it, and the client hands it back as it was
+  }
+  return OrderedJson(text);
+}
+
+OrderedJson read_tool_calls(const Json& calls, const std::string& param) {
+  if (!calls.is_array()) bad_param(param, param + " must be an array");
+  OrderedJson out = OrderedJson::array();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const Fields call(calls[i], fmt::format("{}[{}].", param, i));
+    call.required("function");
+    const Fields function = *call.object("function");
+    const Json* arguments = function.find("arguments");
+    out.push_back({{"id", call.text("id").value_or("")},
+                   {"type", "function"},
+                   {"function",
+                    {{"name", function.required_text("name")},
+                     {"arguments", arguments == nullptr ? OrderedJson::object()
+                                                        : read_arguments(*arguments, function.path("arguments"))}}}});
+  }
+  return out;
+}
+
+void add_anthropic_message(const Fields& message, OrderedJson& messages) {
+  const std::string role = message.required_text("role");
+  if (role != "user" && role != "assistant") {
+    bad_param("messages", fmt::format("the role \"{}\" is neither user nor assistant; use the parameter system",
+                                      excerpt(role, 40)));
+  }
+  const Json& content = message.required("content");
+  std::string text;
+  OrderedJson calls = OrderedJson::array();
+  bool only_results = false;
+  if (!content.is_array()) text = content_text(content, message.path("content"));
+  for (size_t i = 0; content.is_array() && i < content.size(); ++i) {
+    const Fields block(content[i], fmt::format("{}[{}].", message.path("content"), i));
+    const std::string type = block.required_text("type");
+    if (type == "tool_result" && role == "user") {
+      messages.push_back(
+          {{"role", "tool"}, {"tool_call_id", block.required_text("tool_use_id")}, {"content", result_text(block)}});
+      only_results = true;
+    } else if (type == "tool_use" && role == "assistant") {
+      block.required("input");
+      calls.push_back(
+          {{"id", block.required_text("id")},
+           {"type", "function"},
+           {"function",
+            {{"name", block.required_text("name")}, {"arguments", OrderedJson(block.object("input")->json())}}}});
+    } else if (type != "thinking" && type != "redacted_thinking") {  // what was thought is no part of the text
+      const Json one = Json::array({content[i]});
+      text += content_text(one, message.path("content"));
+    }
+  }
+  if (only_results && text.empty()) return;
+  messages.push_back({{"role", role}, {"content", std::move(text)}});
+  if (!calls.empty()) messages.back()["tool_calls"] = std::move(calls);
+}
+
+}  // namespace kvasir

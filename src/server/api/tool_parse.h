@@ -1,0 +1,35 @@
+// Tools, the choice among them, calls and results, in the words of the APIs. Each throws ApiError naming the
+// parameter.
+#pragma once
+
+#include <string>
+
+#include "server/api/api_types.h"
+
+namespace kvasir {
+
+// The array in the field "tools", of at most 256; null: there is none.
+const Json* tool_list(const Fields& fields);
+
+// tools [{type: "function", function: {name, description, parameters}}], tool_choice, parallel_tool_calls: OpenAI's,
+// and Ollama's.
+Toolbox read_openai_tools(const Fields& fields);
+
+// tools [{name, description, input_schema}], tool_choice {type, name, disable_parallel_tool_use}.
+Toolbox read_anthropic_tools(const Fields& fields);
+
+// An answer cannot be a call and keep to another form.
+void check_toolbox(const AnswerOptions& options);
+
+// The calls in an assistant's message, as templates take them: [{id, type, function: {name, arguments}}], the
+// arguments as an object where they are one.
+OrderedJson read_tool_calls(const Json& calls, const std::string& param);
+
+// A call's arguments as a template takes them: the object that the text is, else the text. Templates print them as
+// JSON, and text that is JSON must not be quoted once more.
+OrderedJson arguments_of(const std::string& text);
+
+// One of Anthropic's messages, which may hold several of ours: results of tools come before what the user says.
+void add_anthropic_message(const Fields& message, OrderedJson& messages);
+
+}  // namespace kvasir
