@@ -123,6 +123,11 @@ CodePointSet CodePointSet::complement() const {
   return out;
 }
 
+std::string utf8(char32_t character) {
+  const auto [bytes, length] = utf8_of(character);
+  return {reinterpret_cast<const char*>(bytes.data()), length};
+}
+
 std::string json_spelling(char32_t character) {
   switch (character) {
     case U'"':
@@ -143,8 +148,7 @@ std::string json_spelling(char32_t character) {
       break;
   }
   if (character < 0x20) return fmt::format("\\u{:04x}", static_cast<unsigned>(character));
-  const auto [bytes, length] = utf8_of(character);
-  return {reinterpret_cast<const char*>(bytes.data()), length};
+  return utf8(character);
 }
 
 void build_characters(GrammarBuilder& builder, NodeId from, const CodePointSet& set, NodeId to) {

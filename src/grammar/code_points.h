@@ -14,6 +14,8 @@ namespace kvasir::grammar {
 // Takes the first character off valid UTF-8; nullopt, with nothing taken, when what comes first is not one.
 std::optional<char32_t> take_utf8(std::string_view& text);
 
+std::string utf8(char32_t character);
+
 // Ranges of characters. Surrogates are not characters: no set has them.
 class CodePointSet {
  public:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <tuple>
 
 namespace kvasir::grammar {
 namespace {
@@ -14,40 +13,38 @@ constexpr int kMaxBoundDigits = 40;
 // are those of the bound.
 class MagnitudeBuilder {
  public:
-  MagnitudeBuilder(GrammarBuilder& builder, std::optional<Bound> least, std::optional<Bound> most)
-      : builder_(builder), least_(std::move(least)), most_(std::move(most)), end_(builder.node()) {}
+  MagnitudeBuilder(GrammarBuilder& builder, const DecimalRange& range)
+      : builder_(builder), range_(range), end_(builder.node()) {}
 
   NodeId end() const { return end_; }
 
   // Numbers with `whole` digits before the point and up to `fraction` after it.
   void build(NodeId from, std::size_t whole, std::size_t fraction) {
-    if (least_ && whole < least_->value.whole.size()) return;
-    if (most_ && whole > most_->value.whole.size()) return;
+    if (range_.least && whole < range_.least->value.whole.size()) return;
+    if (range_.most && whole > range_.most->value.whole.size()) return;
     whole_ = whole;
-    nodes_.clear();
-    const Tight start{least_ && whole == least_->value.whole.size(), most_ && whole == most_->value.whole.size()};
-    nodes_[{0, start.least, start.most}] = from;
-    for (std::size_t i = 0; i < whole; ++i) digits(i, i == 0 && whole > 1 ? '1' : '0');
-    for (const Tight tight : kAllTight) {
-      const auto at = nodes_.find({whole, tight.least, tight.most});
-      if (at == nodes_.end()) continue;
-      if (may_end(whole, tight)) builder_.join(at->second, end_);
-      if (fraction > 0) at->second = builder_.literal(at->second, ".");
-    }
+    Row row;
+    row[{.least = range_.least && whole == range_.least->value.whole.size(),
+         .most = range_.most && whole == range_.most->value.whole.size()}] = from;
+    for (std::size_t i = 0; i < whole; ++i) row = after_digit(row, i, i == 0 && whole > 1 ? '1' : '0');
+    close(row, whole);
+    if (fraction == 0) return;
+    for (auto& [state, node] : row) node = builder_.literal(node, ".");
     for (std::size_t i = whole; i < whole + fraction; ++i) {
-      digits(i, '0');
-      for (const Tight tight : kAllTight) {
-        const auto at = nodes_.find({i + 1, tight.least, tight.most});
-        if (at != nodes_.end() && may_end(i + 1, tight)) builder_.join(at->second, end_);
-      }
+      row = after_digit(row, i, '0');
+      close(row, i + 1);
     }
   }
 
  private:
-  struct Tight {
-    bool least, most;
+  // What is known of the digits so far.
+  struct State {
+    bool least = false, most = false;  // tight
+    bool fraction = false;             // one after the point is not zero
+    std::uint32_t remainder = 0;       // of the digits as an integer, by the step
+    auto operator<=>(const State&) const = default;
   };
-  static constexpr Tight kAllTight[] = {{false, false}, {false, true}, {true, false}, {true, true}};
+  using Row = std::map<State, NodeId>;
 
   // Digit i of a bound, counted from the first of its whole part.
   char digit(const Bound& bound, std::size_t i) const {
@@ -56,39 +53,52 @@ class MagnitudeBuilder {
   }
 
   // The edges from the nodes before digit i to those after it.
-  void digits(std::size_t i, char first) {
-    for (const Tight tight : kAllTight) {
-      const auto from = nodes_.find({i, tight.least, tight.most});
-      if (from == nodes_.end()) continue;
-      const char low = tight.least ? std::max(first, digit(*least_, i)) : first;
-      const char high = tight.most ? digit(*most_, i) : '9';
+  Row after_digit(const Row& row, std::size_t i, char first) {
+    Row next;
+    for (const auto& [state, node] : row) {
+      const char low = state.least ? std::max(first, digit(*range_.least, i)) : first;
+      const char high = state.most ? digit(*range_.most, i) : '9';
       for (char c = low; c <= high; ++c) {
-        const bool at_least = tight.least && c == digit(*least_, i);
-        const bool at_most = tight.most && c == digit(*most_, i);
-        const auto [to, is_new] = nodes_.try_emplace({i + 1, at_least, at_most}, 0);
+        const auto value = static_cast<std::uint32_t>(c - '0');
+        const State after{.least = state.least && c == digit(*range_.least, i),
+                          .most = state.most && c == digit(*range_.most, i),
+                          .fraction = range_.fractions_only && (state.fraction || (i >= whole_ && c != '0')),
+                          .remainder = range_.step == 0 ? 0 : (state.remainder * 10 + value) % range_.step};
+        const auto [to, is_new] = next.try_emplace(after, 0);
         if (is_new) to->second = builder_.node();
-        builder_.bytes(from->second, static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(c), to->second);
+        builder_.bytes(node, static_cast<std::uint8_t>(c), static_cast<std::uint8_t>(c), to->second);
       }
+    }
+    return next;
+  }
+
+  void close(const Row& row, std::size_t count) {
+    for (const auto& [state, node] : row) {
+      if (may_end(count, state)) builder_.join(node, end_);
     }
   }
 
   // Whether the number may end after `count` digits, all later ones being zero.
-  bool may_end(std::size_t count, Tight tight) const {
+  bool may_end(std::size_t count, const State& state) const {
     const auto rest_is_zero = [&](const Bound& bound) {
       for (std::size_t i = count; i < whole_ + bound.value.fraction.size(); ++i) {
         if (digit(bound, i) != '0') return false;
       }
       return true;
     };
-    if (tight.least && !(rest_is_zero(*least_) && least_->kind == BoundKind::kInclusive)) return false;
-    return !(tight.most && rest_is_zero(*most_) && most_->kind == BoundKind::kExclusive);
+    if (state.least && !(rest_is_zero(*range_.least) && range_.least->kind == BoundKind::kInclusive)) return false;
+    if (state.most && rest_is_zero(*range_.most) && range_.most->kind == BoundKind::kExclusive) return false;
+    if (range_.fractions_only && !state.fraction) return false;
+    if (range_.step == 0) return true;
+    std::uint32_t remainder = state.remainder;
+    for (std::size_t i = count; i < whole_ + range_.step_digits; ++i) remainder = remainder * 10 % range_.step;
+    return remainder == 0;
   }
 
   GrammarBuilder& builder_;
-  std::optional<Bound> least_, most_;
+  const DecimalRange& range_;
   NodeId end_;
   std::size_t whole_ = 0;
-  std::map<std::tuple<std::size_t, bool, bool>, NodeId> nodes_;  // (digits read, tight at least, tight at most)
 };
 
 std::optional<Bound> magnitude(const std::optional<Bound>& bound) {
@@ -98,9 +108,11 @@ std::optional<Bound> magnitude(const std::optional<Bound>& bound) {
 }
 
 NodeId build_magnitudes(GrammarBuilder& builder, NodeId from, const DecimalRange& range) {
-  MagnitudeBuilder magnitudes(builder, range.least, range.most);
+  MagnitudeBuilder magnitudes(builder, range);
+  const std::size_t fraction =
+      range.step == 0 ? range.fraction_digits : std::min(range.fraction_digits, range.step_digits);
   for (std::size_t whole = 1; whole <= range.digits; ++whole) {
-    magnitudes.build(from, whole, std::min(range.fraction_digits, range.digits - whole));
+    magnitudes.build(from, whole, std::min(fraction, range.digits - whole));
   }
   return magnitudes.end();
 }
@@ -133,6 +145,15 @@ std::optional<Decimal> parse_decimal(const std::string& text) {
   out.fraction.erase(out.fraction.find_last_not_of('0') + 1);
   if (out.is_zero()) out.negative = false;
   return out;
+}
+
+bool operator<(const Decimal& left, const Decimal& right) {
+  if (left.negative != right.negative) return left.negative;
+  const auto smaller = [](const Decimal& a, const Decimal& b) {
+    if (a.whole.size() != b.whole.size()) return a.whole.size() < b.whole.size();
+    return a.whole != b.whole ? a.whole < b.whole : a.fraction < b.fraction;
+  };
+  return left.negative ? smaller(right, left) : smaller(left, right);
 }
 
 DecimalRange integer_range() {

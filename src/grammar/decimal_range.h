@@ -1,6 +1,7 @@
 // Numbers between two bounds, as text.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,8 @@ struct Decimal {
 // From the text of a JSON number. nullopt when it has more digits than a sensible bound.
 std::optional<Decimal> parse_decimal(const std::string& text);
 
+bool operator<(const Decimal& left, const Decimal& right);
+
 enum class BoundKind { kInclusive, kExclusive };
 
 struct Bound {
@@ -33,7 +36,14 @@ struct DecimalRange {
   // is below a bound as text is below it as a number too.
   std::size_t digits = 15;
   std::size_t fraction_digits = 15;
+  // Multiples of step / 10^step_digits only; 0: any. A number of these has at most step_digits after the point.
+  std::uint32_t step = 0;
+  std::size_t step_digits = 0;
+  bool fractions_only = false;  // no integers, however they are written
 };
+
+// The largest step that is followed: the automaton has a state for every remainder.
+inline constexpr std::uint32_t kMaxStep = 1024;
 
 // Every 64-bit integer.
 DecimalRange integer_range();

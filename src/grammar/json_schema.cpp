@@ -25,13 +25,13 @@ Json read(std::string_view text) {
 }  // namespace
 
 std::shared_ptr<const Grammar> compile_json_schema(std::string_view schema) {
-  const Json root = read(schema);
-  return SchemaCompiler(root).compile(root);
+  const SchemaDocument document(read(schema));
+  return SchemaCompiler(document).compile(document.root());
 }
 
 std::shared_ptr<const Grammar> any_json_object() {
-  const Json schema{{"type", "object"}};
-  return SchemaCompiler(schema).compile(schema);
+  const SchemaDocument document(Json{{"type", "object"}});
+  return SchemaCompiler(document).compile(document.root());
 }
 
 }  // namespace kvasir::grammar

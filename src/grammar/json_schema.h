@@ -1,10 +1,10 @@
 // From a JSON Schema to a Grammar of the JSON texts that satisfy it.
 //
-// Sound: every text of the grammar is valid JSON and satisfies the schema (oneOf is taken as anyOf, and formats by
-// pattern). What the schema says and we do not understand gives an Error with its path, never a laxer grammar.
-// Not all texts that satisfy the schema are in the grammar: properties come in the schema's order, objects whose
-// schema names properties have no others unless additionalProperties says so, white space is bounded, and numbers and
-// enum values are written one way. docs/structured-output.md has the whole list.
+// Sound: every text of the grammar is valid JSON and satisfies the schema, without exception. What the schema says
+// and we do not understand, or cannot hold a text to, gives an Error with its path, never a laxer grammar. Not all
+// texts that satisfy the schema are in the grammar: properties come in the schema's order, objects whose schema names
+// properties have no others unless additionalProperties says so, white space is bounded, and numbers and enum values
+// are written one way. docs/structured-output.md has the whole list.
 #pragma once
 
 #include <memory>

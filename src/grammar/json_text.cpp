@@ -1,7 +1,6 @@
 #include "grammar/json_text.h"
 
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 
 namespace kvasir::grammar {
@@ -111,6 +110,14 @@ void build_exponent(GrammarBuilder& builder, NodeId from, NodeId to) {
   builder.join(build_digits(builder, builder.literal(down, "30"), 1, 1), to);
 }
 
+NodeId build_colon(GrammarBuilder& builder, NodeId from) {
+  const NodeId colon = builder.literal(from, ":");
+  const NodeId end = builder.node();
+  builder.join(colon, end);
+  builder.bytes(colon, ' ', ' ', end);
+  return end;
+}
+
 }  // namespace
 
 void build_white_space_rule(GrammarBuilder& builder, RuleId rule) {
@@ -175,53 +182,12 @@ NodeId build_number(GrammarBuilder& builder, NodeId from) {
 }
 
 NodeId build_key(GrammarBuilder& builder, NodeId from, const std::string& name) {
-  const NodeId colon = builder.literal(from, nlohmann::json(name).dump() + ":");
-  const NodeId end = builder.node();
-  builder.join(colon, end);
-  builder.bytes(colon, ' ', ' ', end);
-  return end;
+  return build_colon(builder, builder.literal(from, nlohmann::json(name).dump()));
 }
 
-NodeId build_other_key(GrammarBuilder& builder, NodeId from, std::span<const std::string> names) {
-  // A trie of the names by characters. Off the trie, or at a node of it that is no name's end, the key may close.
-  struct TrieNode {
-    std::map<char32_t, std::size_t> children;
-    bool is_name = false;
-    NodeId node = 0;
-  };
-  std::vector<TrieNode> trie(1);
-  for (const std::string& name : names) {
-    std::size_t at = 0;
-    std::string_view rest = name;
-    while (const std::optional<char32_t> character = take_utf8(rest)) {
-      const auto [child, is_new] = trie[at].children.try_emplace(*character, trie.size());
-      at = child->second;
-      if (is_new) trie.emplace_back();
-    }
-    trie[at].is_name = true;
-  }
-  const NodeId open = builder.literal(from, "\"");
-  const NodeId close = builder.node();
-  const NodeId off = builder.node();
-  build_unescaped(builder, off, off);
-  builder.join(off, close);
-  for (TrieNode& node : trie) node.node = builder.node();
-  builder.join(open, trie.front().node);
-  for (const TrieNode& node : trie) {
-    if (!node.is_name) builder.join(node.node, close);
-    CodePointSet others{{0, 0x1F}, {U'"', U'"'}, {U'\\', U'\\'}};
-    for (const auto& [character, child] : node.children) {
-      others.add(character, character);
-      if (character < 0x20 || character == U'"' || character == U'\\') continue;  // never without an escape
-      build_characters(builder, node.node, {{character, character}}, trie[child].node);
-    }
-    build_characters(builder, node.node, others.complement(), off);
-  }
-  const NodeId colon = builder.literal(close, "\":");
-  const NodeId end = builder.node();
-  builder.join(colon, end);
-  builder.bytes(colon, ' ', ' ', end);
-  return end;
+NodeId build_key(GrammarBuilder& builder, NodeId from, const Language& names) {
+  const NodeId inside = builder.literal(from, "\"");
+  return build_colon(builder, builder.literal(build_language(builder, inside, names), "\""));
 }
 
 }  // namespace kvasir::grammar

@@ -1,11 +1,10 @@
 // Pieces of JSON text, built: what json_schema.cpp puts together.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "grammar/builder.h"
-#include "grammar/regex.h"
+#include "grammar/language.h"
 
 namespace kvasir::grammar {
 
@@ -27,7 +26,7 @@ NodeId build_number(GrammarBuilder& builder, NodeId from);
 // An object's key, its colon and an optional space.
 NodeId build_key(GrammarBuilder& builder, NodeId from, const std::string& name);
 
-// The same for any key but those named. Without escapes, so that none of those can come in disguise.
-NodeId build_other_key(GrammarBuilder& builder, NodeId from, std::span<const std::string> names);
+// The same for any key of a language, each of them spelled one way: none comes in disguise.
+NodeId build_key(GrammarBuilder& builder, NodeId from, const Language& names);
 
 }  // namespace kvasir::grammar

@@ -94,10 +94,22 @@ class PatternParser {
   }
 
   Regex group(int depth) {
-    if (take('?') && !take(':')) {
-      if (!take('<') || next_is('=') || next_is('!')) fail("a look-around or another kind of group");
-      while (!take('>')) take_character();
-    }
+    if (!take('?') || take(':')) return inside_group(depth);
+    if (take('=')) return look(Regex::Kind::kAhead, inside_group(depth));
+    if (take('!')) return look(Regex::Kind::kAhead, regex_of(Regex::Kind::kNot, {inside_group(depth)}));
+    if (!take('<')) fail("a kind of group that is not supported");
+    if (take('=')) return look(Regex::Kind::kBehind, inside_group(depth));
+    if (take('!')) return look(Regex::Kind::kBehind, regex_of(Regex::Kind::kNot, {inside_group(depth)}));
+    while (!take('>')) take_character();
+    return inside_group(depth);
+  }
+
+  Regex look(Regex::Kind kind, Regex what) {
+    if (next_is('*') || next_is('+') || next_is('?') || next_is('{')) fail("a look-around that is repeated");
+    return regex_of(kind, {std::move(what)});
+  }
+
+  Regex inside_group(int depth) {
     Regex inside = alternatives(depth + 1);
     if (!take(')')) fail("a '(' without its ')'");
     return inside;
@@ -233,42 +245,6 @@ class PatternParser {
   const std::string& where_;
 };
 
-Regex anything() {
-  Regex out{.kind = Regex::Kind::kRepeat, .set = {}, .parts = {}, .least = 0, .most = Regex::kNoLimit};
-  out.parts.push_back(one_of(CodePointSet::all()));
-  return out;
-}
-
-bool has_anchor(const Regex& regex) {
-  if (regex.kind == Regex::Kind::kBegin || regex.kind == Regex::Kind::kEnd) return true;
-  for (const Regex& part : regex.parts) {
-    if (has_anchor(part)) return true;
-  }
-  return false;
-}
-
-// An alternative of the pattern as one that matches the whole string: its anchors go, and where it has none, anything
-// may stand.
-Regex anchored(Regex sequence, const std::string& where) {
-  std::vector<Regex>& parts = sequence.parts;
-  // (^a$|^b$) is as good as ^a$|^b$.
-  if (parts.size() == 1 && parts.front().kind == Regex::Kind::kAlternatives) {
-    Regex inside = std::move(parts.front());
-    for (Regex& part : inside.parts) part = anchored(std::move(part), where);
-    return inside;
-  }
-  const bool begins = !parts.empty() && parts.front().kind == Regex::Kind::kBegin;
-  if (begins) parts.erase(parts.begin());
-  const bool ends = !parts.empty() && parts.back().kind == Regex::Kind::kEnd;
-  if (ends) parts.pop_back();
-  if (has_anchor(sequence)) {
-    fail_input("the pattern has ^ or $ in the middle", where, "put ^ first and $ last");
-  }
-  if (!begins) parts.insert(parts.begin(), anything());
-  if (!ends) parts.push_back(anything());
-  return sequence;
-}
-
 }  // namespace
 
 Regex parse_pattern(std::string_view pattern, const std::string& where) {
@@ -276,9 +252,7 @@ Regex parse_pattern(std::string_view pattern, const std::string& where) {
     fail_input(fmt::format("the pattern has {} bytes, and at most {} are supported", pattern.size(), kMaxPattern),
                where);
   }
-  Regex all = PatternParser(pattern, where).parse();
-  for (Regex& alternative : all.parts) alternative = anchored(std::move(alternative), where);
-  return all;
+  return whole_text(PatternParser(pattern, where).parse(), where);
 }
 
 }  // namespace kvasir::grammar

@@ -3,14 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <utility>
 
-#include "grammar/decimal_range.h"
-#include "grammar/formats.h"
 #include "grammar/json_text.h"
-#include "grammar/schema_merge.h"
+#include "grammar/schema_keywords.h"
 
 namespace kvasir::grammar {
 namespace {
@@ -18,52 +14,20 @@ namespace {
 // Merged schemas of a recursion can grow with every turn; this ends it. Far above what honest documents need.
 constexpr std::size_t kMaxKeyBytes = std::size_t{16} << 20;
 
-// The keywords that speak of each type only. Without "type", they say which types are meant.
-struct TypeKeywords {
-  const char* type;
-  std::array<const char*, 4> keywords;
-};
-constexpr std::array<TypeKeywords, 4> kTypeKeywords{{
-    {"object", {"properties", "required", "additionalProperties", "additionalProperties"}},
-    {"array", {"items", "prefixItems", "minItems", "maxItems"}},
-    {"string", {"minLength", "maxLength", "pattern", "format"}},
-    {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}},
-}};
-
-// The first keyword of the type that the schema has, or nullptr.
-const char* keyword_of(const Json& flat, const TypeKeywords& type) {
-  const auto found = std::ranges::find_if(type.keywords, [&](const char* key) { return flat.contains(key); });
-  return found == type.keywords.end() ? nullptr : *found;
-}
-
+// Without "type", the other keywords say which types are meant.
 std::vector<std::string> types_of(const Json& flat) {
   if (const auto type = flat.find("type"); type != flat.end()) return type->get<std::vector<std::string>>();
   std::vector<std::string> out;
-  for (const TypeKeywords& type : kTypeKeywords) {
-    if (keyword_of(flat, type) != nullptr) out.emplace_back(type.type);
+  for (const std::string_view type : kAtomicTypes) {
+    for (const auto& [key, value] : flat.items()) {
+      const std::vector<std::string_view> about = types_of_keyword(key);
+      if (std::ranges::find(about, type) == about.end()) continue;
+      out.emplace_back(type);
+      break;
+    }
   }
-  if (out.empty()) out = {"object", "array", "string", "number", "boolean", "null"};
+  if (out.empty()) out.assign(kAtomicTypes.begin(), kAtomicTypes.end());
   return out;
-}
-
-bool is_of_type(const Json& value, const std::string& type) {
-  if (type == "string") return value.is_string();
-  if (type == "number") return value.is_number();
-  if (type == "integer") return value.is_number_integer();
-  if (type == "boolean") return value.is_boolean();
-  if (type == "null") return value.is_null();
-  return type == "object" ? value.is_object() : value.is_array();
-}
-
-// A count, for what is repeated. Larger ones are cut: they exceed the builder's limits in any case.
-std::optional<std::uint32_t> count_at(const Json& flat, const char* key) {
-  const auto found = flat.find(key);
-  if (found == flat.end()) return std::nullopt;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(found->get<std::uint64_t>(), 1U << 30));
-}
-
-LengthLimits length_limits(const Json& flat) {
-  return {count_at(flat, "minLength").value_or(0), count_at(flat, "maxLength").value_or(Regex::kNoLimit)};
 }
 
 }  // namespace
@@ -99,7 +63,10 @@ RuleId SchemaCompiler::rule_of(const Json& schema, const std::string& path) {
 
 RuleId SchemaCompiler::rule_of_flat(std::vector<Json> alternatives, const std::string& path) {
   std::string key;
-  for (const Json& flat : alternatives) key += flat.dump() + "\n";
+  for (Json& flat : alternatives) {
+    flat.erase("$inexact");
+    key += flat.dump() + "\n";
+  }
   key_bytes_ += key.size();
   if (key_bytes_ > kMaxKeyBytes) fail_too_large("the schema's recursion makes ever larger schemas", path);
   const auto found = rules_.find(key);
@@ -116,30 +83,27 @@ NodeId SchemaCompiler::optional_space(NodeId from) {
   return to;
 }
 
+NodeId SchemaCompiler::after_comma(NodeId from) { return optional_space(builder_.literal(from, ",")); }
+
 NodeId SchemaCompiler::build_flat(NodeId from, const Json& flat, const std::string& path) {
-  if (flat.contains("enum")) return build_enum(from, flat, path);
+  if (flat.contains("enum")) return build_literals(from, Json::object(), flat["enum"]);
   const NodeId end = builder_.node();
   const std::vector<std::string> types = types_of(flat);
-  const bool has_number = std::ranges::find(types, "number") != types.end();
+  const auto has = [&](const char* type) { return std::ranges::find(types, type) != types.end(); };
   for (const std::string& type : types) {
-    if (type == "integer" && has_number) continue;
-    builder_.join(build_type(from, flat, type, path), end);
+    if (type == "fraction" && has("integer")) continue;
+    const bool both = type == "integer" && has("fraction");
+    builder_.join(build_type(from, flat, both ? "number" : type, path), end);
   }
   return end;
 }
 
-NodeId SchemaCompiler::build_enum(NodeId from, const Json& flat, const std::string& path) {
+NodeId SchemaCompiler::build_literals(NodeId from, const Json& flat, const Json& values) {
   const NodeId end = builder_.node();
-  const bool any_type = !flat.contains("type");
-  const std::vector<std::string> types = any_type ? std::vector<std::string>{} : types_of(flat);
-  for (const Json& value : flat["enum"]) {
-    const auto fits = [&](const std::string& type) { return is_of_type(value, type); };
-    if (!any_type && std::ranges::none_of(types, fits)) continue;
-    for (const TypeKeywords& type : kTypeKeywords) {
-      const char* key = is_of_type(value, type.type) ? keyword_of(flat, type) : nullptr;
-      if (key != nullptr) fail_unsupported(fmt::format("enum or const together with \"{}\"", key), path);
-    }
-    builder_.join(builder_.literal(from, value.dump()), end);
+  for (const Json& value : values) {
+    const bool is_out =
+        flat.contains("$except") && std::ranges::find(flat["$except"], value) != flat["$except"].end();
+    if (!is_out) builder_.join(builder_.literal(from, value.dump()), end);
   }
   return end;
 }
@@ -148,49 +112,18 @@ NodeId SchemaCompiler::build_type(NodeId from, const Json& flat, const std::stri
   if (type == "object") return build_object(from, flat, path);
   if (type == "array") return build_array(from, flat, path);
   if (type == "string") return build_text(from, flat, path);
-  if (type == "null") return builder_.literal(from, "null");
-  if (type != "boolean") return build_numeric(from, flat, type, path);
-  const NodeId end = builder_.literal(from, "true");
-  builder_.join(builder_.literal(from, "false"), end);
-  return end;
+  if (type == "null") return build_literals(from, flat, Json::array({nullptr}));
+  if (type == "boolean") return build_literals(from, flat, Json::array({true, false}));
+  return build_numeric(from, flat, type, path);
 }
 
 NodeId SchemaCompiler::build_text(NodeId from, const Json& flat, const std::string& path) {
-  std::optional<std::string> pattern;
-  if (const auto given = flat.find("pattern"); given != flat.end()) pattern = given->get<std::string>();
-  if (const auto format = flat.find("format"); format != flat.end()) {
-    if (pattern) fail_unsupported("\"pattern\" together with \"format\"", path);
-    pattern = pattern_of_format(format->get<std::string>());
-    if (!pattern) fail_unsupported(fmt::format("\"format\": {}", format->dump()), path);
-  }
   const LengthLimits length = length_limits(flat);
   if (length.most < length.least) return builder_.node();  // nothing leads there
-  if (!pattern) return build_string(builder_, from, length);
+  const std::optional<Language> language = expansion_.strings_of_flat(flat, path);
+  if (!language) return build_string(builder_, from, length);
   const NodeId inside = builder_.literal(from, "\"");
-  return builder_.literal(build_pattern(builder_, inside, parse_pattern(*pattern, path + ".pattern"), length), "\"");
-}
-
-NodeId SchemaCompiler::build_numeric(NodeId from, const Json& flat, const std::string& type,
-                                     const std::string& path) {
-  DecimalRange range = type == "integer" ? integer_range() : DecimalRange{};
-  bool bounded = type == "integer";
-  const auto read = [&](const char* key, BoundKind kind) -> std::optional<Bound> {
-    const auto found = flat.find(key);
-    if (found == flat.end()) return std::nullopt;
-    const std::optional<Decimal> value = parse_decimal(found->dump());
-    if (!value) fail_unsupported(fmt::format("\"{}\": {}", key, found->dump()), path);
-    bounded = true;
-    return Bound{*value, kind};
-  };
-  const auto one_of = [&](const char* inclusive, const char* exclusive) {
-    const std::optional<Bound> bound = read(inclusive, BoundKind::kInclusive);
-    const std::optional<Bound> open = read(exclusive, BoundKind::kExclusive);
-    if (bound && open) fail_unsupported(fmt::format("\"{}\" together with \"{}\"", inclusive, exclusive), path);
-    return bound ? bound : open;
-  };
-  if (const auto least = one_of("minimum", "exclusiveMinimum")) range.least = least;
-  if (const auto most = one_of("maximum", "exclusiveMaximum")) range.most = most;
-  return bounded ? build_range(builder_, from, range) : build_number(builder_, from);
+  return builder_.literal(build_language(builder_, inside, *language), "\"");
 }
 
 }  // namespace kvasir::grammar

@@ -1,6 +1,8 @@
 // Vocabularies and walks for the tests of grammars.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -25,6 +27,25 @@ inline bool accepts(const std::shared_ptr<const Grammar>& grammar, std::string_v
 }
 
 inline bool accepts(const char* schema, std::string_view text) { return accepts(compile_json_schema(schema), text); }
+
+// A schema, texts of it (which satisfy it), and texts that are not.
+struct SchemaCase {
+  const char* schema;
+  std::vector<const char*> good;
+  std::vector<const char*> bad;
+};
+
+inline void check_cases(const std::vector<SchemaCase>& cases) {
+  for (const SchemaCase& one : cases) {
+    const auto grammar = compile_json_schema(one.schema);
+    const Json schema = Json::parse(one.schema);
+    for (const char* text : one.good) {
+      EXPECT_TRUE(accepts(grammar, text)) << one.schema << "  " << text;
+      EXPECT_EQ(why_invalid(Json::parse(text), schema, schema), "") << one.schema << "  " << text;
+    }
+    for (const char* text : one.bad) EXPECT_FALSE(accepts(grammar, text)) << one.schema << "  " << text;
+  }
+}
 
 // All single bytes, then the given tokens, then one that ends the text.
 inline std::shared_ptr<const Vocabulary> byte_vocabulary(const std::vector<std::string>& more = {}) {

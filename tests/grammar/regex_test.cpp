@@ -39,7 +39,18 @@ TEST(Pattern, AgreesWithAnotherEngine) {
                                           "^((a|b)*c){2}$",
                                           "a.c",
                                           "^[a-]b$",
-                                          "^\\.$"};
+                                          "^\\.$",
+                                          "^(?!a)[abc]*$",
+                                          "^(?=.*b)(?=.*c)",
+                                          "^(?!.*bb)[ab]+$",
+                                          "a(?=b|c$)",
+                                          "^(?:a|(?=b)b?c?)$",
+                                          "^(a(?!b))?c*",
+                                          "(^a|b$|^$)",
+                                          "a^b|c",
+                                          "a$b|^c",
+                                          "^(?!^[ab]*$)[abc]+$",
+                                          "^a?(?:b{0,2}|(?=[bc]{1,3}$)b?c*$)"};
   for (const std::string& pattern : patterns) {
     const auto grammar = grammar_of(pattern);
     const std::regex other(pattern);
@@ -80,11 +91,19 @@ TEST(Pattern, LengthsCount) {
   EXPECT_FALSE(accepts(open, "\"xxxx\""));
 }
 
+TEST(Pattern, LooksBehind) {
+  EXPECT_TRUE(matches("^a*(?<=aa)b$", "aab"));
+  EXPECT_FALSE(matches("^a*(?<=aa)b$", "ab"));
+  EXPECT_TRUE(matches("(?<!a)b$", "cb"));
+  EXPECT_TRUE(matches("(?<!a)b$", "b"));
+  EXPECT_FALSE(matches("(?<!a)b$", "cab"));
+}
+
 TEST(Pattern, WhatIsNotUnderstoodIsRefused) {
   for (const char* pattern :
-       {"(?=a)", "(?!a)", "(?<=a)b", "(?<!a)b", "(a)\\1", "\\bword", "\\p{L}", "a^b",         "a$b",   "(",
-        ")",     "a)",    "[a",      "*a",      "a**",    "a{3,1}",  "a{x}",   "a{99999999}", "[b-a]", "[\\d-z]",
-        "\\",    "\\u12", "\\ud800", "(?i)a",   "a{1",    "x{2}{3}", "(?<n",   "\\cA"}) {
+       {"((?=a)b)*", "(?!a)*", "(?=a)b(?<=b)", "(a)\\1", "\\bword", "\\p{L}",  "(",           ")",     "a)",
+        "[a",        "*a",     "a**",          "a{3,1}", "a{x}",    "(^a)+",   "a{99999999}", "[b-a]", "[\\d-z]",
+        "\\",        "\\u12",  "\\ud800",      "(?i)a",  "a{1",     "x{2}{3}", "(?<n",        "\\cA",  "b(?=^a)a"}) {
     EXPECT_THROW(grammar_of(pattern), Error) << pattern;
   }
 }
@@ -92,7 +111,7 @@ TEST(Pattern, WhatIsNotUnderstoodIsRefused) {
 TEST(Pattern, AnyTextIsAnAutomatonOrAnError) {
   EXPECT_TRUE(rc::check([](const std::string& text) {
     std::string pattern;
-    for (const char c : text) pattern += "ab|()[]*+?{},^$.\\d-1"[static_cast<unsigned char>(c) % 20];
+    for (const char c : text) pattern += "ab|()[]*+?{},^$.\\d-1=!<"[static_cast<unsigned char>(c) % 23];
     try {
       grammar_of(pattern);
     } catch (const Error&) {

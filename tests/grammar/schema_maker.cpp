@@ -98,7 +98,8 @@ Json SchemaMaker::any_schema(int depth) {
     case 5:
       return {{"type", {"string", "integer", "null"}}};
     case 6:
-      return {{chance(2) ? "anyOf" : "oneOf", {any_schema(depth + 1), any_schema(depth + 1)}}};
+      if (chance(2)) return {{"anyOf", {any_schema(depth + 1), any_schema(depth + 1)}}};
+      return {{"oneOf", {tagged_schema("left", depth), tagged_schema("right", depth)}}};
     case 7:
       return object_schema(depth);
     default:
@@ -157,6 +158,12 @@ Json SchemaMaker::object_schema(int depth) {
              {out, {{"type", "object"}, {"properties", {{"more", any_schema(depth + 1)}}}, {"required", {"more"}}}}}};
   }
   return out;
+}
+
+Json SchemaMaker::tagged_schema(const char* tag, int depth) {
+  return {{"type", "object"},
+          {"properties", {{"kind", {{"const", tag}}}, {"value", any_schema(depth + 1)}}},
+          {"required", {"kind"}}};
 }
 
 Json SchemaMaker::array_schema(int depth) {

@@ -27,6 +27,7 @@ class SchemaMaker {
   Json string_schema();
   Json number_schema();
   Json object_schema(int depth);
+  Json tagged_schema(const char* tag, int depth);
   Json array_schema(int depth);
 
   Json value_at(const Json& schema, const Json& root, int depth);

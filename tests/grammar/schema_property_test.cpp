@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <optional>
+
+#include "base/error.h"
 #include "grammar_test_util.h"
+#include "wild_schema.h"
 
 namespace kvasir::grammar::testing {
 namespace {
@@ -91,6 +95,57 @@ TEST(SchemaProperty, BrokenTextsAreNotAccepted) {
     const std::string why = value.is_discarded() ? "not JSON" : why_invalid(value, schema, schema);
     if (!why.empty()) RC_FAIL(why + "\n" + schema.dump() + "\n" + text);
   }));
+}
+
+// A text of the grammar, or nothing when it has no end within sight.
+std::optional<std::string> short_text(const std::shared_ptr<const Grammar>& grammar, TokenMasker& masker,
+                                      SchemaMaker& random) {
+  Matcher matcher(grammar);
+  std::string text;
+  for (int steps = 0; steps < 400; ++steps) {
+    if (!walk_one(masker, random, steps < 40 ? Pace::kAny : Pace::kHurried, matcher, text)) return text;
+  }
+  return std::nullopt;
+}
+
+// All keywords, however they come together: an answer always satisfies its schema, or there is an error.
+TEST(SchemaProperty, WhateverIsAcceptedIsHeldTo) {
+  int compiled = 0, refused = 0, accepted = 0, walked = 0;
+  TokenMasker masker(byte_vocabulary({"\":", "{\"", "[]", "null", "true", "\"a\"", "ab", ",\""}));
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    SchemaMaker random(seed);
+    WildSchemas wild(random);
+    const Json schema = wild.schema();
+    std::shared_ptr<const Grammar> grammar;
+    try {
+      grammar = compile_json_schema(schema.dump());
+      ++compiled;
+    } catch (const Error&) {
+      ++refused;
+      continue;
+    }
+    const auto check = [&](const std::string& text) {
+      const Json value = Json::parse(text, nullptr, false);
+      const std::string why = value.is_discarded() ? "not JSON" : why_invalid(value, schema, schema);
+      EXPECT_EQ(why, "") << seed << "\n" << schema.dump() << "\n" << text;
+    };
+    for (int i = 0; i < 4; ++i) {
+      const std::optional<std::string> text = short_text(grammar, masker, random);
+      if (!text) continue;
+      ++walked;
+      check(*text);
+    }
+    for (int i = 0; i < 30; ++i) {
+      const std::string text = wild.value().dump();
+      if (!accepts(grammar, text)) continue;
+      ++accepted;
+      check(text);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(compiled, refused);
+  EXPECT_GT(accepted, 10 * 1000);
+  EXPECT_GT(walked, 5 * 1000);
 }
 
 }  // namespace

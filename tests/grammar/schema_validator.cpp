@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <regex>
+#include <set>
 
 namespace kvasir::grammar::testing {
 namespace {
@@ -67,6 +68,12 @@ bool matches_format(const std::string& text, const std::string& format) {
     return matches("[0-9]+\\.[0-9]+\\.[0-9]+\\.[0-9]+") &&
            std::sscanf(text.c_str(), "%d.%d.%d.%d", &a, &b, &c, &d) == 4 && std::max({a, b, c, d}) < 256;
   }
+  if (format == "uri") return matches("[A-Za-z][A-Za-z0-9+.-]*:[^\\s<>\"{}|\\\\^`]*");
+  if (format == "uuid4")
+    return matches("[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}");
+  if (format == "base64") return text.size() % 4 == 0 && matches("[A-Za-z0-9+/]*={0,2}");
+  if (format == "password" || format == "lowercase") return true;
+  if (format == "int32") return true;  // for numbers
   return false;
 }
 
@@ -90,72 +97,193 @@ std::string check_number(const Json& value, const Json& schema) {
   if (schema.contains("exclusiveMaximum") && number >= schema["exclusiveMaximum"].get<double>()) {
     return "too large: " + value.dump();
   }
-  return {};
-}
-
-std::string check_object(const Json& value, const Json& schema, const Json& root) {
-  for (const Json& name : schema.value("required", Json::array())) {
-    if (!value.contains(name.get<std::string>())) return "no " + name.dump();
+  if (schema.contains("multipleOf") && std::fmod(number, schema["multipleOf"].get<double>()) != 0) {
+    return "not a multiple: " + value.dump();
   }
-  const Json properties = schema.value("properties", Json::object());
-  for (const auto& [name, item] : value.items()) {
-    std::string why;
-    if (properties.contains(name)) {
-      why = why_invalid(item, properties[name], root);
-    } else if (schema.contains("additionalProperties")) {
-      why = why_invalid(item, schema["additionalProperties"], root);
-    }
-    if (!why.empty()) return name + ": " + why;
+  if (schema.value("format", "") == "int32" && (std::floor(number) != number || std::abs(number) > 2147483648.0)) {
+    return "not an int32: " + value.dump();
   }
   return {};
 }
 
-std::string check_array(const Json& value, const Json& schema, const Json& root) {
-  if (schema.contains("minItems") && value.size() < schema["minItems"]) return "too few items";
-  if (schema.contains("maxItems") && value.size() > schema["maxItems"]) return "too many items";
-  const Json prefix = schema.value("prefixItems", Json::array());
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    std::string why;
-    if (i < prefix.size()) {
-      why = why_invalid(value[i], prefix[i], root);
-    } else if (schema.contains("items")) {
-      why = why_invalid(value[i], schema["items"], root);
-    }
-    if (!why.empty()) return std::to_string(i) + ": " + why;
+// What a schema says of a value, and which properties and elements it spoke of.
+struct Verdict {
+  std::string why;  // empty: valid
+  std::set<std::string> names;
+  std::set<std::size_t> items;
+
+  bool is_valid() const { return why.empty(); }
+  void take(const Verdict& other) {
+    if (why.empty()) why = other.why;
+    if (!other.is_valid()) return;
+    names.insert(other.names.begin(), other.names.end());
+    items.insert(other.items.begin(), other.items.end());
   }
-  return {};
-}
+  void fail(const std::string& reason) {
+    if (why.empty()) why = reason;
+  }
+};
+
+class Validator {
+ public:
+  explicit Validator(const Json& root) : root_(root) {}
+
+  Verdict check(const Json& value, const Json& schema) {
+    Verdict out;
+    if (schema.is_boolean()) {
+      if (schema == false) out.fail("nothing is allowed here");
+      return out;
+    }
+    check_value(value, schema, out);
+    check_parts(value, schema, out);
+    if (value.is_string()) out.fail(check_string(value.get<std::string>(), schema));
+    if (value.is_number()) out.fail(check_number(value, schema));
+    if (value.is_object()) check_object(value, schema, out);
+    if (value.is_array()) check_array(value, schema, out);
+    return out;
+  }
+
+ private:
+  bool fits(const Json& value, const Json& schema) { return check(value, schema).is_valid(); }
+
+  const Json& target(const std::string& reference) const {
+    if (reference == "#" || reference.starts_with("#/")) return root_.at(Json::json_pointer(reference.substr(1)));
+    return *anchor(root_, reference.substr(1));
+  }
+
+  static const Json* anchor(const Json& within, const std::string& name) {
+    if (!within.is_structured()) return nullptr;
+    if (within.is_object() && within.value("$anchor", Json()) == name) return &within;
+    for (const Json& part : within) {
+      if (const Json* found = anchor(part, name)) return found;
+    }
+    return nullptr;
+  }
+
+  void check_value(const Json& value, const Json& schema, Verdict& out) {
+    if (schema.contains("type")) {
+      const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
+      if (std::ranges::none_of(types, [&](const Json& type) { return has_type(value, type); })) {
+        out.fail("not of type " + types.dump() + ": " + value.dump());
+      }
+    }
+    if (schema.contains("const") && !same(value, schema["const"])) out.fail("not the constant: " + value.dump());
+    if (schema.contains("enum") &&
+        std::ranges::none_of(schema["enum"], [&](const Json& one) { return same(one, value); })) {
+      out.fail("not in the enum: " + value.dump());
+    }
+  }
+
+  // Objects are equal whatever the order of their keys.
+  static bool same(const Json& a, const Json& b) { return nlohmann::json(a) == nlohmann::json(b); }
+
+  void check_parts(const Json& value, const Json& schema, Verdict& out) {
+    if (schema.contains("$ref")) out.take(check(value, target(schema["$ref"].get<std::string>())));
+    for (const Json& part : schema.value("allOf", Json::array())) out.take(check(value, part));
+    for (const char* key : {"anyOf", "oneOf"}) {
+      if (!schema.contains(key)) continue;
+      int count = 0;
+      for (const Json& part : schema[key]) {
+        const Verdict one = check(value, part);
+        if (!one.is_valid()) continue;
+        ++count;
+        out.take(one);
+      }
+      if (count == 0 || (count > 1 && key == std::string("oneOf"))) {
+        out.fail(std::to_string(count) + " of the alternatives: " + value.dump());
+      }
+    }
+    if (schema.contains("not") && fits(value, schema["not"])) out.fail("what it must not be: " + value.dump());
+    if (!schema.contains("if")) return;
+    const Verdict condition = check(value, schema["if"]);
+    if (condition.is_valid()) out.take(condition);
+    const char* branch = condition.is_valid() ? "then" : "else";
+    if (schema.contains(branch)) out.take(check(value, schema[branch]));
+  }
+
+  void check_object(const Json& value, const Json& schema, Verdict& out) {
+    const auto needs = [&](const Json& names) {
+      for (const Json& name : names) {
+        if (!value.contains(name.get<std::string>())) out.fail("no " + name.dump());
+      }
+    };
+    needs(schema.value("required", Json::array()));
+    if (schema.contains("minProperties") && value.size() < schema["minProperties"]) out.fail("too few properties");
+    if (schema.contains("maxProperties") && value.size() > schema["maxProperties"]) out.fail("too many properties");
+    const Json requirements = schema.value("dependentRequired", Json::object());
+    for (const auto& [name, names] : requirements.items()) {
+      if (value.contains(name)) needs(names);
+    }
+    const Json dependents = schema.value("dependentSchemas", Json::object());
+    for (const auto& [name, part] : dependents.items()) {
+      if (value.contains(name)) out.take(check(value, part));
+    }
+    for (const auto& [name, item] : value.items()) check_property(name, item, schema, out);
+    if (!schema.contains("unevaluatedProperties")) return;
+    for (const auto& [name, item] : value.items()) {
+      if (out.names.contains(name)) continue;
+      if (!fits(item, schema["unevaluatedProperties"])) out.fail(name + ": not evaluated, and not allowed");
+      out.names.insert(name);
+    }
+  }
+
+  void check_property(const std::string& name, const Json& item, const Json& schema, Verdict& out) {
+    bool is_known = false;
+    const auto must = [&](const Json& part) {
+      const Verdict one = check(item, part);
+      if (!one.is_valid()) out.fail(name + ": " + one.why);
+      out.names.insert(name);
+      is_known = true;
+    };
+    if (schema.contains("propertyNames") && !fits(name, schema["propertyNames"])) out.fail("the name " + name);
+    if (schema.contains("properties") && schema["properties"].contains(name)) must(schema["properties"][name]);
+    const Json patterns = schema.value("patternProperties", Json::object());
+    for (const auto& [pattern, part] : patterns.items()) {
+      if (matches_pattern(name, pattern)) must(part);
+    }
+    if (!is_known && schema.contains("additionalProperties")) must(schema["additionalProperties"]);
+  }
+
+  void check_array(const Json& value, const Json& schema, Verdict& out) {
+    if (schema.contains("minItems") && value.size() < schema["minItems"]) out.fail("too few items");
+    if (schema.contains("maxItems") && value.size() > schema["maxItems"]) out.fail("too many items");
+    const Json prefix = schema.value("prefixItems", Json::array());
+    std::size_t contained = 0;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      for (std::size_t k = 0; k < i && schema.value("uniqueItems", false); ++k) {
+        if (same(value[i], value[k])) out.fail("an element twice: " + value[i].dump());
+      }
+      if (i < prefix.size() || schema.contains("items")) {
+        const Verdict one = check(value[i], i < prefix.size() ? prefix[i] : schema["items"]);
+        if (!one.is_valid()) out.fail(std::to_string(i) + ": " + one.why);
+        out.items.insert(i);
+      }
+      if (schema.contains("contains") && fits(value[i], schema["contains"])) {
+        ++contained;
+        out.items.insert(i);
+      }
+    }
+    if (schema.contains("contains") && contained < schema.value("minContains", std::size_t{1}))
+      out.fail("contains too few");
+    if (schema.contains("contains") && schema.contains("maxContains") && contained > schema["maxContains"]) {
+      out.fail("contains too many");
+    }
+    if (!schema.contains("unevaluatedItems")) return;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      if (out.items.contains(i)) continue;
+      if (!fits(value[i], schema["unevaluatedItems"]))
+        out.fail(std::to_string(i) + ": not evaluated, and not allowed");
+      out.items.insert(i);
+    }
+  }
+
+  const Json& root_;
+};
 
 }  // namespace
 
 std::string why_invalid(const Json& value, const Json& schema, const Json& root) {
-  if (schema.is_boolean()) return schema == true ? "" : "nothing is allowed here";
-  if (schema.contains("$ref")) {
-    const Json& target = root.at(Json::json_pointer(schema["$ref"].get<std::string>().substr(1)));
-    if (std::string why = why_invalid(value, target, root); !why.empty()) return why;
-  }
-  for (const Json& part : schema.value("allOf", Json::array())) {
-    if (std::string why = why_invalid(value, part, root); !why.empty()) return why;
-  }
-  for (const char* key : {"anyOf", "oneOf"}) {
-    if (!schema.contains(key)) continue;
-    const auto fits = [&](const Json& part) { return why_invalid(value, part, root).empty(); };
-    if (std::ranges::none_of(schema[key], fits)) return "none of the alternatives: " + value.dump();
-  }
-  if (schema.contains("type")) {
-    const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
-    if (std::ranges::none_of(types, [&](const Json& type) { return has_type(value, type); })) {
-      return "not of type " + types.dump() + ": " + value.dump();
-    }
-  }
-  if (schema.contains("const") && value != schema["const"]) return "not the constant: " + value.dump();
-  if (schema.contains("enum") && std::ranges::find(schema["enum"], value) == schema["enum"].end()) {
-    return "not in the enum: " + value.dump();
-  }
-  if (value.is_string()) return check_string(value.get<std::string>(), schema);
-  if (value.is_number()) return check_number(value, schema);
-  if (value.is_object()) return check_object(value, schema, root);
-  return value.is_array() ? check_array(value, schema, root) : "";
+  return Validator(root).check(value, schema).why;
 }
 
 }  // namespace kvasir::grammar::testing

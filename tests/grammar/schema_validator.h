@@ -1,5 +1,5 @@
-// A JSON Schema validator for tests: straight from the specification, over parsed values, sharing no code with
-// src/grammar. oneOf is read as anyOf, as our documents say.
+// A JSON Schema validator for tests: straight from the specification (draft 2020-12), over parsed values, sharing no
+// code with src/grammar.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "grammar/schema_compiler.h"
+#include "grammar/schema_keywords.h"
+#include "grammar/schema_negation.h"
+
+namespace kvasir::grammar {
+namespace {
+
+constexpr std::size_t kMaxCounters = 3;
+constexpr std::size_t kMaxUnique = 12;
+
+}  // namespace
+
+struct SchemaCompiler::ArrayPlan {
+  // Of the elements from `from` on, so many satisfy the schema.
+  struct Counter {
+    std::uint64_t from, least;
+    std::optional<std::uint64_t> most;
+    Json schema;
+
+    std::uint64_t last() const { return most.value_or(least); }
+  };
+  std::vector<Json> fixed;
+  std::optional<Json> others;  // what follows the fixed ones; nothing: none
+  std::uint64_t least = 0;
+  std::optional<std::uint64_t> most;
+  std::vector<Counter> counters;
+  bool is_unique = false;
+
+  // By the element, up to the first that is like all that follow, and by those counters that it counts for.
+  std::map<std::pair<std::uint64_t, std::size_t>, std::optional<RuleId>> rules;
+  std::uint64_t kinds = 0;  // of elements: the last is that of all that follow
+
+  const Json& element(std::uint64_t i) const {
+    return i < fixed.size() ? fixed[static_cast<std::size_t>(i)] : *others;
+  }
+};
+
+SchemaCompiler::ArrayPlan SchemaCompiler::plan_array(const Json& flat, const std::string& path) {
+  ArrayPlan plan;
+  if (flat.contains("prefixItems")) plan.fixed = flat["prefixItems"].get<std::vector<Json>>();
+  // A list of fixed elements has no others unless "items" says so: as with properties.
+  if (flat.contains("items")) {
+    if (!is_false(flat["items"])) plan.others = flat["items"];
+  } else if (!flat.contains("prefixItems")) {
+    plan.others = Json(true);
+  }
+  if (flat.contains("minItems")) plan.least = flat["minItems"].get<std::uint64_t>();
+  if (flat.contains("$except") && std::ranges::find(flat["$except"], Json::array()) != flat["$except"].end()) {
+    plan.least = std::max<std::uint64_t>(plan.least, 1);
+  }
+  if (flat.contains("maxItems")) plan.most = flat["maxItems"].get<std::uint64_t>();
+  if (!plan.others) plan.most = std::min<std::uint64_t>(plan.most.value_or(plan.fixed.size()), plan.fixed.size());
+  plan.is_unique = flat.contains("uniqueItems") && plan.most.value_or(2) > 1;
+  plan.kinds = plan.fixed.size() + 1;
+  if (!flat.contains("$some")) return plan;
+  for (const Json& some : flat["$some"]) {
+    ArrayPlan::Counter counter{
+        some["from"].get<std::uint64_t>(), some["least"].get<std::uint64_t>(), {}, some["schema"]};
+    if (some.contains("most")) counter.most = some["most"].get<std::uint64_t>();
+    plan.kinds = std::max(plan.kinds, counter.from + 1);
+    plan.counters.push_back(std::move(counter));
+  }
+  if (plan.counters.size() > kMaxCounters) fail_unsupported("more than three of \"contains\" together", path);
+  return plan;
+}
+
+// The rule of an element that satisfies the schemas of some counters, and not those of others that count exactly.
+// nullopt: there is none.
+std::optional<RuleId> SchemaCompiler::element_rule(ArrayPlan& plan, std::uint64_t at, std::size_t choice,
+                                                   const std::string& path) {
+  const std::uint64_t kind = std::min(at, plan.kinds - 1);
+  const auto [known, is_new] = plan.rules.try_emplace({kind, choice}, std::nullopt);
+  if (!is_new) return known->second;
+  const std::string here = at < plan.fixed.size() ? fmt::format("{}.prefixItems[{}]", path, at) : path + ".items";
+  Json schema = plan.element(at);
+  for (std::size_t i = 0; i < plan.counters.size(); ++i) {
+    const ArrayPlan::Counter& counter = plan.counters[i];
+    if ((choice >> i & 1) != 0) {
+      schema = expansion_.both(schema, counter.schema, here);
+    } else if (at >= counter.from && counter.most) {
+      schema = expansion_.both(schema, opposite(counter.schema), here);
+    }
+  }
+  if (!is_false(schema)) known->second = rule_of(schema, here);
+  return known->second;
+}
+
+// [ first, second … others ]: a node after each element up to where all further ones are alike, for each number of
+// elements that count for something.
+NodeId SchemaCompiler::build_array(NodeId from, const Json& flat, const std::string& path) {
+  if (flat.contains("$except")) {
+    for (const Json& value : flat["$except"]) {
+      if (value.is_array() && !value.empty()) fail_unsupported("a list that it must not be", path);
+    }
+  }
+  ArrayPlan plan = plan_array(flat, path);
+  if (plan.is_unique) return build_unique(from, plan, path);
+  std::uint64_t last = std::max<std::uint64_t>(plan.fixed.size(), plan.least);
+  for (const ArrayPlan::Counter& counter : plan.counters) last = std::max(last, counter.from);
+  if (plan.most) last = *plan.most;
+
+  // How many elements there are, up to `last`, and how many of them satisfy each counter's schema.
+  using Place = std::pair<std::uint64_t, std::vector<std::uint64_t>>;
+  std::map<Place, NodeId> after;
+  std::vector<Place> todo;
+  const auto node_at = [&](const Place& place) {
+    const auto [found, is_new] = after.try_emplace(place, 0);
+    if (is_new) {
+      found->second = builder_.node();
+      todo.push_back(place);
+    }
+    return found->second;
+  };
+  const auto add_element = [&](NodeId before, const Place& place) {
+    const auto& [count, counts] = place;
+    if (plan.most && count == last) return;
+    if (count >= plan.fixed.size() && !plan.others) return;
+    for (std::size_t choice = 0; choice < (std::size_t{1} << counts.size()); ++choice) {
+      Place to{std::min(count + 1, last), counts};
+      bool is_possible = true;
+      for (std::size_t i = 0; i < counts.size(); ++i) {
+        const ArrayPlan::Counter& counter = plan.counters[i];
+        if ((choice >> i & 1) == 0) continue;
+        is_possible = is_possible && count >= counter.from && !(counter.most && counts[i] == *counter.most);
+        to.second[i] = std::min(counts[i] + 1, counter.last());
+      }
+      if (!is_possible) continue;
+      if (const std::optional<RuleId> rule = element_rule(plan, count, choice, path)) {
+        builder_.call(before, *rule, node_at(to));
+      }
+    }
+  };
+  const NodeId close = builder_.node();
+  const auto may_end = [&](const Place& place) {
+    if (place.first < plan.least) return false;
+    for (std::size_t i = 0; i < plan.counters.size(); ++i) {
+      if (place.second[i] < plan.counters[i].least) return false;
+    }
+    return true;
+  };
+  const Place none{0, std::vector<std::uint64_t>(plan.counters.size(), 0)};
+  const NodeId open = optional_space(builder_.literal(from, "["));
+  if (may_end(none)) builder_.join(open, close);
+  add_element(open, none);
+  while (!todo.empty()) {
+    const Place place = todo.back();
+    todo.pop_back();
+    const NodeId node = after[place];
+    if (may_end(place)) builder_.join(node, close);
+    add_element(after_comma(node), place);
+  }
+  return builder_.literal(optional_space(close), "]");
+}
+
+// All values of the schema, where there are few.
+std::optional<std::vector<Json>> SchemaCompiler::few_values(const Json& schema, const std::string& path) {
+  std::vector<Json> out;
+  for (const Json& flat : expansion_.expand(schema, path)) {
+    Json values = Json::array();
+    if (flat.contains("enum")) {
+      values = flat["enum"];
+    } else {
+      if (!flat.contains("type")) return std::nullopt;
+      for (const Json& type : flat["type"]) {
+        if (type != "null" && type != "boolean") return std::nullopt;
+        if (type == "null") values.push_back(nullptr);
+        if (type == "boolean") values.insert(values.end(), {true, false});
+      }
+    }
+    for (const Json& value : values) {
+      const bool is_new = std::ranges::find(out, value) == out.end();
+      if (is_new && expansion_.holds_flat(value, flat, path) == Truth::kYes) out.push_back(value);
+      if (out.size() > kMaxUnique) return std::nullopt;
+    }
+  }
+  return out;
+}
+
+// No element twice: of a few values, a node for each set of those that are there.
+NodeId SchemaCompiler::build_unique(NodeId from, const ArrayPlan& plan, const std::string& path) {
+  std::vector<Json> values;
+  const std::uint64_t kinds = plan.fixed.size() + (plan.others ? 1 : 0);
+  for (std::uint64_t i = 0; i < kinds; ++i) {
+    const auto few = few_values(plan.element(i), path);
+    const auto is_new = [&](const Json& value) { return std::ranges::find(values, value) == values.end(); };
+    if (few) std::ranges::copy_if(*few, std::back_inserter(values), is_new);
+    if (!few || values.size() > kMaxUnique) {
+      fail_unsupported(fmt::format("\"uniqueItems\" of more than {} values", kMaxUnique), path);
+    }
+  }
+  const auto may_end = [&](std::size_t used, std::uint64_t count) {
+    if (count < plan.least) return false;
+    return std::ranges::all_of(plan.counters, [&](const ArrayPlan::Counter& counter) {
+      std::uint64_t satisfied = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        if ((used >> i & 1) == 0) continue;
+        const Truth truth = expansion_.holds(values[i], counter.schema, path);
+        if (truth == Truth::kUnknown || counter.from > 0) fail_unsupported("\"uniqueItems\" with \"contains\"", path);
+        satisfied += truth == Truth::kYes ? 1 : 0;
+      }
+      return satisfied >= counter.least && !(counter.most && satisfied > *counter.most);
+    });
+  };
+  const NodeId close = builder_.node();
+  std::map<std::size_t, NodeId> after;
+  std::vector<std::size_t> todo{0};
+  while (!todo.empty()) {
+    const std::size_t used = todo.back();
+    todo.pop_back();
+    const auto count = static_cast<std::uint64_t>(std::popcount(used));
+    const NodeId node = used == 0 ? optional_space(builder_.literal(from, "[")) : after[used];
+    if (may_end(used, count)) builder_.join(node, close);
+    if (count == plan.most || count == values.size() || (count >= plan.fixed.size() && !plan.others)) continue;
+    const NodeId before = used == 0 ? node : after_comma(node);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if ((used >> i & 1) != 0 || expansion_.holds(values[i], plan.element(count), path) != Truth::kYes) continue;
+      const auto [to, is_new] = after.try_emplace(used | std::size_t{1} << i, 0);
+      if (is_new) {
+        to->second = builder_.node();
+        todo.push_back(to->first);
+      }
+      builder_.call(before, rule_of({{"enum", Json::array({values[i]})}}, path + ".items"), to->second);
+    }
+  }
+  return builder_.literal(optional_space(close), "]");
+}
+
+}  // namespace kvasir::grammar
