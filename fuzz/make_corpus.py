@@ -6,6 +6,7 @@
 import base64
 import functools
 import json
+import math
 import pathlib
 import shutil
 import sys
@@ -19,10 +20,30 @@ def copy_seeds(root, out):
         shutil.copyfile(seed, out / seed.name)
 
 
+# Modules of quantized weights with 8 outputs and 64 inputs, and two experts with 2 and 32: suffix, type, shape.
+QUANTIZED = {
+    "gptq": [("a.qweight", "I32", [8, 8]), ("a.qzeros", "I32", [2, 1]), ("a.scales", "F16", [2, 8]), ("a.g_idx", "I32", [64])],
+    "awq": [("a.qweight", "I32", [64, 1]), ("a.qzeros", "I32", [2, 1]), ("a.scales", "F16", [2, 8])],
+    "packed": [("a.weight_packed", "I32", [8, 8]), ("a.weight_scale", "BF16", [8, 2]), ("a.weight_zero_point", "I32", [1, 2])],
+    "int8": [("a.weight", "I8", [8, 64]), ("a.weight_scale", "F32", [8, 1]), ("a.weight_zero_point", "I8", [8, 1])],
+    "fp8": [("a.weight", "F8_E4M3", [8, 64]), ("a.weight_scale_inv", "F32", [2, 2])],
+    "mxfp4": [("e_blocks", "U8", [2, 2, 1, 16]), ("e_scales", "U8", [2, 2, 1])],
+}
+BYTES = {"I32": 4, "F32": 4, "F16": 2, "BF16": 2}
+
+
 def safetensors(root, out):
     for folder in (root / "tests/model/fixtures").iterdir():
         if (folder / "golden.safetensors").exists():
             shutil.copyfile(folder / "golden.safetensors", out / folder.name)
+    for name, tensors in QUANTIZED.items():
+        header, data = {}, b""
+        for tensor, dtype, shape in tensors:
+            size = BYTES.get(dtype, 1) * math.prod(shape)
+            header[tensor] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + size]}
+            data += bytes(size) if tensor.endswith("g_idx") else bytes(i * 37 % 60 for i in range(size))
+        text = json.dumps(header).encode()
+        (out / f"quantized_{name}").write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
 def config(root, out):

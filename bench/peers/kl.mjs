@@ -3,7 +3,9 @@
 // them once more with no rounding at all. Printed are four Kullback-Leibler divergences, means over the text: of our
 // answer from the exact one, of the peer's from the exact one, of ours from the peer's, and of the peer's from its own
 // with flash attention: rounding makes different codes of numbers that differ in their last bits, so two programs
-// are hardly nearer to each other than the peer is to itself.
+// are hardly nearer to each other than the peer is to itself. Two more numbers tell what these are worth: how far the
+// peer's answers after one token and after the next are from each other, and how often the likeliest token is the
+// same for both of us. families.py makes small random files of all families.
 //
 //     npm install --prefix /tmp/peers --ignore-scripts --omit=optional node-llama-cpp@3.22.1 @node-llama-cpp/linux-x64@3.22.1
 //     ninja -C build next_token_probs
@@ -57,6 +59,16 @@ async function theirs(llama, file, flashAttention) {
   return {tokens, rows};
 }
 
+// Without flash attention and with it; nothing where it does not load the file, which it says.
+async function bothOfTheirs(llama, file) {
+  try {
+    return [await theirs(llama, path.resolve(file), false), await theirs(llama, path.resolve(file), true)];
+  } catch (error) {
+    console.log(`${file}: the peer does not run it: ${error.message}`);
+    return [];
+  }
+}
+
 // How far `q` is from what `p` expects, in nats; both as token -> probability. A peer's float32 sums miss 1 by some
 // 1e-5: both are scaled to it.
 function divergence(p, q) {
@@ -74,15 +86,32 @@ function mean(from, of) {
   return all.reduce((a, b) => a + b) / all.length;
 }
 
+function likeliest(row) {
+  return [...row].reduce((best, one) => (one[1] > best[1] ? one : best))[0];
+}
+
+// What a divergence would be if one of us were a token off.
+function yardstick(rows) {
+  return mean(rows.slice(1), rows.slice(0, -1));
+}
+
+// Of tokens that are as likely as each other, as soft-caps make them, any will do.
+function agreement(a, b) {
+  return a.filter((row, i) => b[i].get(likeliest(row)) > 0.9999 * b[i].get(likeliest(b[i]))).length / a.length;
+}
+
 const {getLlama} = await loadPeer();
 const llama = await getLlama({gpu: false, build: "never", logLevel: "error"});
 let failed = false;
 console.log("file".padEnd(32) + "ours, exact".padStart(14) + "peer, exact".padStart(14) + "ours, peer".padStart(14) +
-  "peer, itself".padStart(14));
+  "peer, itself".padStart(14) + "a token off".padStart(14) + "same top".padStart(10));
 for (const file of files) {
   const [mine, exact] = ["auto", "f32"].map((activations) => ours(file, activations));
-  const peer = await theirs(llama, path.resolve(file), false);
-  const other = await theirs(llama, path.resolve(file), true);
+  const [peer, other] = await bothOfTheirs(llama, file);
+  if (!peer) {
+    failed = true;
+    continue;
+  }
   const same = mine.tokens.length === peer.tokens.length && mine.tokens.every((token, i) => token === peer.tokens[i]);
   if (!same) {
     console.log(`${file}: other tokens: ours ${mine.tokens}, theirs ${peer.tokens}`);
@@ -92,6 +121,8 @@ for (const file of files) {
   const numbers = [mean(exact.rows, mine.rows), mean(exact.rows, peer.rows), mean(peer.rows, mine.rows),
     mean(peer.rows, other.rows)];
   failed ||= !(Math.min(numbers[0], numbers[2]) < limit);
-  console.log(path.basename(file).padEnd(32) + numbers.map((n) => n.toExponential(2).padStart(14)).join(""));
+  numbers.push(yardstick(peer.rows));
+  console.log(path.basename(file).padEnd(32) + numbers.map((n) => n.toExponential(2).padStart(14)).join("") +
+    `${(100 * agreement(mine.rows, peer.rows)).toFixed(1)}%`.padStart(10));
 }
 process.exit(failed ? 1 : 0);

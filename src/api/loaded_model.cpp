@@ -83,7 +83,8 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
           {options.device, options.threads, options.isa, parse_activation_precision(options.activations)})),
       model(load_model(options.model, *backend,
                        {batch_tokens(options.max_batch_tokens, options.device), options.on_load,
-                        find_kv_basis(options.kv_basis, options.model), parse_weight_quantization(options.weights)})),
+                        find_kv_basis(options.kv_basis, options.model), parse_weight_quantization(options.weights),
+                        options.context})),
       engine(*backend, *model, engine_config(options, public_texts)) {
   if (tokenizer.vocab_size() > model->config().vocab) {
     fail_input(

@@ -40,19 +40,28 @@ void HostExperts::run_expert(const ExpertsOp& op, int expert, Backend& on) {
   const int width = weights.width();
   const Matrix x = grown(x_, rows, op.x.cols, on);
   for (int i = 0; i < rows; ++i) {
-    std::copy_n(op.x.row(by_expert_[static_cast<size_t>(first + i)] / op.rule.used), op.x.cols, x.row(i));
+    const int at = by_expert_[static_cast<size_t>(first + i)];
+    std::copy_n(op.x.row(at / op.rule.used), op.x.cols, x.row(i));
+    if (op.rule.weighs != RouterRule::Weighs::kInputs) continue;
+    const float weight = routes_[static_cast<size_t>(at)].weight;
+    for (int c = 0; c < x.cols; ++c) x.row(i)[c] *= weight;
   }
   const Matrix gate_up = grown(gate_up_, rows, 2 * width, on);
   const Matrix gate = gate_up.columns(0, width);
   const Matrix up = gate_up.columns(width, width);
+  const float* bias = op.gate_up_bias_of(expert);
   if (weights.up == nullptr) {
-    on.run(MatmulOp{weights.gate, x, nullptr, gate_up});
+    on.run(MatmulOp{weights.gate, x, bias, gate_up});
   } else {
-    on.run(MatmulOp{weights.gate, x, nullptr, gate});
-    on.run(MatmulOp{weights.up, x, nullptr, up});
+    on.run(MatmulOp{weights.gate, x, bias, gate});
+    on.run(MatmulOp{weights.up, x, bias == nullptr ? nullptr : bias + width, up});
   }
   const Matrix y{y_.as<float>() + static_cast<std::ptrdiff_t>(first) * op.x.cols, rows, op.x.cols, op.x.cols};
-  on.run(GatedMatmulOp{weights.down, gate, up, nullptr, y});
+  if (op.activation == Activation::kSilu) {
+    return on.run(GatedMatmulOp{weights.down, gate, up, op.down_bias_of(expert), y});
+  }
+  on.run(ActivationOp{op.activation, gate, up, gate, op.limit});
+  on.run(MatmulOp{weights.down, gate, op.down_bias_of(expert), y});
 }
 
 void HostExperts::sum_up(const ExpertsOp& op) const {
@@ -62,7 +71,7 @@ void HostExperts::sum_up(const ExpertsOp& op) const {
     std::fill_n(out, cols, 0.0F);
     for (int k = 0; k < op.rule.used; ++k) {
       const auto i = static_cast<size_t>(r) * static_cast<size_t>(op.rule.used) + static_cast<size_t>(k);
-      const float weight = routes_[i].weight;
+      const float weight = op.rule.weighs == RouterRule::Weighs::kInputs ? 1.0F : routes_[i].weight;
       const float* y = y_.as<float>() + static_cast<std::ptrdiff_t>(place_[i]) * cols;
       for (int c = 0; c < cols; ++c) out[c] += weight * y[c];
     }

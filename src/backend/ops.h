@@ -50,11 +50,13 @@ struct RopeTable {
   const float* sin = nullptr;
   int pairs = 0;                            // half of what is rotated of a head: its first 2 * pairs elements
   const std::int32_t* rope_rows = nullptr;  // [rows of the batch], in the backend's memory; null: row r has r
+  const float* query_scale = nullptr;       // [rope rows], or none
 
   // Of a row's cosines, and of its sines.
   KVASIR_HD std::int64_t first(int row) const {
     return static_cast<std::int64_t>(rope_rows != nullptr ? rope_rows[row] : row) * pairs;
   }
+  KVASIR_HD float scale_of(int row) const { return query_scale[rope_rows != nullptr ? rope_rows[row] : row]; }
   friend bool operator==(const RopeTable&, const RopeTable&) = default;
 };
 
@@ -195,17 +197,30 @@ struct RouterRule {
     kSigmoid,          // of each logit by itself
     kSoftmaxOfChosen,  // of the logits of those that were chosen
   };
+  enum class GroupScore : std::uint8_t {
+    kTopTwo,  // the sum of a group's two best
+    kBest,
+  };
+  enum class Weighs : std::uint8_t {
+    kOutputs,  // a row's sum is of weighted outputs
+    kInputs,   // an expert reads the row times its weight, and outputs are added as they are
+  };
 
   Score score = Score::kSoftmax;
   int used = 0;                        // experts a row, those with the highest scores; the lower number wins a tie
   bool normalized = false;             // their weights are divided by their sum
   float scale = 1.0F;                  // of their weights
   const float* choice_bias = nullptr;  // [experts], added to scores where they choose, not where they weigh; or none
+  int groups = 1;                      // of experts, equal parts of them: those of the best `used_groups` are chosen
+  int used_groups = 1;
+  GroupScore group_score = GroupScore::kTopTwo;
+  const float* expert_scale = nullptr;  // [experts], of their weights; or none
+  Weighs weighs = Weighs::kOutputs;
 
   friend bool operator==(const RouterRule&, const RouterRule&) = default;
 };
 
-// down(silu(gate(x)) * up(x)). Gates and ups are one matrix, unless a file has them in different types.
+// down(activation(gate(x)) * up(x)). Gates and ups are one matrix, unless a file has them in different types.
 struct ExpertWeights {
   const Weight* gate = nullptr;  // [2 width][hidden]: gates, then as many ups; or [width][hidden] where `up` is there
   const Weight* up = nullptr;    // [width][hidden], or none
@@ -241,11 +256,23 @@ struct EmbedOp {  // out[r] = table[tokens[r]]
   Matrix out;
   friend bool operator==(const EmbedOp&, const EmbedOp&) = default;
 };
-struct NormOp {  // of each row, or of each of its `heads` equal parts, which share the rule's weight
+struct NormOp {  // of each row, or of each of its `heads` equal parts
+  enum class Weights : std::uint8_t {
+    kShared,      // by all parts
+    kOfEachPart,  // those of one part behind those of another
+  };
+
   Matrix x;
   NormRule rule;
   Matrix out;
   int heads = 1;
+  Weights weights = Weights::kShared;  // and biases
+
+  KVASIR_HD int width() const { return x.cols / heads; }  // of a part
+  NormRule rule_of(int part) const {
+    const int first = weights == Weights::kShared ? 0 : part * width();
+    return {rule.weight + first, rule.eps, rule.bias == nullptr ? nullptr : rule.bias + first, rule.kind};
+  }
   friend bool operator==(const NormOp&, const NormOp&) = default;
 };
 struct MatmulOp {  // out = weight * x + bias
@@ -314,12 +341,16 @@ struct ActivationOp {  // out = activation(x), or activation(x) * up where that 
   Matrix x;
   Matrix up;  // or none
   Matrix out;
+  float limit = 0;  // of kSwigluOai
   friend bool operator==(const ActivationOp&, const ActivationOp&) = default;
 };
-struct ScaleOp {  // x *= factor; then, where `softcap` is above 0, x = softcap * tanh(x / softcap)
+// x *= factor; then, where `softcap` is above 0, x = softcap * tanh(x / softcap); and where `limit` is, x is held to
+// -limit … limit.
+struct ScaleOp {
   Matrix x;
   float factor = 1.0F;
   float softcap = 0.0F;
+  float limit = 0.0F;
   friend bool operator==(const ScaleOp&, const ScaleOp&) = default;
 };
 // out[r] = the sum of what r's experts make of x[r], each times its weight, in the order in which they were chosen.
@@ -329,7 +360,28 @@ struct ExpertsOp {
   RouterRule rule;
   ArrayRef<ExpertWeights> experts;
   Matrix out;  // [rows][hidden]; not x
+  Activation activation = Activation::kSilu;
+  float limit = 0;                      // of kSwigluOai
+  const float* gate_up_bias = nullptr;  // [experts][2 width], or none
+  const float* down_bias = nullptr;     // [experts][hidden], or none
+
+  const float* gate_up_bias_of(int expert) const {
+    return gate_up_bias == nullptr ? nullptr : gate_up_bias + std::int64_t{2} * expert * experts.front().width();
+  }
+  const float* down_bias_of(int expert) const {
+    return down_bias == nullptr ? nullptr : down_bias + std::int64_t{expert} * out.cols;
+  }
   friend bool operator==(const ExpertsOp&, const ExpertsOp&) = default;
+};
+struct SigmoidGateOp {  // x *= sigmoid(gate), number by number, or each row by its one
+  Matrix x;
+  Matrix gate;  // [rows][x.cols], or [rows][1]
+  friend bool operator==(const SigmoidGateOp&, const SigmoidGateOp&) = default;
+};
+struct QueryScaleOp {  // row r of x times table.query_scale of its rope row
+  Matrix x;
+  RopeTable table;
+  friend bool operator==(const QueryScaleOp&, const QueryScaleOp&) = default;
 };
 struct AddOp {  // x += y
   Matrix x;
@@ -379,8 +431,9 @@ struct RopeKvWriteOp {  // q and k are rotated in place, and k and v written. RE
   friend bool operator==(const RopeKvWriteOp&, const RopeKvWriteOp&) = default;
 };
 
-using Op = std::variant<CopyOp, EmbedOp, NormOp, MatmulOp, RopeOp, ProjectOp, KvWriteOp, AttentionOp,
-                        MergeAttentionOp, WatchAttentionOp, KvMoveOp, SwigluOp, ActivationOp, ScaleOp, ExpertsOp,
-                        AddOp, AddNormOp, GatedMatmulOp, NormMatmulOp, FeedForwardOp, RopeKvWriteOp>;
+using Op =
+    std::variant<CopyOp, EmbedOp, NormOp, MatmulOp, RopeOp, ProjectOp, KvWriteOp, AttentionOp, MergeAttentionOp,
+                 WatchAttentionOp, KvMoveOp, SwigluOp, ActivationOp, ScaleOp, ExpertsOp, QueryScaleOp, SigmoidGateOp,
+                 AddOp, AddNormOp, GatedMatmulOp, NormMatmulOp, FeedForwardOp, RopeKvWriteOp>;
 
 }  // namespace kvasir

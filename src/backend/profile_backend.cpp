@@ -61,6 +61,8 @@ OpCost cost_of(const KvMoveOp& op) {
 OpCost cost_of(const SwigluOp& op) { return {"swiglu", bytes_of(op.gate) + bytes_of(op.up)}; }
 OpCost cost_of(const ActivationOp& op) { return {"activation", bytes_of(op.x) + bytes_of(op.up)}; }
 OpCost cost_of(const ScaleOp& op) { return {"scale", bytes_of(op.x)}; }
+OpCost cost_of(const SigmoidGateOp& op) { return {"sigmoid gate", bytes_of(op.x) + bytes_of(op.gate)}; }
+OpCost cost_of(const QueryScaleOp& op) { return {"query scale", bytes_of(op.x)}; }
 OpCost cost_of(const ExpertsOp& op) {
   double bytes = 0;  // as if each row had experts of its own
   for (const ExpertWeights& one : op.experts) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/check.h"
@@ -32,6 +35,26 @@ void normalize(std::span<RoutedExpert> chosen) {
   for (RoutedExpert& one : chosen) one.weight /= sum;
 }
 
+// What those of the best groups are ranked by; the others are out of the question.
+void leave_out_groups(const RouterRule& rule, std::vector<float>& ranked) {
+  const size_t size = ranked.size() / static_cast<size_t>(rule.groups);
+  std::vector<float> best;
+  for (size_t first = 0; first < ranked.size(); first += size) {
+    std::vector<float> own(ranked.begin() + static_cast<std::ptrdiff_t>(first),
+                           ranked.begin() + static_cast<std::ptrdiff_t>(first + size));
+    const size_t top = rule.group_score == RouterRule::GroupScore::kTopTwo ? std::min<size_t>(2, size) : 1;
+    std::ranges::partial_sort(own, own.begin() + static_cast<std::ptrdiff_t>(top), std::greater<>());
+    best.push_back(top == 2 ? own[0] + own[1] : own[0]);
+  }
+  std::vector<size_t> order(best.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, [&best](size_t a, size_t b) { return best[a] > best[b]; });
+  for (size_t i = static_cast<size_t>(rule.used_groups); i < order.size(); ++i) {
+    std::fill_n(ranked.begin() + static_cast<std::ptrdiff_t>(order[i] * size), size,
+                -std::numeric_limits<float>::infinity());
+  }
+}
+
 }  // namespace
 
 void route(std::span<const float> logits, const RouterRule& rule, std::span<RoutedExpert> chosen) {
@@ -41,6 +64,7 @@ void route(std::span<const float> logits, const RouterRule& rule, std::span<Rout
   if (rule.choice_bias != nullptr) {
     for (size_t i = 0; i < ranked.size(); ++i) ranked[i] += rule.choice_bias[i];
   }
+  if (rule.groups > 1) leave_out_groups(rule, ranked);
   std::vector<int> order(ranked.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   // Numbers that are none would have no order: they come last, and the sequence fails at its logits.
@@ -56,7 +80,10 @@ void route(std::span<const float> logits, const RouterRule& rule, std::span<Rout
   if (rule.score == RouterRule::Score::kSoftmaxOfChosen) softmax(weights);
   for (size_t i = 0; i < chosen.size(); ++i) chosen[i] = {order[i], weights[i]};
   if (rule.normalized) normalize(chosen);
-  for (RoutedExpert& one : chosen) one.weight *= rule.scale;
+  for (RoutedExpert& one : chosen) {
+    one.weight *= rule.scale;
+    if (rule.expert_scale != nullptr) one.weight *= rule.expert_scale[one.expert];
+  }
 }
 
 }  // namespace kvasir

@@ -47,7 +47,9 @@ void convert(const ConvertCommand& command) {
     progress.show(done, all, fmt::format("{} of {}", format_bytes(done), format_bytes(all)));
   };
   const std::filesystem::path model = find_model(command.model);
-  convert_to_gguf(model, command.out, gguf_tokenizer_keys(model, load_config(model)), options);
+  const std::vector<std::string> notes =
+      convert_to_gguf(model, command.out, gguf_tokenizer_keys(model, load_config(model)), options);
+  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
   fmt::print("{}: {}\n", command.out, format_bytes(std::filesystem::file_size(command.out)));
 }
 

@@ -19,6 +19,7 @@
 #include "cli/progress.h"
 #include "cli/serve_options.h"
 #include "cli/service_manager.h"
+#include "server/memory_return.h"
 #include "server/serve.h"
 
 namespace kvasir {
@@ -188,6 +189,7 @@ class Serving {
 };
 
 void serve(ServeOptions& options) {
+  MemoryReturn::use_few_pools();
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that is gone is no reason to end, …
   std::signal(SIGXFSZ, SIG_IGN);  // … nor is a file of it that may not grow
   const MemoryReserve reserve(size_t{64} << 20);

@@ -11,6 +11,8 @@
 #include "base/private_file.h"
 #include "cli/option_group.h"
 #include "cli/policy_file.h"
+#include "server/answer/formats/reasoning_formats.h"
+#include "server/answer/formats/tool_formats.h"
 #include "server/http/http_text.h"
 
 namespace kvasir {
@@ -73,6 +75,18 @@ void check_bodies(ServeOptions& options) {
   }
 }
 
+void check_formats(const ServiceOptions& service) {
+  if (!service.tool_format.empty() && find_tool_format(service.tool_format) == nullptr) {
+    fail_usage(fmt::format("there is no '{}'", service.tool_format), "--tool-format",
+               "use one of " + tool_format_names());
+  }
+  const std::string& reasoning = service.reasoning_format;
+  if (!reasoning.empty() && reasoning != "none" && find_reasoning_format(reasoning) == nullptr) {
+    fail_usage(fmt::format("there is no '{}'", reasoning), "--reasoning-format",
+               "use none, or one of " + reasoning_format_names());
+  }
+}
+
 void add_limit_options(CLI::App& command, ServeOptions& options) {
   const OptionGroup group(command, "Limits");
   HttpOptions& http = options.http;
@@ -108,8 +122,8 @@ void add_access_options(CLI::App& command, ServeOptions& options) {
              "With keys: show /metrics, every tenant's numbers, to anyone");
   group.option("--allow-host", options.allowed_hosts,
                "Without keys: names in the Host header to answer to, besides local ones");
-  group.option("--allow-origin", options.http.allowed_origins,
-               "Web pages that may use the server, besides local ones; *: all");
+  group.option("--allow-origin,--cors", options.http.allowed_origins,
+               "Origins of web pages that may use the server, besides local ones; *: all");
   group.flag("--insecure-public", options.insecure_public, "Listen on other than loopback addresses, without keys");
 }
 
@@ -151,6 +165,7 @@ void check(ServeOptions& options, Log& log) {
   check_access(options, log);
   check_canary(options);
   check_bodies(options);
+  check_formats(options.service);
   HttpOptions& http = options.http;
   if (options.service.max_queued < 0)
     fail_usage(fmt::format("{} requests cannot queue", options.service.max_queued), "--max-queued", "use 0 or more");
@@ -171,6 +186,11 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   group.option("-a,--alias", options.alias, "The model's name in replies; default: its folder's");
   group.flag("--no-warmup", options.no_warmup,
              "Be ready at once; without it a few tokens are generated first, so that the first request is not slow");
+  group.option("--tool-format", options.service.tool_format,
+               "How the model writes calls of tools; default: as its chat template says. " + tool_format_names());
+  group.option("--reasoning-format", options.service.reasoning_format,
+               "How it writes what it thinks; none: all is text. Default: as its chat template says. " +
+                   reasoning_format_names());
   add_limit_options(command, options);
   add_access_options(command, options);
   add_log_options(command, options);

@@ -42,9 +42,10 @@ namespace {
 
 void check_context(const EngineConfig& config, const Model& model, std::span<const KvGroup> groups) {
   const std::int64_t trained = model.config().context;
-  if (config.context <= trained || streams(groups, trained)) return;
+  const bool endless = model.config().positions == 0;  // learned positions end
+  if (config.context <= trained || (endless && streams(groups, trained))) return;
   fail_usage(fmt::format("{} tokens are more than the {} the model was trained for", config.context, trained),
-             "--ctx-size", fmt::format("use {} or less, or a window in --kv", trained));
+             "--ctx-size", fmt::format("use {} or less{}", trained, endless ? ", or a window in --kv" : ""));
 }
 
 void check_pages(const EngineConfig& config, KvStorage::Pages pages, std::span<const KvGroup> groups) {
@@ -133,7 +134,8 @@ KvStorage::Pages pages_of(std::span<const EngineModel> models, const EngineConfi
     for (const KvFormat format : kAllKvFormats) see(*one.model, uniform_policy(format));
     KvPolicy least = uniform_policy(KvFormat::kInt2);
     const auto has_v = [](const LayerSpec& layer) { return layer.attention.kv.has_v(); };
-    if (std::ranges::all_of(one.model->config().layers, has_v)) least.k_rank = least.v_rank = 1;  // else rows are whole
+    if (std::ranges::all_of(one.model->config().layers, has_v))
+      least.k_rank = least.v_rank = 1;  // else rows are whole
     see(*one.model, least);
   }
   if (smallest == largest) {

@@ -13,10 +13,10 @@
 #include "engine/schedule/host_swap.h"
 #include "engine/schedule/policy_registry.h"
 #include "engine/step/mask_worker.h"
+#include "engine/step/token_evictor.h"
 #include "engine/step/token_rows.h"
 #include "kv/cache.h"
 #include "kv/lease.h"
-#include "engine/step/token_evictor.h"
 
 namespace kvasir {
 

@@ -279,6 +279,7 @@ class KvCache {
     std::int64_t whole_blocks = 0;
     std::int64_t tail = 0;
     ReuseStop stop = ReuseStop::kNeverSeen;
+    TokenId cached_token = -1;  // kDiverged: what the nearest cached text has there
     PrefixIndex::Eviction eviction;
   };
   // What a lease needs of one group before tokens can be written.

@@ -21,6 +21,7 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const OpenContext
   report.reused_tokens = static_cast<std::int64_t>(state->tokens.size());
   report.stopped_at = report.reused_tokens;
   report.stop = found.stop;
+  report.cached_token = found.cached_token;
   report.public_tokens = std::min(report.reused_tokens, state->public_blocks * config_.block_tokens);
   if (report.stop == ReuseStop::kEvicted) {
     const PrefixIndex::Eviction& how = found.eviction;
@@ -195,6 +196,13 @@ void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& st
   }
   if (full_attention_group_of(state).index.has_children(parent)) {
     found.stop = ReuseStop::kDiverged;
+    const auto first = static_cast<size_t>(found.whole_blocks * config_.block_tokens);
+    const size_t most = std::min(tokens.size() - first, static_cast<size_t>(config_.block_tokens));
+    const auto nearest = full_attention_group_of(state).index.longest_agreement(parent, tokens.subspan(first, most));
+    if (nearest.block != kNoBlock && nearest.tokens < config_.block_tokens) {
+      found.cached_token =
+          full_attention_group_of(state).index.tokens(nearest.block)[static_cast<size_t>(nearest.tokens)];
+    }
   } else if (left < config_.block_tokens) {
     found.stop = ReuseStop::kShortTail;
   } else if (reused == 0 && cached_otherwise(tokens, state)) {

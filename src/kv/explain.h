@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/ids.h"
+
 namespace kvasir {
 
 enum class ReuseStop : std::uint8_t {
@@ -35,6 +37,7 @@ struct ReuseReport {
   std::int64_t reused_tokens = 0;
   ReuseStop stop = ReuseStop::kNeverSeen;
   std::int64_t stopped_at = 0;     // position of the first token that could not be reused, and why it was that one
+  TokenId cached_token = -1;       // kDiverged: what the nearest cached text has there
   std::int64_t public_tokens = 0;  // of those reused: in blocks that all tenants share
   // With kEvicted:
   std::uint64_t evicted_tick = 0;  // when, on the cache's own clock

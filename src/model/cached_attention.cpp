@@ -22,8 +22,8 @@ AttentionRows heads_of(const AttentionRows& rows, const AttentionSpec& spec, con
   const int queries = spec.heads / spec.kv.heads * spec.kv.k_dim;
   const int heads = view.layout.shape.heads;
   return {rows.q.columns(view.first_head * queries, heads * queries),
-          rows.k.columns(view.first_head * spec.kv.k_dim, heads * spec.kv.k_dim),
-          spec.kv.has_v() ? rows.v.columns(view.first_head * spec.kv.v_dim, heads * spec.kv.v_dim) : Matrix{},
+          spec.owns_kv() ? rows.k.columns(view.first_head * spec.kv.k_dim, heads * spec.kv.k_dim) : Matrix{},
+          spec.v_width() > 0 ? rows.v.columns(view.first_head * spec.kv.v_dim, heads * spec.kv.v_dim) : Matrix{},
           rows.sink_q.columns(view.first_head * queries, heads * queries), rows.unturned};
 }
 
@@ -74,14 +74,14 @@ void CachedAttention::use_basis(const KvBasis& basis) {
 
 void CachedAttention::run(int layer, const Batch& batch, const KvStorage& storage, const LayerRows& rows,
                           Matrix out) {
-  const Call call{layer, &spec_.attention(layer), rows.rule, &batch, &storage};
-  const AttentionSpec& spec = *call.spec;
+  const AttentionSpec& spec = spec_.attention(layer);
+  const Call call{spec.owns_kv() ? layer : spec.kv_layer, &spec, rows.rule, &batch, &storage};
   if (rows.sinks == LayerRows::Sinks::kLookBack) turn_to_sinks(rows, spec.heads);
   const bool rotated = rows.rope.pairs > 0;
-  const bool fused = rotated && in_one_group(call);
+  const bool fused = rotated && spec.owns_kv() && in_one_group(call);
   if (rotated && !fused) {  // queries and keys lie side by side
     const Matrix qk{rows.q.data, rows.q.rows, spec.q_width() + spec.k_width(), rows.q.stride};
-    backend_.run(RopeOp{qk, spec.heads + spec.kv.heads, rows.rope});
+    backend_.run(RopeOp{qk, qk.cols / spec.kv.k_dim, rows.rope});
   }
   const Matrix sink_q = matrix(sink_q_, rows.q.rows, spec.q_width());
   write_and_read(call, {rows.q, rows.k, rows.v, sink_q, fused ? &rows.rope : nullptr}, out);
@@ -129,7 +129,7 @@ void CachedAttention::write_and_read(const Call& call, const AttentionRows& rows
     const AttentionRows own = heads_of(rows, spec, view);
     const AttentionBatch like{own.q, view, sequences, part.heads, rule_of(call.rule, spec, view)};
     const AttentionBatch reading = write_and_read(call, own, like, part);
-    if (group < call.batch->watches.size()) watch(reading, call.batch->watches[group]);
+    if (group < call.batch->watches.size() && spec.owns_kv()) watch(reading, call.batch->watches[group]);
   });
   each_group([&](size_t, const KvView& view, std::span<const SequenceView> sequences) {
     if (!view.recent_override.full()) backend_.run(MergeAttentionOp{whole, coarse, sequences});
@@ -150,7 +150,9 @@ AttentionBatch CachedAttention::write_and_read(const Call& call, AttentionRows r
   }
   AttentionBatch batch = like;
   batch.q = rows.q;
-  if (rows.unturned != nullptr) {
+  if (!call.spec->owns_kv()) {
+    // The rows are there: an earlier layer of the same step wrote them.
+  } else if (rows.unturned != nullptr) {
     const QkvRows all{rows.q, rows.k, rows.v, call.spec->heads, call.spec->kv.heads, *rows.unturned};
     backend_.run(RopeKvWriteOp{all, like.view, like.sequences});
   } else {

@@ -40,7 +40,7 @@ class CachedAttention {
  private:
   // What `run` gives to each of a batch's groups.
   struct Call {
-    int layer = 0;
+    int layer = 0;  // whose keys and values are read
     const AttentionSpec* spec = nullptr;
     ScoreRule rule;
     const Batch* batch = nullptr;

@@ -74,6 +74,18 @@ void read_sizes(const JsonReader& in, DecoderConfig& config) {
       keys.kv_heads.empty() ? static_cast<int>(kv_heads) : size_of(in, keys.kv_heads, ShapeLimits::kHeads, kv_heads);
 }
 
+// What a rope's scaling may depend on beside its own numbers.
+struct RopeContext {
+  std::int64_t longest = 0;
+  std::int64_t original = 0;  // "original_max_position_embeddings" of the whole config; 0: not there
+  int head_dim = 0;
+};
+
+RopeContext rope_context(const JsonReader& in, const DecoderConfig& config) {
+  return {config.context, config_integer(in, "original_max_position_embeddings", {1, ShapeLimits::kContext}, 0),
+          config.head_dim};
+}
+
 // What cosines and sines grow by, so that scores stay as sharp as in the original context.
 double yarn_magnitude(double factor, double scale) {
   return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
@@ -94,10 +106,48 @@ void read_yarn(const JsonReader& in, std::int64_t context, RopeSpec& rope) {
   rope.magnitude = positive_or(in, "attention_factor", rope.magnitude);
 }
 
+std::vector<float> read_factors(const JsonReader& in) {
+  std::vector<float> out;
+  if (in.items().size() > ShapeLimits::kHeadDim) in.fail("has more numbers than a head");
+  for (const JsonReader one : in.items()) out.push_back(static_cast<float>(one.positive()));
+  return out;
+}
+
+// Phi's: which factors apply is settled when the model is loaded.
+void read_longrope(const JsonReader& in, const RopeContext& context, RopeSpec& rope) {
+  rope.scaling = RopeSpec::Scaling::kLongRope;
+  rope.factors = read_factors(in.get("long_factor"));
+  rope.short_factors = read_factors(in.get("short_factor"));
+  const std::int64_t own =
+      config_integer(in, "original_max_position_embeddings", {1, ShapeLimits::kContext}, context.longest);
+  rope.original_context = context.original > 0 ? context.original : own;
+  const double stretched =
+      positive_or(in, "factor", static_cast<double>(context.longest) / static_cast<double>(rope.original_context));
+  if (stretched > 1 && rope.original_context > 1) {
+    rope.magnitude = std::sqrt(1 + std::log(stretched) / std::log(static_cast<double>(rope.original_context)));
+  }
+  rope.magnitude = positive_or(in, "attention_factor", rope.magnitude);
+}
+
+// NTK: Hunyuan gives what theta is to grow by, others let it grow with the text.
+void read_dynamic(const JsonReader& in, const RopeContext& context, RopeSpec& rope) {
+  if (in.find("alpha")) {
+    const int dim = rope.rotated_dim(context.head_dim);
+    if (dim > 2) rope.theta *= std::pow(in.get("alpha").positive(), dim / (dim - 2.0));
+    return;
+  }
+  rope.scaling = RopeSpec::Scaling::kDynamic;
+  rope.factor = in.get("factor").positive();
+  rope.original_context =
+      config_integer(in, "original_max_position_embeddings", {1, ShapeLimits::kContext}, context.longest);
+}
+
 // `in` holds the scaling's own numbers: rope_scaling of old configs, rope_parameters of new ones.
-void read_rope_scaling(const JsonReader& in, std::int64_t context, RopeSpec& rope) {
+void read_rope_scaling(const JsonReader& in, const RopeContext& context, RopeSpec& rope) {
   const std::string_view type = in.text_or("rope_type", in.text_or("type", "default"));
-  if (type == "default") return;
+  const bool longrope = type == "longrope" || type == "su" || in.find("long_factor").has_value();
+  if (longrope) return read_longrope(in, context, rope);  // older files call it su, or yarn
+  if (type == "default" || type == "mrope") return;       // of texts alone, mrope is the usual one
   if (type == "linear") {
     rope.scaling = RopeSpec::Scaling::kLinear;
     rope.factor = in.get("factor").positive();
@@ -111,16 +161,21 @@ void read_rope_scaling(const JsonReader& in, std::int64_t context, RopeSpec& rop
       in.fail_inside("high_freq_factor is not above low_freq_factor");
     }
   } else if (type == "yarn") {
-    read_yarn(in, context, rope);
+    read_yarn(in, context.longest, rope);
+  } else if (type == "dynamic") {
+    read_dynamic(in, context, rope);
+  } else if (type == "proportional") {
+    rope.scaling = RopeSpec::Scaling::kProportional;
+    rope.factor = positive_or(in, "factor", 1.0);
   } else {
     rope.scaling = RopeSpec::Scaling::kOther;
     rope.other = std::string(type.substr(0, 40));
   }
 }
 
-void read_rope(const JsonReader& in, std::int64_t context, RopeSpec& rope) {
+void read_rope(const JsonReader& in, const RopeContext& context, RopeSpec& rope) {
   rope.theta = positive_or(in, "rope_theta", rope.theta);
-  rope.rotated = positive_or(in, "partial_rotary_factor", 1.0);
+  rope.rotated = positive_or(in, "partial_rotary_factor", rope.rotated);
   if (std::optional<JsonReader> parameters = in.find("rope_parameters")) {
     // A hybrid model has one set for each kind of layer; the one of its global layers is the model's.
     if (const std::optional<JsonReader> global = parameters->find("full_attention")) parameters.emplace(*global);
@@ -163,7 +218,8 @@ DecoderConfig read_config(const JsonReader& root) {
   const Family& family = *config.family;
   read_sizes(in, config);
   config.rope.theta = family.defaults.rope_theta;
-  read_rope(in, config.context, config.rope);
+  config.rope.rotated = family.defaults.rotated;
+  read_rope(in, rope_context(in, config), config.rope);
   if (config.rope.scaling == RopeSpec::Scaling::kYarn) config.context = stretched_context(config);
   if (family.read != nullptr) family.read(in, config);
   config.tied_embeddings =
@@ -188,21 +244,22 @@ double positive_or(const JsonReader& in, std::string_view key, double fallback) 
 }
 
 void read_activation(const JsonReader& in, std::string_view key, Activation fallback, DecoderConfig& config) {
-  constexpr std::array<std::pair<std::string_view, Activation>, 7> kNames{
+  constexpr std::array<std::pair<std::string_view, Activation>, 8> kNames{
       {{"silu", Activation::kSilu},
        {"swish", Activation::kSilu},
        {"gelu", Activation::kGelu},
        {"gelu_pytorch_tanh", Activation::kGeluTanh},
        {"gelu_new", Activation::kGeluTanh},
        {"gelu_fast", Activation::kGeluTanh},
-       {"relu", Activation::kRelu}}};
+       {"relu", Activation::kRelu},
+       {"relu2", Activation::kReluSquared}}};
   config.activation = fallback;
   if (!in.find(key)) return;
   const std::string_view name = in.get(key).text();
   const auto* found = std::ranges::find(kNames, name, &std::pair<std::string_view, Activation>::first);
   if (found == kNames.end()) {
     in.fail_inside(fmt::format("{} '{}' is not supported", key, name.substr(0, 40)),
-                   "supported: silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu");
+                   "supported: silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu, relu2");
   }
   config.activation = found->second;
 }
@@ -214,7 +271,7 @@ void read_local_rope(const JsonReader& in, const RopeSpec& fallback, DecoderConf
   const std::optional<JsonReader> local = parameters->find("sliding_attention");
   if (!local) return;
   config.local_rope->theta = positive_or(*local, "rope_theta", fallback.theta);
-  read_rope_scaling(*local, config.context, *config.local_rope);
+  read_rope_scaling(*local, rope_context(in, config), *config.local_rope);
 }
 
 std::int64_t config_integer(const JsonReader& in, std::string_view key, IntegerRange range, std::int64_t fallback) {
@@ -226,6 +283,38 @@ void read_experts(const JsonReader& in, std::string_view count_key, std::string_
   config.moe.experts = size_of(in, count_key, ShapeLimits::kExperts);
   config.moe.used = size_of(in, used_key, config.moe.experts);
   config.expert_ffn = config.ffn;
+}
+
+void read_sigmoid_routing(const JsonReader& in, DecoderConfig& config) {
+  MoeSpec& moe = config.moe;
+  const auto count = [&in](std::string_view key, std::int64_t least, std::int64_t most, std::int64_t fallback) {
+    return static_cast<int>(config_integer(in, key, {least, most}, fallback));
+  };
+  moe.score = RouterRule::Score::kSigmoid;
+  moe.choice_bias = true;
+  moe.normalized = in.flag_or("norm_topk_prob", true);
+  moe.scale = static_cast<float>(positive_or(in, "routed_scaling_factor", 1.0));
+  moe.groups = count("n_group", 1, moe.experts, 1);
+  moe.used_groups = count("topk_group", 1, moe.groups, moe.groups);
+  config.expert_ffn = size_of(in, "moe_intermediate_size", ShapeLimits::kFfn);
+  const std::int64_t shared = count("n_shared_experts", 0, ShapeLimits::kExperts, 0);
+  if (shared * config.expert_ffn > ShapeLimits::kFfn) in.fail_inside("n_shared_experts is too large");
+  moe.shared_width = static_cast<int>(shared) * config.expert_ffn;
+  const int dense = count("first_k_dense_replace", 0, config.layers, 0);
+  for (int i = 0; i < dense; ++i) config.dense_layers.push_back(i);
+}
+
+void read_query_growth(const JsonReader& in, DecoderConfig& config) {
+  const std::optional<JsonReader> rope = in.find("rope_parameters");
+  if (!rope || !rope->find("llama_4_scaling_beta")) return;
+  config.rope.query_growth = rope->get("llama_4_scaling_beta").positive();
+  config.rope.query_length = rope->get("original_max_position_embeddings").integer({1, ShapeLimits::kContext});
+}
+
+void require_flag(const JsonReader& in, std::string_view key, bool needed) {
+  if (in.flag_or(key, needed) == needed) return;
+  in.fail_inside(fmt::format("{} is {}, which is not supported", key, !needed),
+                 fmt::format("models of this family are supported with {}", needed));
 }
 
 void require_silu(const JsonReader& in) {

@@ -1,13 +1,13 @@
 #include "model/decoder_weights.h"
 
 #include <algorithm>
-#include <cstring>
-#include <list>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "backend/weight_reader.h"
+#include "model/latent_weights.h"
 #include "model/position_bias.h"
 #include "model/tensors.h"
 
@@ -32,10 +32,23 @@ class Loader {
 
   void load_ends(DecoderWeights& out) {
     using enum TensorRole;
-    const bool tied = !by_role_.contains({kNoLayer, kHead, false, kNoExpert});
+    const bool tied = !has(kNoLayer, kHead);
     out.embedding = load(found(kNoLayer, {kEmbedding}), tied ? form_ : WeightQuantization::kAsStored);
     out.final_norm = load_norm(kNoLayer, kFinalNorm);
     if (!tied) out.own_head = load(found(kNoLayer, {kHead}), form_);
+    out.head_bias = load_vectors(biases(kNoLayer, {kHead}));
+    out.embedding_norm = load_norm(kNoLayer, kEmbeddingNorm);
+    out.embedding_in = load_if(kNoLayer, kEmbeddingIn, form_);
+    out.embedding_out = load_if(kNoLayer, kEmbeddingOut, form_);
+    out.positions = load_if(kNoLayer, kPositions, WeightQuantization::kAsStored);
+    out.layer_embedding = load_if(kNoLayer, kLayerEmbedding, WeightQuantization::kAsStored);
+    out.layer_projection = load_if(kNoLayer, kLayerProjection, form_);
+    out.layer_projection_norm = load_norm(kNoLayer, kLayerProjectionNorm);
+    int largest = spec_.hidden;
+    for (const LayerSpec& layer : spec_.layers) {
+      largest = std::max({largest, layer.attention.kv.k_dim, layer.attention.kv.v_dim, layer.attention.q_width()});
+    }
+    out.ones = upload(std::vector<float>(static_cast<size_t>(largest), 1.0F));
   }
 
   // What a layer has not is left empty: the decoder asks the spec, and not the weights.
@@ -44,19 +57,23 @@ class Loader {
     LayerWeights out;
     out.attention_norm = load_norm(layer, kAttentionNorm);
     out.attention_post_norm = load_norm(layer, kAttentionPostNorm);
-    out.qkv = load_stack(found(layer, {kQ, kK, kV}));
+    if (spec_.attention(layer).latent.none()) {
+      out.qkv = load_stack(found(layer, {kQ, kK, kV}));
+    } else {
+      load_latent(layer, out);
+    }
     out.out = load(found(layer, {kO}), form_);
     out.mlp_norm = load_norm(layer, kMlpNorm);
     out.mlp_post_norm = load_norm(layer, kMlpPostNorm);
-    if (by_role_.contains({layer, kRouter, false, kNoExpert})) {
-      load_experts(layer, out);
-    } else {
+    if (has(layer, kRouter)) load_experts(layer, out);
+    if (has(layer, kDown)) {
       out.gate_up = load_stack(found(layer, {kGate, kUp}));
       out.down = load(found(layer, {kDown}), form_);
     }
+    load_layer_input(layer, out);
     out.qkv_bias = load_vectors(biases(layer, {kQ, kK, kV}));
-    out.q_norm = load_norm(layer, kQNorm);
-    out.k_norm = load_norm(layer, kKNorm);
+    out.q_norm = load_head_norm(layer, kQNorm);
+    out.k_norm = load_head_norm(layer, kKNorm);
     out.sink_logits = load_vectors(found(layer, {kSinks}));
     out.position_bias = load_position_bias(layer);
     out.out_bias = load_vectors(biases(layer, {kO}));
@@ -69,6 +86,22 @@ class Loader {
   using Key = std::tuple<int, TensorRole, bool, int>;  // layer, role, whether it is a bias, expert
   static constexpr int kNoLayer = -1;
   static constexpr int kNoExpert = -1;
+
+  void load_latent(int layer, LayerWeights& out) {
+    using enum TensorRole;
+    out.q_a = load_if(layer, kQA, form_);
+    out.q_a_bias = load_vectors(biases(layer, {kQA}));
+    out.q_a_norm = load_norm(layer, kQANorm);
+    out.q_b = load_if(layer, kQB, form_);
+    out.latent = load_stack(found(layer, {kLatentRope, kLatent}));
+    out.latent_bias = load_vectors(biases(layer, {kLatentRope, kLatent}));
+    out.latent_norm = load_norm(layer, kLatentNorm);
+    const HostWeight up = found(layer, {kLatentUp}).front();
+    const AttentionSpec& attention = spec_.attention(layer);
+    out.absorb = upload(absorbing(attention, up, weights_.is_gguf()));
+    out.expand = upload(expanding(attention, up));
+    done_with(up);
+  }
 
   // Routing is float32 whatever the weights are: rows are not rounded before they meet such a matrix.
   std::unique_ptr<Weight> load_router(const HostWeight& stored) {
@@ -84,7 +117,18 @@ class Loader {
   void load_experts(int layer, LayerWeights& out) {
     using enum TensorRole;
     out.router = load_router(found(layer, {kRouter}).front());
+    out.router_bias = load_vectors(biases(layer, {kRouter}));
+    const std::vector<HostWeight> shared_gate = found(layer, {kSharedGate});
+    if (!shared_gate.empty()) out.shared_gate = load_router(shared_gate.front());
     out.choice_bias = load_vectors(found(layer, {kRouterChoice}));
+    out.expert_scale = load_vectors(found(layer, {kExpertScale}));
+    out.expert_norm = load_norm(layer, kExpertNorm);
+    out.expert_post_norm = load_norm(layer, kExpertPostNorm);
+    out.shared_post_norm = load_norm(layer, kSharedPostNorm);
+    // The router reads rows that are scaled by 1 / sqrt(hidden), too.
+    out.router_scale = load_scaled(found(layer, {kRouterScale}), 1.0F / std::sqrt(static_cast<float>(spec_.hidden)));
+    std::vector<HostWeight> gate_up_bias;
+    std::vector<HostWeight> down_bias;
     for (int expert = 0; by_role_.contains({layer, kDown, false, expert}); ++expert) {
       const auto keep = [&](std::unique_ptr<Weight> weight) {
         return out.expert_parts.emplace_back(std::move(weight)).get();
@@ -95,7 +139,27 @@ class Loader {
       if (gate_up.size() > 1) one.up = keep(std::move(gate_up.back()));
       one.down = keep(load(found(layer, {kDown}, expert), form_));
       out.experts.push_back(one);
+      for (const TensorRole role : {kGate, kUp}) add({layer, role, true, expert}, gate_up_bias);
+      add({layer, kDown, true, expert}, down_bias);
     }
+    out.expert_gate_up_bias = load_vectors(gate_up_bias);
+    out.expert_down_bias = load_vectors(down_bias);
+  }
+
+  void load_layer_input(int layer, LayerWeights& out) {
+    using enum TensorRole;
+    out.layer_gate = load_if(layer, kLayerGate, form_);
+    out.layer_out = load_if(layer, kLayerOut, form_);
+    out.layer_post_norm = load_norm(layer, kLayerPostNorm);
+    const std::vector<HostWeight> scale = found(layer, {kLayerScale});
+    if (scale.empty()) return;
+    out.scale = read_vector(scale.front()).front();
+    done_with(scale.front());
+  }
+
+  bool has(int layer, TensorRole role) const { return by_role_.contains({layer, role, false, kNoExpert}); }
+  std::unique_ptr<Weight> load_if(int layer, TensorRole role, WeightQuantization form) {
+    return has(layer, role) ? load(found(layer, {role}), form) : nullptr;
   }
 
   std::vector<HostWeight> found(int layer, std::initializer_list<TensorRole> roles, int expert = kNoExpert) const {
@@ -112,31 +176,11 @@ class Loader {
     const auto found = by_role_.find(key);
     if (found == by_role_.end()) return;
     const TensorSpec& tensor = *found->second;
-    const HostWeight stored = tensor.vector() ? weights_.vector(tensor.name, tensor.row_count())
-                                              : weights_.matrix(tensor.name, tensor.row_count(), tensor.cols);
-    const bool in_pairs = tensor.hf_rows == GgufRows::kInterleaved && !weights_.is_gguf();
-    to.push_back(in_pairs ? in_halves(stored, tensor) : stored);
+    to.push_back(tensor.vector() ? weights_.vector(tensor.name, tensor.row_count())
+                                 : weights_.matrix(tensor.name, tensor.row_count(), tensor.cols));
   }
 
-  // Rows (of a bias: numbers) whose pairs lie side by side in Hugging Face's file, as RoPE takes them here.
-  HostWeight in_halves(const HostWeight& stored, const TensorSpec& tensor) const {
-    const size_t row = row_bytes(stored.dtype, tensor.vector() ? 1 : stored.cols);
-    std::vector<std::byte>& moved = moved_.emplace_back(stored.bytes.size());
-    const InterleavedRows order{tensor.head_dim};
-    for (int r = 0; r < tensor.row_count(); ++r) {
-      std::memcpy(moved.data() + static_cast<size_t>(r) * row,
-                  stored.bytes.data() + static_cast<size_t>(order.gguf_row(r)) * row, row);
-    }
-    weights_.done_with(stored);
-    HostWeight out = stored;
-    out.bytes = moved;
-    return out;
-  }
-
-  void done_with(const HostWeight& weight) const {
-    if (moved_.remove_if([&](const auto& copy) { return copy.data() == weight.bytes.data(); }) > 0) return;
-    weights_.done_with(weight);
-  }
+  void done_with(const HostWeight& weight) const { weights_.done_with(weight); }
 
   // A norm's weight and, where it has one, its bias behind it.
   Buffer load_norm(int layer, TensorRole role) {
@@ -147,6 +191,13 @@ class Loader {
     add({layer, role, true, kNoExpert}, stored);
     const float offset = weights_.is_gguf() ? 0.0F : weight->second->offset;
     return load_vectors(stored, offset);
+  }
+
+  // The same, or the weights of one head behind those of another, where each has its own.
+  Buffer load_head_norm(int layer, TensorRole role) {
+    std::vector<HostWeight> own;
+    for (int head = 0; by_role_.contains({layer, role, false, head}); ++head) add({layer, role, false, head}, own);
+    return own.empty() ? load_norm(layer, role) : load_vectors(own);
   }
 
   Stack load_stack(const std::vector<HostWeight>& stacked) {
@@ -183,10 +234,22 @@ class Loader {
     return upload(values);
   }
 
+  Buffer load_scaled(const std::vector<HostWeight>& stored, float factor) {
+    if (stored.empty()) return {};
+    std::vector<float> values = read_vector(stored.front());
+    for (float& value : values) value *= factor;
+    done_with(stored.front());
+    return upload(values);
+  }
+
   Buffer load_position_bias(int layer) {
     const AttentionSpec& attention = spec_.attention(layer);
     if (attention.bias.kind == PositionBiasSpec::Kind::kNone) return {};
-    if (attention.bias.kind == PositionBiasSpec::Kind::kAlibi) return upload(alibi_slopes(attention.heads));
+    if (attention.bias.kind == PositionBiasSpec::Kind::kAlibi) {
+      std::vector<float> slopes = alibi_slopes(attention.heads);
+      for (float& slope : slopes) slope *= attention.bias.slope_scale;
+      return upload(slopes);
+    }
     const HostWeight table = found(layer, {TensorRole::kRelativeBias}).front();
     std::vector<float> by_bucket(static_cast<size_t>(table.rows) * static_cast<size_t>(table.cols));
     for (int r = 0; r < table.rows; ++r) read_kept_row(table, r, &by_bucket[static_cast<size_t>(r * table.cols)]);
@@ -207,7 +270,6 @@ class Loader {
   Backend& backend_;
   WeightQuantization form_;
   std::uint64_t bytes_;
-  mutable std::list<std::vector<std::byte>> moved_;  // copies of weights whose rows had to be moved
 };
 
 }  // namespace
@@ -215,8 +277,11 @@ class Loader {
 std::vector<std::span<const std::byte>> DecoderWeights::memory() const {
   std::vector<std::span<const std::byte>> out{head().memory()};
   for (const LayerWeights& layer : layers) {
-    for (const Stack* stack : {&layer.qkv, &layer.gate_up}) {
+    for (const Stack* stack : {&layer.qkv, &layer.latent, &layer.gate_up}) {
       for (const auto& weight : *stack) out.push_back(weight->memory());
+    }
+    for (const Weight* weight : {layer.q_a.get(), layer.q_b.get()}) {
+      if (weight != nullptr) out.push_back(weight->memory());
     }
     out.push_back(layer.out->memory());
     if (layer.down) out.push_back(layer.down->memory());

@@ -16,13 +16,24 @@ using Stack = std::vector<std::unique_ptr<Weight>>;
 
 // One transformer layer's weights. q, k and v are one matrix, and so are gate and up: fewer, larger products.
 struct LayerWeights {
-  Buffer attention_norm;         // [hidden], and behind it its bias where the spec's norms have one; or none, as all
-  Buffer attention_post_norm;    // likewise
-  Stack qkv;                     // [q, k and v widths][hidden]
-  Buffer qkv_bias;               // [q, k and v widths], or none
-  Buffer q_norm;                 // [k_dim], or none
-  Buffer k_norm;                 // [k_dim], or none
-  Buffer sink_logits;            // [heads], or none
+  Buffer attention_norm;       // [hidden], and behind it its bias where the spec's norms have one; or none, as all
+  Buffer attention_post_norm;  // likewise
+  Stack qkv;                   // [q, k and v widths][hidden]
+  Buffer qkv_bias;             // [q, k and v widths], or none
+  Buffer q_norm;               // [k_dim] and its bias, or [heads][k_dim], or [heads * k_dim], or none
+  Buffer k_norm;               // likewise
+  Buffer sink_logits;          // [heads], or none
+
+  // Of latent attention, which has no qkv.
+  std::unique_ptr<Weight> q_a;   // [q_rank][hidden], or none
+  Buffer q_a_bias;               // [q_rank], or none
+  Buffer q_a_norm;               // [q_rank]
+  std::unique_ptr<Weight> q_b;   // [heads * q_dim][q_rank or hidden]
+  Stack latent;                  // [rope_dim + kv_rank][hidden]
+  Buffer latent_bias;            // [rope_dim + kv_rank], or none
+  Buffer latent_norm;            // [kv_rank]
+  Buffer absorb;                 // [heads][q_dim][rope_dim + kv_rank]: a query as it meets the cached row
+  Buffer expand;                 // [heads][kv_rank][v_dim]: what attention gives as a head's values
   Buffer position_bias;          // slopes [heads], or a table [heads][distances], or none
   std::unique_ptr<Weight> out;   // [hidden][heads * v_dim]
   Buffer out_bias;               // [hidden], or none
@@ -33,21 +44,51 @@ struct LayerWeights {
   std::unique_ptr<Weight> down;  // [hidden][ffn]
   Buffer down_bias;              // [hidden], or none
 
-  // Of a layer with experts, which has no gate_up and down of its own.
-  std::unique_ptr<Weight> router;                     // [experts][hidden], float32
-  Buffer choice_bias;                                 // [experts], or none
+  // Of a layer with experts, which has gate_up and down only where an MLP for all rows stands beside them.
+  std::unique_ptr<Weight> router;       // [experts][hidden], float32
+  Buffer router_bias;                   // [experts], or none
+  std::unique_ptr<Weight> shared_gate;  // [1][hidden], float32, or none
+  Buffer choice_bias;                   // likewise
+  Buffer expert_scale;                  // likewise
+  Buffer expert_gate_up_bias;           // [experts][2 width], or none
+  Buffer expert_down_bias;              // [experts][hidden], or none
+  Buffer router_scale;                  // [hidden]: of experts with norms of their own, as the next ones
+  Buffer expert_norm;
+  Buffer expert_post_norm;
+  Buffer shared_post_norm;
   std::vector<std::unique_ptr<Weight>> expert_parts;  // what `experts` point to
   std::vector<ExpertWeights> experts;
   int used_experts = 0;  // by a row
+
+  // Of a model whose layers are given something of each token.
+  std::unique_ptr<Weight> layer_gate;  // [layer_input][hidden]
+  std::unique_ptr<Weight> layer_out;   // [hidden][layer_input]
+  Buffer layer_post_norm;
+  float scale = 1.0F;  // of x behind the layer
 };
 
 struct DecoderWeights {
-  std::unique_ptr<Weight> embedding;  // [vocab][hidden]; also the head when tied
-  std::unique_ptr<Weight> own_head;   // [vocab][hidden], or none
-  Buffer final_norm;                  // [hidden]
+  std::unique_ptr<Weight> embedding;         // [vocab][table width]; also the head when tied
+  std::unique_ptr<Weight> embedding_in;      // [hidden][table width], or none
+  std::unique_ptr<Weight> embedding_out;     // [table width][hidden], or none
+  std::unique_ptr<Weight> positions;         // [positions][hidden], or none
+  std::unique_ptr<Weight> layer_embedding;   // [vocab][layers * layer_input], or none
+  std::unique_ptr<Weight> layer_projection;  // [layers * layer_input][hidden], or none
+  Buffer layer_projection_norm;              // [layer_input], or none
+  Buffer embedding_norm;                     // [hidden], or none
+  Buffer head_bias;                          // [vocab], or none
+  Buffer ones;                               // as many as the largest head has numbers: of norms without weights
+  std::unique_ptr<Weight> own_head;          // [vocab][hidden], or none
+  Buffer final_norm;                         // [hidden]
   std::vector<LayerWeights> layers;
   std::uint64_t bytes = 0;  // of all of them, without padding
 
+  // Of a norm of the stream.
+  NormRule rule(const ModelSpec& spec, const Buffer& norm) const {
+    const float* weight = spec.norm_weights ? norm.as<float>() : ones.as<float>();
+    const float* bias = spec.norm_weights && spec.norm_bias ? weight + spec.hidden : nullptr;
+    return {weight, static_cast<float>(spec.norm_eps), bias, spec.norm};
+  }
   const Weight& head() const { return own_head ? *own_head : *embedding; }
   std::vector<std::span<const std::byte>> memory() const;  // of the matrices that every step reads
 };

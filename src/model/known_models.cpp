@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "model/families/family.h"
 #include "model/gguf/gguf_config.h"
+#include "model/known_configs.h"
 
 namespace kvasir {
 namespace {
@@ -102,7 +103,7 @@ constexpr std::array kRows{
 };
 
 // Other ways to say the same model. Without a version, the newest.
-constexpr std::array<std::array<std::string_view, 2>, 7> kAliases{{
+constexpr std::array<std::array<std::string_view, 2>, 11> kAliases{{
     {"mistral-7b", "mistral-7b-v0.3"},
     {"mistral-nemo", "mistral-nemo-12b"},
     {"mistral-nemo-2407", "mistral-nemo-12b"},
@@ -110,13 +111,17 @@ constexpr std::array<std::array<std::string_view, 2>, 7> kAliases{{
     {"tinyllama-1.1b-v1.0", "tinyllama-1.1b"},
     {"phi-3-mini", "phi-3-mini-4k"},
     {"gpt2-small", "gpt2"},
+    {"command-r", "command-r-v01"},
+    {"deepseek-r1", "deepseek-v3"},
+    {"deepseek-v3.1", "deepseek-v3"},
+    {"c4ai-command-r-v01", "command-r-v01"},
 }};
 // clang-format on
 
 void set_experts(DecoderConfig& config, int experts, int used) {
   config.moe.experts = experts;
   config.moe.used = used;
-  config.moe.normalized = experts > 0 && config.family->gguf_normalized;
+  config.moe.normalized = experts > 0 && config.family->gguf.moe.normalized;
   config.expert_ffn = config.ffn;
 }
 
@@ -147,7 +152,7 @@ ModelSpec spec_of(const Row& row) {
   }
   if (row.name == "phi-3-mini-128k") {
     config.rope.scaling = Scaling::kOther;
-    config.rope.other = "longrope";
+    config.rope.other = "longrope without its factors";
   }
   set_windows(config, row.window);
   set_experts(config, row.experts, row.used_experts);
@@ -319,8 +324,11 @@ ModelSpec parse_list(std::string_view list) {
 const std::vector<NamedShape>& known_models() {
   static const std::vector<NamedShape> shapes = [] {
     std::vector<NamedShape> all;
-    all.reserve(kRows.size());
+    all.reserve(kRows.size() + known_configs().size());
     for (const Row& row : kRows) all.push_back({std::string(row.name), spec_of(row), {}});
+    for (const auto& [name, json] : known_configs()) {
+      all.push_back({std::string(name), parse_config(json, std::string(name)), {}});
+    }
     return all;
   }();
   return shapes;

@@ -81,7 +81,9 @@ void check_policy(const KvPolicy& policy, const KvGroup& group, const AttentionS
   if (!group.shape.has_v() && (group.k_format != group.v_format || !group.shape.whole())) {
     fail_policy(policy, "treats K and V apart", layer, "V is a part of K", "use one format for both, and whole rows");
   }
-  if (attention.bias.kind == PositionBiasSpec::Kind::kNone) return;
+  const bool after_rope = attention.qk_norm != AttentionSpec::QkNorm::kNone &&
+                          attention.qk_norm_stage == AttentionSpec::NormStage::kAfterRope;
+  if (attention.bias.kind == PositionBiasSpec::Kind::kNone && !after_rope) return;
   if (!policy.evict.on() && group.sink_query_position == 0) return;
   fail_policy(policy, "moves tokens closer", layer, "scores depend on distances", "use a window, without sinks");
 }
@@ -99,6 +101,7 @@ std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
   const KvFormat fine = policy.recent_format;
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
+    if (!spec.attention(layer).owns_kv()) continue;
     const auto [k_format, v_format] = formats_of_layer(policy, layer);
     const KvShape& whole = spec.attention(layer).kv;
     const KvShape shape = shortened(whole, policy);

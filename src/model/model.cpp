@@ -14,7 +14,7 @@ std::unique_ptr<Model> load_model(const std::filesystem::path& path, Backend& ba
     fail_input("there is no such model", path.string(),
                "give a folder with config.json and model.safetensors, or a .gguf file");
   }
-  const ModelSpec spec = load_config(path);
+  const ModelSpec spec = for_context(load_config(path), options.context);
   check_runnable(spec, path.string());
   check_limits(spec, backend, path.string());
   std::unique_ptr<Model> model = make_decoder(spec, Weights(path, tensors_of(spec)), backend, options);

@@ -46,6 +46,7 @@ struct LoadOptions {
   std::filesystem::path kv_basis{};                 // see find_kv_basis; empty: none
   WeightQuantization weights =
       WeightQuantization::kAsStored;  // of all matrices but an embedding that is nothing else
+  std::int64_t context = 0;           // the longest text it will be asked for; 0: what it was trained for
 };
 
 // Loads a Hugging Face folder or a GGUF file. The backend outlives the model. Throws Error.

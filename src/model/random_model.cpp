@@ -1,9 +1,11 @@
 #include "model/random_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "base/error.h"
 #include "model/config.h"
 #include "model/decoder.h"
+#include "model/random_file.h"
 #include "model/random_weights.h"
 
 namespace kvasir {
@@ -18,20 +21,34 @@ namespace {
 
 std::string dtype_name(DType dtype) { return dtype == DType::kF32 ? "F32" : dtype == DType::kF16 ? "F16" : "BF16"; }
 
-std::string header_of(const std::vector<RandomTensor>& tensors, DType dtype) {
+std::string header_of(const std::vector<RandomFileTensor>& tensors, DType dtype) {
   std::string json = "{";
   std::int64_t at = 0;
-  for (const RandomTensor& tensor : tensors) {
+  for (const RandomFileTensor& tensor : tensors) {
     const std::int64_t end = at + tensor.elements() * static_cast<std::int64_t>(block_bytes(dtype));
-    const std::string shape = tensor.tensor.vector() ? fmt::format("[{}]", tensor.tensor.rows)
-                                                     : fmt::format("[{},{}]", tensor.tensor.rows, tensor.tensor.cols);
-    json += fmt::format(R"({}"{}":{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", at == 0 ? "" : ",",
-                        tensor.tensor.name, dtype_name(dtype), shape, at, end);
+    json += fmt::format(R"({}"{}":{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", at == 0 ? "" : ",",
+                        tensor.name, dtype_name(dtype), fmt::join(tensor.shape, ","), at, end);
     at = end;
   }
   json += "}";
   json.resize((json.size() + 7) / 8 * 8, ' ');  // the data begin at a multiple of 8
   return json;
+}
+
+// A tensor's bytes, in pieces that fit into memory.
+void write_pieces(const RandomFileTensor& tensor, DType dtype,
+                  const std::function<void(std::span<const std::byte>)>& write) {
+  constexpr std::int64_t kChunk = 1 << 20;
+  if (!tensor.plain()) {
+    for (int expert = 0; expert < tensor.experts(); ++expert) write(tensor.expert_bytes(expert, dtype));
+    return;
+  }
+  std::vector<std::byte> chunk;
+  for (std::int64_t first = 0; first < tensor.elements(); first += kChunk) {
+    chunk.resize(row_bytes(dtype, std::min(kChunk, tensor.elements() - first)));
+    fill(*tensor.parts.front(), dtype, first, chunk);
+    write(chunk);
+  }
 }
 
 std::string rope_json(const RopeSpec& rope) {
@@ -106,10 +123,11 @@ void write_random_model(const ModelSpec& spec, const std::filesystem::path& fold
     fail_usage(fmt::format("a shape does not say all that a {} model is", spec.family_name()), "shape",
                "give a config.json of it: kvasir synth --config FILE");
   }
-  const std::vector<RandomTensor> tensors = random_tensors(spec, options.seed);
+  const std::vector<RandomTensor> made = random_tensors(spec, options.seed);
+  const std::vector<RandomFileTensor> tensors = file_tensors(made);
   const std::string header = header_of(tensors, spec.dtype);
   std::uint64_t all = 0;
-  for (const RandomTensor& tensor : tensors)
+  for (const RandomFileTensor& tensor : tensors)
     all += static_cast<std::uint64_t>(tensor.elements()) * block_bytes(spec.dtype);
 
   std::filesystem::create_directories(folder);
@@ -128,17 +146,13 @@ void write_random_model(const ModelSpec& spec, const std::filesystem::path& fold
   file.write(reinterpret_cast<const char*>(&header_bytes), sizeof header_bytes);
   file.write(header.data(), static_cast<std::streamsize>(header.size()));
 
-  constexpr std::int64_t kChunk = 1 << 20;
-  std::vector<std::byte> chunk;
   std::uint64_t done = 0;
-  for (const RandomTensor& tensor : tensors) {
-    for (std::int64_t first = 0; first < tensor.elements(); first += kChunk) {
-      chunk.resize(row_bytes(spec.dtype, std::min(kChunk, tensor.elements() - first)));
-      fill(tensor, spec.dtype, first, chunk);
-      file.write(reinterpret_cast<const char*>(chunk.data()), static_cast<std::streamsize>(chunk.size()));
-      done += chunk.size();
+  for (const RandomFileTensor& tensor : tensors) {
+    write_pieces(tensor, spec.dtype, [&](std::span<const std::byte> piece) {
+      file.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
+      done += piece.size();
       if (options.progress) options.progress(done, all);
-    }
+    });
   }
   file.close();
   std::ofstream(folder / "config.json") << config;
@@ -149,7 +163,8 @@ std::unique_ptr<Model> make_random_model(const ModelSpec& spec, Backend& backend
                                          std::uint64_t seed) {
   check_runnable(spec, "shape");
   check_limits(spec, backend, "shape");
-  return make_decoder(spec, RandomWeights(spec, seed), backend, options);
+  const ModelSpec settled = for_context(spec, options.context);
+  return make_decoder(settled, RandomWeights(settled, seed), backend, options);
 }
 
 }  // namespace kvasir

@@ -48,7 +48,9 @@ std::vector<RandomTensor> random_tensors(const ModelSpec& spec, std::uint64_t se
     if (one.tensor.bias) {
       one.deviation = 0.02F;
     } else if (one.tensor.role == TensorRole::kSinks || one.tensor.role == TensorRole::kRelativeBias) {
-      one.deviation = 1.0F;            // as scores have it
+      one.deviation = 1.0F;  // as scores have it
+    } else if (one.tensor.role == TensorRole::kSharedGate) {
+      one.deviation = 1.0F / std::sqrt(static_cast<float>(one.tensor.rows));
     } else if (one.tensor.vector()) {  // a norm
       one.mean = 1.0F - one.tensor.offset;
     } else {

@@ -12,12 +12,14 @@ RopeCache::RopeCache(Backend& backend, Angles angles, Position context, int most
     : backend_(backend),
       frequencies_(std::move(angles.frequencies)),
       magnitude_(static_cast<float>(angles.magnitude)),
+      query_scale_(std::move(angles.query_scale)),
       remembered_((std::clamp(context, kAtLeast, kAtMost) + kTogether - 1) / kTogether * kTogether),
       most_rows_(most_rows),
       known_(static_cast<size_t>(remembered_ / kTogether)) {
   const auto rope_rows = static_cast<size_t>(remembered_ + 2 * most_rows_);
   cos_ = backend.allocate(rope_rows * frequencies_.size() * sizeof(float));
   sin_ = backend.allocate(rope_rows * frequencies_.size() * sizeof(float));
+  if (query_scale_) scale_ = backend.allocate(rope_rows * sizeof(float));
 }
 
 void RopeCache::find(Use use, std::span<const Position> positions, std::vector<std::int32_t>& rope_rows) {
@@ -39,7 +41,7 @@ void RopeCache::find(Use use, std::span<const Position> positions, std::vector<s
 }
 
 RopeTable RopeCache::at(const std::int32_t* rope_rows) const {
-  return {cos_.as<float>(), sin_.as<float>(), static_cast<int>(frequencies_.size()), rope_rows};
+  return {cos_.as<float>(), sin_.as<float>(), static_cast<int>(frequencies_.size()), rope_rows, scale_.as<float>()};
 }
 
 // The neighbours of the first one, and the next ones as long as those behind it go on into them.
@@ -70,11 +72,17 @@ void RopeCache::put(std::span<const Position> positions, Position place) {
     }
   }
   const auto send = [&](const Buffer& to, const std::vector<float>& made) {
-    float* at = to.as<float>() + static_cast<size_t>(place) * pairs;
+    float* at = to.as<float>() + static_cast<size_t>(place) * (made.size() / positions.size());
     backend_.upload(reinterpret_cast<std::byte*>(at), std::as_bytes(std::span(made)));
   };
-  send(cos_, made_cos_);
-  send(sin_, made_sin_);
+  if (pairs > 0) {
+    send(cos_, made_cos_);
+    send(sin_, made_sin_);
+  }
+  if (!query_scale_) return;
+  made_cos_.clear();
+  for (const Position position : positions) made_cos_.push_back(static_cast<float>(query_scale_(position)));
+  send(scale_, made_cos_);
 }
 
 }  // namespace kvasir

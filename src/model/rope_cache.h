@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,8 @@ class RopeCache {
  public:
   struct Angles {
     std::vector<double> frequencies;
-    double magnitude = 1.0;  // of all cosines and sines
+    double magnitude = 1.0;                            // of all cosines and sines
+    std::function<double(Position)> query_scale = {};  // of a position's queries; none: they are not scaled
   };
 
   // context: of the model, whose positions are remembered, and some more. most_rows: of a batch.
@@ -44,11 +46,13 @@ class RopeCache {
   Backend& backend_;
   std::vector<double> frequencies_;
   float magnitude_;
+  std::function<double(Position)> query_scale_;
   Position remembered_;  // positions, each at the place of its number; behind them, by use, most_rows for the others
   Position most_rows_;
   std::vector<bool> known_;  // [remembered / kTogether]
   Buffer cos_;               // [rope_rows][frequencies]
   Buffer sin_;
+  Buffer scale_;               // [rope_rows], or none
   std::vector<Position> far_;  // a batch's, that are not remembered
   std::vector<Position> near_;
   std::vector<float> made_cos_;  // on their way there

@@ -7,6 +7,7 @@
 
 namespace kvasir {
 
-std::vector<double> rope_frequencies(const RopeSpec& rope, int head_dim);  // head_dim / 2 of them
+// One for each pair of a head that turns; of a proportional rope, of each pair. REQUIRES: for_context() settled it.
+std::vector<double> rope_frequencies(const RopeSpec& rope, int head_dim);
 
 }  // namespace kvasir

@@ -18,9 +18,10 @@ namespace {
 
 std::string to_text(const RopeSpec& rope) {
   const auto& [scaling, theta, factor, low, high, original, fast, slow, whole_pairs, magnitude, factors, rotated,
-               other] = rope;
-  return fmt::format("rope {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(scaling), theta, factor, low,
-                     high, original, fast, slow, whole_pairs, magnitude, fmt::join(factors, ","), rotated, other);
+               other, short_factors, growth, length, shift] = rope;
+  return fmt::format("rope {} {} {} {} {} {} {} {} {} {} {} {} {} {} queries {} {} {}", static_cast<int>(scaling),
+                     theta, factor, low, high, original, fast, slow, whole_pairs, magnitude, fmt::join(factors, ","),
+                     rotated, other, fmt::join(short_factors, ","), growth, length, shift);
 }
 
 std::string to_text(const KvShape& shape) {
@@ -30,16 +31,25 @@ std::string to_text(const KvShape& shape) {
 }
 
 std::string to_text(const PositionBiasSpec& bias) {
-  const auto& [kind, buckets, most_distance, reach] = bias;
-  return fmt::format("bias {} {} {} {}", static_cast<int>(kind), buckets, most_distance, static_cast<int>(reach));
+  const auto& [kind, buckets, most_distance, reach, slope_scale] = bias;
+  return fmt::format("bias {} {} {} {} {}", static_cast<int>(kind), buckets, most_distance, static_cast<int>(reach),
+                     slope_scale);
+}
+
+std::string to_text(const LatentSpec& latent) {
+  const auto& [kv_rank, q_rank, nope, rope, v_dim, pairs, eps, bias] = latent;
+  return fmt::format("latent {} {} {} {} {} {} {} {}", kv_rank, q_rank, nope, rope, v_dim, static_cast<int>(pairs),
+                     eps, bias);
 }
 
 std::string to_text(const AttentionSpec& attention) {
-  const auto& [heads, kv, window, rope, scale, qk_norm, qkv_bias, out_bias, softcap, sink_logits, chunk, bias, mask] =
-      attention;
-  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {}", heads, to_text(kv), window, rope, scale,
-                     static_cast<int>(qk_norm), qkv_bias, out_bias, softcap, sink_logits, chunk, to_text(bias),
-                     static_cast<int>(mask));
+  const auto& [heads, kv, window, rope, scale, qk_norm, qkv_bias, out_bias, softcap, sink_logits, chunk, bias, mask,
+               norm_weights, norm_stage, v_norm, values, norm_kind, norm_bias, clip, latent, kv_layer] = attention;
+  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} norms {} {} {} {} {} values {} {} {} {}",
+                     heads, to_text(kv), window, rope, scale, static_cast<int>(qk_norm), qkv_bias, out_bias, softcap,
+                     sink_logits, chunk, to_text(bias), static_cast<int>(mask), norm_weights,
+                     static_cast<int>(norm_stage), v_norm, static_cast<int>(norm_kind), norm_bias,
+                     static_cast<int>(values), clip, to_text(latent), kv_layer);
 }
 
 // A bias of scores lies in tables as long as distances that are told apart.
@@ -49,6 +59,7 @@ constexpr int kMostDistance = 1 << 16;
 template <class Fail>
 void check_scores(const AttentionSpec& a, const Fail& fail) {
   if (!(a.softcap >= 0 && std::isfinite(a.softcap))) fail(fmt::format("the soft-cap of scores is {}", a.softcap));
+  if (!(a.clip >= 0 && std::isfinite(a.clip))) fail(fmt::format("clip_qkv is {}", a.clip));
   if (a.window < 0 || a.chunk < 0) fail(fmt::format("a window of {} and chunks of {}", a.window, a.chunk));
   const KvShape& kv = a.kv;
   if (!kv.has_v() && kv.v_in_k > kv.k_dim - kv.v_dim) {
@@ -59,6 +70,27 @@ void check_scores(const AttentionSpec& a, const Fail& fail) {
   if (a.bias.buckets < least || a.bias.buckets % least != 0 || a.bias.most_distance <= a.bias.buckets / 2 ||
       a.bias.most_distance > kMostDistance) {
     fail(fmt::format("{} buckets of distances up to {}", a.bias.buckets, a.bias.most_distance));
+  }
+}
+
+// A layer that reads another's keys and values reads those of an earlier one that has its own, of its own shape.
+template <class Fail>
+void check_sharing(const ModelSpec& spec, const Fail& fail) {
+  for (int i = 0; i < spec.layer_count(); ++i) {
+    const AttentionSpec& a = spec.attention(i);
+    if (a.owns_kv()) continue;
+    const bool fits = a.kv_layer < i && spec.attention(a.kv_layer).owns_kv() && spec.attention(a.kv_layer).kv == a.kv;
+    if (!fits) fail(fmt::format("layer {} cannot read the keys of layer {}", i, a.kv_layer));
+  }
+}
+
+// Groups are equal parts of the experts, and hold enough of them.
+template <class Fail>
+void check_experts(const MoeSpec& moe, const Fail& fail) {
+  if (moe.groups < 1 || moe.experts % moe.groups != 0 || moe.used_groups < 1 || moe.used_groups > moe.groups ||
+      moe.used > moe.experts / moe.groups * moe.used_groups) {
+    fail(fmt::format("{} experts in {} groups, of which {} are used for {} experts a token", moe.experts, moe.groups,
+                     moe.used_groups, moe.used));
   }
 }
 
@@ -84,13 +116,20 @@ std::vector<NeededFeature> features_of(const AttentionSpec& a) {
           {kValuesInK, !a.kv.has_v(), fmt::format("kv_lora_rank is {}", a.kv.v_dim), "values that are a part of K"}};
 }
 
+std::string to_text(const MoeSpec& moe) {
+  const auto& [experts, used, score, normalized, scale, choice_bias, router_bias, groups, used_groups, group_score,
+               weighs, shared_width, shared_gate, expert_scale, own_norms] = moe;
+  return fmt::format("moe {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", experts, used, static_cast<int>(score),
+                     normalized, scale, choice_bias, router_bias, groups, used_groups, static_cast<int>(group_score),
+                     static_cast<int>(weighs), shared_width, shared_gate, expert_scale, own_norms);
+}
+
 std::string to_text(const LayerSpec& layer) {
-  const auto& [attention, mlp, norms, branch_scale] = layer;
-  const auto& [width, bias, moe, kind, activation] = mlp;
-  const auto& [experts, used, score, normalized, scale, choice_bias] = moe;
-  return fmt::format("{} mlp {} {} {} {} moe {} {} {} {} {} {} norms {} scale {}", to_text(attention), width, bias,
-                     static_cast<int>(kind), static_cast<int>(activation), experts, used, static_cast<int>(score),
-                     normalized, scale, choice_bias, static_cast<int>(norms), branch_scale);
+  const auto& [attention, mlp, norms, branch_scale, scaled] = layer;
+  const auto& [width, bias, moe, kind, activation, limit] = mlp;
+  return fmt::format("{} mlp {} {} {} {} {} {} norms {} scale {} {}", to_text(attention), width, bias,
+                     static_cast<int>(kind), static_cast<int>(activation), limit, to_text(moe),
+                     static_cast<int>(norms), branch_scale, scaled);
 }
 
 }  // namespace
@@ -99,10 +138,13 @@ std::string to_text(const LayerSpec& layer) {
 // and the others only say where texts begin and end.
 std::string to_text(const ModelSpec& spec) {
   const auto& [family, hidden, vocab, layers, ropes, context, norm_eps, norm, norm_bias, embedding_scale, logit_scale,
-               logit_softcap, tied, dtype, quantization, eos, bos] = spec;
-  std::string out =
-      fmt::format("hidden {} vocab {} eps {} norm {} {} scales {} {} {} tied {}\n", hidden, vocab, norm_eps,
-                  static_cast<int>(norm), norm_bias, embedding_scale, logit_scale, logit_softcap, tied);
+               logit_softcap, tied, dtype, quantization, eos, bos, positions, first_position, embedding_width,
+               embedding_norm, final_norm, norm_weights, head_bias, layer_input] = spec;
+  std::string out = fmt::format(
+      "hidden {} vocab {} eps {} norm {} {} scales {} {} {} tied {} positions {} {} embedding {} {} ends {} {} {} "
+      "{}\n",
+      hidden, vocab, norm_eps, static_cast<int>(norm), norm_bias, embedding_scale, logit_scale, logit_softcap, tied,
+      positions, first_position, embedding_width, embedding_norm, final_norm, norm_weights, head_bias, layer_input);
   for (const RopeSpec& rope : ropes) out += to_text(rope) + "\n";
   for (const LayerSpec& layer : layers) out += to_text(layer) + "\n";
   return out;
@@ -144,6 +186,7 @@ void check_shape(const ModelSpec& spec, const std::string& where) {
          {"the hidden size", spec.hidden, ShapeLimits::kHidden},
          {"the vocabulary", spec.vocab, ShapeLimits::kVocab},
          {"the context", spec.context, ShapeLimits::kContext}});
+  check_sharing(spec, fail);
   const LayerSpec* before = nullptr;
   for (const LayerSpec& layer : spec.layers) {
     if (before != nullptr && *before == layer) continue;  // most are: a config of 4096 layers is checked at once
@@ -161,6 +204,7 @@ void check_shape(const ModelSpec& spec, const std::string& where) {
       check({{"the number of experts", moe.experts, ShapeLimits::kExperts},
              {"the number of experts a token", moe.used, moe.experts}});
     }
+    if (layer.mlp.moe.experts != 0) check_experts(layer.mlp.moe, fail);
     if (a.heads % a.kv.heads != 0) fail(fmt::format("{} KV heads do not divide {} heads", a.kv.heads, a.heads));
     if (a.rope != kNoRope && a.kv.k_dim % 2 != 0) {
       fail(fmt::format("the head size {} is odd, and rope turns pairs", a.kv.k_dim));
@@ -180,22 +224,14 @@ void check_runnable(const ModelSpec& spec, const std::string& where) {
   }
   for (const RopeSpec& rope : spec.ropes) {
     if (rope.scaling == RopeSpec::Scaling::kOther) {
-      fail_input(fmt::format("rope type '{}' is not supported yet", rope.other), where,
-                 "supported: default, linear, llama3, yarn");
-    }
-    if (rope.rotated != 1.0) {
-      fail_input(fmt::format("partial_rotary_factor {} is not supported yet", rope.rotated), where,
-                 "supported: rope over the whole head");
+      fail_input(fmt::format("rope type '{}' is not supported", rope.other), where,
+                 "supported: default, linear, dynamic, llama3, yarn, longrope, proportional");
     }
   }
   for (int i = 0; i < spec.layer_count(); ++i) {
     if (spec.attention(i).mask == ScoreRule::Mask::kCausal) continue;
     fail_input(fmt::format("layer {} looks at tokens that follow, and texts are read in parts", i), where,
                "supported: decoders");
-  }
-  if (!spec.quantization.empty()) {
-    fail_input(fmt::format("weights quantized with '{}' are not supported yet", spec.quantization), where,
-               "supported: plain bfloat16, float16 and float32 weights");
   }
 }
 
@@ -204,9 +240,15 @@ namespace {
 // Whether all of it is what backends have that know SwiGLU alone.
 bool swiglu_only(const ModelSpec& spec) {
   const bool unscaled = spec.embedding_scale == 1 && spec.logit_scale == 1 && spec.logit_softcap == 0;
-  return unscaled && std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
+  const bool plain = spec.positions == 0 && spec.layer_input == 0 && spec.norm == NormRule::Kind::kRms;
+  const auto scales_queries = [](const RopeSpec& rope) { return rope.query_growth != 0; };
+  return unscaled && plain && std::ranges::none_of(spec.ropes, scales_queries) &&
+         std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
            return layer.mlp.kind == MlpSpec::Kind::kGated && layer.mlp.activation == Activation::kSilu &&
-                  layer.branch_scale == 1;
+                  layer.branch_scale == 1 && !layer.scaled && layer.attention.owns_kv() && !layer.attention.v_norm &&
+                  layer.attention.values == AttentionSpec::Values::kProjected && !layer.mlp.moe.shared_gate &&
+                  layer.attention.clip == 0 && layer.attention.qk_norm_kind == NormRule::Kind::kRms &&
+                  layer.attention.qk_norm != AttentionSpec::QkNorm::kEachHead;
          });
 }
 

@@ -15,23 +15,40 @@
 
 namespace kvasir {
 
-// How positions become angles. Frequencies are 1 / theta^(2i/dim), changed by the scaling.
+// What positions do to queries and keys. Frequencies of a head's pairs are 1 / theta^(2i/dim), changed by the
+// scaling.
 struct RopeSpec {
-  enum class Scaling : std::uint8_t { kNone, kLinear, kLlama3, kFactors, kYarn, kOther };
+  enum class Scaling : std::uint8_t {
+    kNone,
+    kLinear,
+    kLlama3,
+    kFactors,
+    kYarn,
+    kLongRope,      // `factors` for contexts above the original one, `short_factors` for others: see for_context()
+    kDynamic,       // NTK: theta grows with the context: see for_context()
+    kProportional,  // frequencies of whole heads, of which the first share turns and the rest does not
+    kOther,
+  };
   Scaling scaling = Scaling::kNone;
   double theta = 10000.0;
   double factor = 1.0;
   double low_freq_factor = 1.0;          // llama3
   double high_freq_factor = 4.0;         // llama3
-  std::int64_t original_context = 8192;  // llama3, yarn
+  std::int64_t original_context = 8192;  // llama3, yarn, longrope, dynamic
   double beta_fast = 32.0;               // yarn: what turns so often in the original context is kept …
   double beta_slow = 1.0;                // … and what turns so seldom is stretched by `factor`
   bool whole_pairs = true;               // yarn: both bounds are moved to the next pairs
   double magnitude = 1.0;                // of all cosines and sines
-  std::vector<float> factors;            // kFactors: [head_dim / 2], what each frequency is divided by
-  double rotated = 1.0;                  // the share of head_dim that is rotated (partial_rotary_factor)
-  std::string other;                     // kOther: the type's name, such as "longrope"; known, but not computed here
+  std::vector<float> factors;            // kFactors, kLongRope: what each frequency is divided by
+  double rotated = 1.0;                  // the share of a head that is rotated (partial_rotary_factor); 0: none of it
+  std::string other;                     // kOther: the type's name; known, but not computed here
+  std::vector<float> short_factors = {};
+  // Queries at position p are multiplied by 1 + growth ln(1 + floor((p + shift) / length)). growth 0: they are not.
+  double query_growth = 0;
+  std::int64_t query_length = 1;
+  int query_shift = 0;
 
+  int rotated_dim(int head_dim) const;  // even
   friend bool operator==(const RopeSpec&, const RopeSpec&) = default;
 };
 
@@ -50,17 +67,43 @@ struct PositionBiasSpec {
   int buckets = 0;        // relative_attention_num_buckets
   int most_distance = 0;  // relative_attention_max_distance: from there on all are in the last bucket
   Reach reach = Reach::kBefore;
+  float slope_scale = 1.0F;  // kAlibi: of all slopes
 
   int before() const { return most_distance; }
   int after() const { return reach == Reach::kBothWays ? most_distance : 0; }
   friend bool operator==(const PositionBiasSpec&, const PositionBiasSpec&) = default;
 };
 
+// Keys and values as one latent row a token (MLA): what is cached is [rope | latent], one head of both, of which
+// values are the latent; queries are brought there by what a head makes its keys of (absorption).
+struct LatentSpec {
+  int kv_rank = 0;   // of the latent; 0: keys and values are plain
+  int q_rank = 0;    // queries come through so many numbers; 0: from the stream itself
+  int nope_dim = 0;  // of a query head: what meets the latent …
+  int rope_dim = 0;  // … and what is rotated
+  int v_dim = 0;     // of a head's values
+  enum class Pairs : std::uint8_t { kHalves, kNeighbours } pairs = Pairs::kHalves;  // as files have what is rotated
+
+  double norm_eps = 1e-6;  // of the norms of what queries come through and of the latent
+  bool bias = false;       // of what leads to both
+
+  bool none() const { return kv_rank == 0; }
+  int q_dim() const { return nope_dim + rope_dim; }  // of a query head, as it is projected
+  KvShape shape() const { return {1, rope_dim + kv_rank, kv_rank, KvSpace::kWhole, KvSpace::kWhole, rope_dim}; }
+  friend bool operator==(const LatentSpec&, const LatentSpec&) = default;
+};
+
 struct AttentionSpec {
   enum class QkNorm : std::uint8_t {
     kNone,
-    kPerHead,  // queries and keys of each head are normalized before RoPE
-    kWhole,    // all heads' queries, and all heads' keys, together
+    kPerHead,   // queries and keys of each head are normalized before RoPE
+    kWhole,     // all heads' queries, and all heads' keys, together
+    kEachHead,  // as kPerHead, each head with weights of its own
+  };
+  enum class NormStage : std::uint8_t { kBeforeRope, kAfterRope };
+  enum class Values : std::uint8_t {
+    kProjected,
+    kUnturnedKeys,  // what is projected for keys, before their norm and RoPE
   };
 
   int heads = 0;            // query heads
@@ -76,11 +119,23 @@ struct AttentionSpec {
   std::int64_t chunk = 0;    // a query sees nothing before its chunk of so many tokens; 0: no chunks
   PositionBiasSpec bias = {};
   ScoreRule::Mask mask = ScoreRule::Mask::kCausal;
+  bool qk_norm_weights = true;
+  NormStage qk_norm_stage = NormStage::kBeforeRope;
+  bool v_norm = false;  // of each value head, without weights
+  Values values = Values::kProjected;
+  NormRule::Kind qk_norm_kind = NormRule::Kind::kRms;
+  bool qk_norm_bias = false;
+  float clip = 0;  // queries, keys and values are held to -clip … clip as they are projected; 0: they are not
+  LatentSpec latent = {};  // `kv` is its shape where there is one
+  int kv_layer = -1;       // whose keys and values it reads, an earlier one that caches its own; -1: its own
 
+  bool owns_kv() const { return kv_layer < 0; }
+  bool projects_v() const { return owns_kv() && kv.has_v() && values == Values::kProjected; }
   int q_width() const { return heads * kv.k_dim; }
-  int k_width() const { return kv.heads * kv.k_dim; }
-  int v_width() const { return kv.has_v() ? kv.heads * kv.v_dim : 0; }  // of what is projected
-  int out_width() const { return heads * kv.v_dim; }                    // of what attention gives
+  int k_width() const { return owns_kv() ? kv.heads * kv.k_dim : 0; }
+  int v_width() const { return owns_kv() && kv.has_v() ? kv.heads * kv.v_dim : 0; }
+  int projected_width() const { return q_width() + k_width() + (projects_v() ? v_width() : 0); }
+  int out_width() const { return heads * kv.v_dim; }  // of what attention gives
 
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
 };
@@ -93,6 +148,17 @@ struct MoeSpec {
   bool normalized = false;   // a row's weights sum to 1
   float scale = 1.0F;        // of the weights
   bool choice_bias = false;  // a number for each expert that decides who is chosen, and does not weigh
+  bool router_bias = false;
+  int groups = 1;  // of experts: those of the best `used_groups` may be chosen
+  int used_groups = 1;
+  RouterRule::GroupScore group_score = RouterRule::GroupScore::kTopTwo;
+  RouterRule::Weighs weighs = RouterRule::Weighs::kOutputs;
+  int shared_width = 0;       // of an MLP for all rows beside them; 0: none
+  bool shared_gate = false;   // what that MLP adds is multiplied by a sigmoid of a learned product of the row
+  bool expert_scale = false;  // a learned number for each expert that multiplies its weight
+  // Experts and the MLP beside them have norms of their own before and behind them, and the router reads the stream,
+  // normalized without weights and scaled (Gemma 4).
+  bool own_norms = false;
 
   friend bool operator==(const MoeSpec&, const MoeSpec&) = default;
 };
@@ -108,16 +174,20 @@ struct MlpSpec {
   MoeSpec moe;
   Kind kind = Kind::kGated;
   Activation activation = Activation::kSilu;
+  float limit = 0;  // of Activation::kSwigluOai
 
+  int dense_width() const { return moe.experts > 0 ? moe.shared_width : width; }  // of the MLP for all rows; 0: none
   friend bool operator==(const MlpSpec&, const MlpSpec&) = default;
 };
 
 // Where a layer's norms stand, around its attention and its MLP, which are branches from the stream x.
 enum class NormPlacement : std::uint8_t {
-  kPre,       // x += branch(norm(x))
-  kSandwich,  // x += norm(branch(norm(x)))
-  kPost,      // x += norm(branch(x))
-  kParallel,  // x += attention(norm(x)) + mlp(norm(x)), one norm for both
+  kPre,            // x += branch(norm(x))
+  kSandwich,       // x += norm(branch(norm(x)))
+  kPost,           // x += norm(branch(x))
+  kParallel,       // x += attention(norm(x)) + mlp(norm(x)), one norm for both
+  kParallelApart,  // the same with a norm for each
+  kAfterSum,       // x = norm(x + branch(x))
 };
 
 struct LayerSpec {
@@ -125,7 +195,11 @@ struct LayerSpec {
   MlpSpec mlp;
   NormPlacement norms = NormPlacement::kPre;
   float branch_scale = 1.0F;  // of what a branch adds to x
+  bool scaled = false;        // x is multiplied by a learned number behind the layer
 
+  bool reads_norm() const { return norms != NormPlacement::kPost; }  // has a norm before (or of x behind) attention
+  bool norms_branches() const { return norms == NormPlacement::kSandwich || norms == NormPlacement::kPost; }
+  bool has_mlp_norm() const { return norms != NormPlacement::kPost && norms != NormPlacement::kParallel; }
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
@@ -150,7 +224,16 @@ struct ModelSpec {
   std::string quantization;    // quant_method of the stored weights, such as "fp8"; empty: plain numbers
   std::vector<TokenId> eos;    // any of them ends a text
   TokenId bos = -1;            // -1: none, or none of the vocabulary's: what texts begin with the tokenizer says
+  int positions = 0;           // learned rows that are added to the embedding; 0: none
+  int first_position = 0;      // the row of a text's first token
+  int embedding_width = 0;     // of the table, which a matrix brings to `hidden`, and back before the head; 0: hidden
+  bool embedding_norm = false;
+  bool final_norm = true;
+  bool norm_weights = true;  // of the stream's norms
+  bool head_bias = false;
+  int layer_input = 0;  // the width of what each layer is given of a token (per-layer embeddings); 0: nothing
 
+  int table_width() const { return embedding_width == 0 ? hidden : embedding_width; }
   int layer_count() const { return static_cast<int>(layers.size()); }
   const AttentionSpec& attention(int layer) const { return layers[static_cast<size_t>(layer)].attention; }
   std::int64_t query_width() const;      // of all layers' query heads: what a token multiplies with each cached one
@@ -171,6 +254,10 @@ struct ShapeLimits {
   static constexpr std::int64_t kVocab = 1 << 24;
   static constexpr std::int64_t kContext = std::int64_t{1} << 40;
 };
+
+// The spec of a model that is to read texts of up to `context` tokens (0: what it was trained for): ropes whose
+// frequencies depend on that are settled, once for all texts, so that a cached key never changes. Throws Error.
+ModelSpec for_context(ModelSpec spec, std::int64_t context);
 
 // Every number that decides what a layer computes, as text: its hash, with that of the weights, names the blocks of
 // the cache. Two specs with one text compute the same.

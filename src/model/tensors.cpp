@@ -12,39 +12,51 @@ namespace {
 // Writes a layer's part of the list.
 class LayerTensors {
  public:
-  LayerTensors(std::vector<TensorSpec>& out, int layer, GgufRows rotated)
-      : out_(out), layer_(layer), rotated_(rotated) {}
+  LayerTensors(std::vector<TensorSpec>& out, int layer, GgufRows rotated, const LayerNames& names)
+      : out_(out), layer_(layer), rotated_(rotated), names_(names) {}
 
   void norm(const TensorName& name, int size, TensorRole role, bool biased = false) {
     add(name.name, name.gguf, "weight", {.rows = size, .role = role});
     if (biased) add(name.name, name.gguf, "bias", {.rows = size, .role = role, .bias = true});
   }
+  // Names with their suffix; the expert's number stands for "{}".
   void expert(std::string_view name, std::string_view gguf, TensorSpec like) {
-    like.name = fmt::format("model.layers.{}.{}", layer_, fmt::format(fmt::runtime(name), like.expert));
+    like.name = fmt::format("{}.{}.{}", names_.layers, layer_, fmt::format(fmt::runtime(name), like.expert));
     like.gguf = fmt::format("blk.{}.{}", layer_, gguf);
     like.layer = layer_;
     out_.push_back(std::move(like));
   }
+  // A part of the tensor that holds a key's latent and what is rotated of it.
+  void latent(TensorSpec like, std::string_view part, bool biased) {
+    for (const char* suffix : {"weight", "bias"}) {
+      const std::string name = fmt::format("{}.{}.self_attn.kv_a_proj_with_mqa", names_.layers, layer_);
+      like.bias = suffix == std::string_view("bias");
+      if (like.bias && !biased) return;
+      if (like.bias) like.cols = 0;
+      like.name = fmt::format("{}.{}.{}", name, part, suffix);
+      like.hf.name = fmt::format("{}.{}", name, suffix);
+      like.gguf = fmt::format("blk.{}.attn_kv_a_mqa.{}", layer_, suffix);
+      like.layer = layer_;
+      out_.push_back(like);
+    }
+  }
   void sinks(int heads) {  // whose name has no suffix
     add("self_attn.sinks", "attn_sinks", "weight", {.rows = heads, .role = TensorRole::kSinks});
-    out_.back().name = fmt::format("model.layers.{}.self_attn.sinks", layer_);
+    out_.back().name = fmt::format("{}.{}.self_attn.sinks", names_.layers, layer_);
   }
-  void linear(std::string_view name, std::string_view gguf, TensorSpec like, bool biased) {
-    if (like.role != TensorRole::kQ && like.role != TensorRole::kK) {
-      like.gguf_rows = GgufRows::kAsStored;
-    } else {
-      like.gguf_rows = rotated_;
-    }
-    add(name, gguf, "weight", like);
+  void linear(const TensorName& name, TensorSpec like, bool biased) {
+    const bool turned = like.role == TensorRole::kQ || like.role == TensorRole::kK;
+    like.gguf_rows = turned ? rotated_ : GgufRows::kAsStored;
+    add(name.name, name.gguf, "weight", like);
     if (!biased) return;
     like.cols = 0;
     like.bias = true;
-    add(name, gguf, "bias", like);
+    add(name.name, name.gguf, "bias", like);
   }
 
  private:
   void add(std::string_view name, std::string_view gguf, std::string_view suffix, TensorSpec like) {
-    like.name = fmt::format("model.layers.{}.{}.{}", layer_, name, suffix);
+    like.name = fmt::format("{}.{}.{}.{}", names_.layers, layer_, name, suffix);
     like.gguf = fmt::format("blk.{}.{}.{}", layer_, gguf, suffix);
     like.layer = layer_;
     out_.push_back(std::move(like));
@@ -53,20 +65,150 @@ class LayerTensors {
   std::vector<TensorSpec>& out_;
   int layer_;
   GgufRows rotated_;
+  const LayerNames& names_;
 };
+
+std::string without_suffix(std::string_view name) {
+  constexpr std::string_view kSuffix = ".weight";
+  return std::string(name.ends_with(kSuffix) ? name.substr(0, name.size() - kSuffix.size()) : name);
+}
 
 void add_experts(LayerTensors& to, const MlpSpec& mlp, int hidden, const ExpertNames& names) {
   using enum TensorRole;
   const int count = mlp.moe.experts;
   to.expert(names.router, "ffn_gate_inp.weight", {.rows = count, .cols = hidden, .role = kRouter});
+  if (mlp.moe.router_bias) {
+    to.expert(names.router_bias, "ffn_gate_inp.bias", {.rows = count, .role = kRouter, .bias = true});
+  }
+  if (mlp.moe.shared_gate) {
+    to.expert(names.shared_share, "ffn_gate_inp_shexp.weight", {.rows = hidden, .role = kSharedGate});
+  }
   if (mlp.moe.choice_bias) to.expert(names.choice, "exp_probs_b.bias", {.rows = count, .role = kRouterChoice});
-  for (int i = 0; i < count; ++i) {
-    const auto shaped = [&](int rows, int cols, TensorRole role) {
-      return TensorSpec{.rows = rows, .cols = cols, .role = role, .expert = i, .experts = count};
-    };
-    to.expert(names.gate, "ffn_gate_exps.weight", shaped(mlp.width, hidden, kGate));
-    to.expert(names.up, "ffn_up_exps.weight", shaped(mlp.width, hidden, kUp));
-    to.expert(names.down, "ffn_down_exps.weight", shaped(hidden, mlp.width, kDown));
+  struct Part {
+    std::string_view name;
+    const char* gguf;
+    int rows;
+    int cols;
+    TensorRole role;
+  };
+  for (const Part& part : {Part{names.gate, "ffn_gate_exps", mlp.width, hidden, kGate},
+                           Part{names.up, "ffn_up_exps", mlp.width, hidden, kUp},
+                           Part{names.down, "ffn_down_exps", hidden, mlp.width, kDown}}) {
+    for (int i = 0; i < count; ++i) {
+      TensorSpec one{.rows = part.rows, .cols = part.cols, .role = part.role, .expert = i, .experts = count};
+      to.expert(part.name, fmt::format("{}.weight", part.gguf), one);
+    }
+    for (int i = 0; mlp.bias && i < count; ++i) {
+      TensorSpec one{.rows = part.rows, .role = part.role, .bias = true, .expert = i, .experts = count};
+      to.expert(without_suffix(part.name) + ".bias", fmt::format("{}.bias", part.gguf), one);
+    }
+  }
+}
+
+void add_mlp(LayerTensors& to, const MlpSpec& mlp, int hidden, const ExpertNames& experts, const LayerNames& names) {
+  using enum TensorRole;
+  const bool routed = mlp.moe.experts > 0;
+  if (routed) add_experts(to, mlp, hidden, experts);
+  const int width = mlp.dense_width();
+  if (width == 0) return;
+  const bool biased = mlp.bias && !routed;
+  if (mlp.kind == MlpSpec::Kind::kGated) {
+    to.linear(routed ? experts.shared_gate : names.gate, {.rows = width, .cols = hidden, .role = kGate}, biased);
+  }
+  to.linear(routed ? experts.shared_up : names.up, {.rows = width, .cols = hidden, .role = kUp}, biased);
+  to.linear(routed ? experts.shared_down : names.down, {.rows = hidden, .cols = width, .role = kDown}, biased);
+}
+
+void add_latent_attention(LayerTensors& to, const AttentionSpec& a, int hidden, const LayerNames& names) {
+  using enum TensorRole;
+  const LatentSpec& latent = a.latent;
+  const auto add = [&to](std::string_view name, std::string_view gguf, const TensorSpec& like) {
+    to.expert(std::string(name) + ".weight", std::string(gguf) + ".weight", like);
+  };
+  const int queries = a.heads * latent.q_dim();
+  if (latent.q_rank > 0) {
+    to.linear({"self_attn.q_a_proj", "attn_q_a"}, {.rows = latent.q_rank, .cols = hidden, .role = kQA}, latent.bias);
+    to.norm({"self_attn.q_a_layernorm", "attn_q_a_norm"}, latent.q_rank, kQANorm);
+    add("self_attn.q_b_proj", "attn_q_b", {.rows = queries, .cols = latent.q_rank, .role = kQB});
+  } else {
+    add("self_attn.q_proj", "attn_q", {.rows = queries, .cols = hidden, .role = kQB});
+  }
+  // The latent and what is rotated of a key lie in one tensor, in this order.
+  const std::int64_t rows = latent.kv_rank + latent.rope_dim;
+  TensorSpec compressed{.rows = latent.kv_rank, .cols = hidden, .role = kLatent};
+  compressed.gguf_slice = compressed.hf.slice = {rows, 0, latent.kv_rank, latent.kv_rank};
+  TensorSpec rotated{.rows = latent.rope_dim, .cols = hidden, .role = kLatentRope, .head_dim = latent.rope_dim};
+  rotated.gguf_slice = rotated.hf.slice = {rows, latent.kv_rank, latent.rope_dim, latent.rope_dim};
+  rotated.gguf_rows = GgufRows::kInterleaved;
+  if (latent.pairs == LatentSpec::Pairs::kNeighbours) rotated.hf_rows = GgufRows::kInterleaved;
+  to.latent(compressed, "latent", latent.bias);
+  to.latent(rotated, "rope", latent.bias);
+  to.norm({"self_attn.kv_a_layernorm", "attn_kv_a_norm"}, latent.kv_rank, kLatentNorm);
+  add("self_attn.kv_b_proj", "attn_kv_b",
+      {.rows = a.heads * (latent.nope_dim + latent.v_dim), .cols = latent.kv_rank, .role = kLatentUp});
+  to.linear(names.out, {.rows = hidden, .cols = a.heads * latent.v_dim, .role = kO}, a.out_bias);
+}
+
+// Of queries and keys. `name` is that of the norm of all heads, or what stands before a head's number.
+void add_head_norm(LayerTensors& to, const AttentionSpec& a, const TensorName& name, TensorSpec like) {
+  const int heads = like.role == TensorRole::kQNorm ? a.heads : a.kv.heads;
+  like.rows = a.qk_norm == AttentionSpec::QkNorm::kWhole ? heads * a.kv.k_dim : a.kv.k_dim;
+  if (a.qk_norm != AttentionSpec::QkNorm::kEachHead) {
+    return to.norm(name, like.row_count(), like.role, a.qk_norm_bias);
+  }
+  like.experts = heads;
+  for (like.expert = 0; like.expert < heads; ++like.expert) {
+    to.expert(std::string(name.name) + ".{}.weight", std::string(name.gguf) + ".weight", like);
+  }
+}
+
+void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec& a, const LayerNames& names) {
+  using enum TensorRole;
+  const int hidden = spec.hidden;
+  if (!a.latent.none()) return add_latent_attention(to, a, hidden, names);
+  const RopeSpec* rope = a.rope == kNoRope ? nullptr : &spec.ropes[static_cast<size_t>(a.rope)];
+  const bool whole = rope == nullptr || rope->scaling == RopeSpec::Scaling::kProportional;
+  const int rotated_dim = whole ? 0 : rope->rotated_dim(a.kv.k_dim);
+  const auto shaped = [&](int rows, int cols, TensorRole role) {
+    return TensorSpec{.rows = rows, .cols = cols, .role = role, .head_dim = a.kv.k_dim, .rotated_dim = rotated_dim};
+  };
+  to.linear(names.q, shaped(a.q_width(), hidden, kQ), a.qkv_bias);
+  if (a.owns_kv()) to.linear(names.k, shaped(a.k_width(), hidden, kK), a.qkv_bias);
+  if (a.projects_v()) to.linear(names.v, shaped(a.v_width(), hidden, kV), a.qkv_bias);
+  to.linear(names.out, shaped(hidden, a.out_width(), kO), a.out_bias);
+  if (a.qk_norm != AttentionSpec::QkNorm::kNone && a.qk_norm_weights) {
+    add_head_norm(to, a, names.q_norm, shaped(0, 0, kQNorm));
+    if (a.owns_kv()) add_head_norm(to, a, names.k_norm, shaped(0, 0, kKNorm));
+  }
+  if (a.sink_logits) to.sinks(a.heads);
+  if (a.bias.kind == PositionBiasSpec::Kind::kBuckets) {
+    to.linear({"self_attn.relative_attention_bias", "attn_rel_b"}, shaped(a.bias.buckets, a.heads, kRelativeBias),
+              false);
+  }
+}
+
+void add_ends(const ModelSpec& spec, const LayerNames& names, std::vector<TensorSpec>& out) {
+  using enum TensorRole;
+  if (spec.final_norm && spec.norm_weights) {
+    const std::string name(names.final_norm);
+    out.push_back({name + ".weight", "output_norm.weight", spec.hidden, 0, kFinalNorm});
+    if (spec.norm_bias) {
+      out.push_back({.name = name + ".bias",
+                     .gguf = "output_norm.bias",
+                     .rows = spec.hidden,
+                     .role = kFinalNorm,
+                     .bias = true});
+    }
+  }
+  if (!spec.tied_embeddings) {
+    out.push_back({std::string(names.head), "output.weight", spec.vocab, spec.table_width(), kHead});
+  }
+  if (spec.head_bias) {
+    out.push_back({.name = without_suffix(names.head) + ".bias",
+                   .gguf = "output.bias",
+                   .rows = spec.vocab,
+                   .role = kHead,
+                   .bias = true});
   }
 }
 
@@ -79,51 +221,22 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
   using enum TensorRole;
   const int hidden = spec.hidden;
   std::vector<TensorSpec> out;
-  out.push_back({"model.embed_tokens.weight", "token_embd.weight", spec.vocab, hidden, kEmbedding});
+  out.push_back({std::string(names.embedding), "token_embd.weight", spec.vocab, spec.table_width(), kEmbedding});
+  if (spec.positions > 0) {
+    out.push_back({std::string(names.positions), "position_embd.weight", spec.positions, hidden, kPositions});
+  }
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
-    const AttentionSpec& a = spec.attention(layer);
-    const MlpSpec& mlp = spec.layers[static_cast<size_t>(layer)].mlp;
-    LayerTensors to(out, layer, rotated);
-    const auto shaped = [&a](int rows, int cols, TensorRole role) {
-      return TensorSpec{.rows = rows, .cols = cols, .role = role, .head_dim = a.kv.k_dim};
-    };
-    const NormPlacement norms = spec.layers[static_cast<size_t>(layer)].norms;
-    const bool posts = norms == NormPlacement::kSandwich || norms == NormPlacement::kPost;
-    if (norms != NormPlacement::kPost) to.norm(names.attention_norm, hidden, kAttentionNorm, spec.norm_bias);
-    to.linear("self_attn.q_proj", "attn_q", shaped(a.q_width(), hidden, kQ), a.qkv_bias);
-    to.linear("self_attn.k_proj", "attn_k", shaped(a.k_width(), hidden, kK), a.qkv_bias);
-    if (a.kv.has_v()) to.linear("self_attn.v_proj", "attn_v", shaped(a.v_width(), hidden, kV), a.qkv_bias);
-    to.linear("self_attn.o_proj", "attn_output", shaped(hidden, a.out_width(), kO), a.out_bias);
-    if (a.qk_norm != AttentionSpec::QkNorm::kNone) {
-      const bool per_head = a.qk_norm == AttentionSpec::QkNorm::kPerHead;
-      to.norm({"self_attn.q_norm", "attn_q_norm"}, per_head ? a.kv.k_dim : a.q_width(), kQNorm);
-      to.norm({"self_attn.k_norm", "attn_k_norm"}, per_head ? a.kv.k_dim : a.k_width(), kKNorm);
-    }
-    if (a.sink_logits) to.sinks(a.heads);
-    if (a.bias.kind == PositionBiasSpec::Kind::kBuckets) {
-      to.linear("self_attn.relative_attention_bias", "attn_rel_b", shaped(a.bias.buckets, a.heads, kRelativeBias),
-                false);
-    }
-    if (posts) to.norm(names.attention_post_norm, hidden, kAttentionPostNorm, spec.norm_bias);
-    const bool own_mlp_norm = norms == NormPlacement::kPre || norms == NormPlacement::kSandwich;
-    if (own_mlp_norm) to.norm(names.mlp_norm, hidden, kMlpNorm, spec.norm_bias);
-    if (posts) to.norm(names.mlp_post_norm, hidden, kMlpPostNorm, spec.norm_bias);
-    if (mlp.moe.experts > 0) {
-      add_experts(to, mlp, hidden, experts);
-      continue;
-    }
-    if (mlp.kind == MlpSpec::Kind::kGated) {
-      to.linear("mlp.gate_proj", "ffn_gate", shaped(mlp.width, hidden, kGate), mlp.bias);
-    }
-    to.linear(names.up.name, names.up.gguf, shaped(mlp.width, hidden, kUp), mlp.bias);
-    to.linear(names.down.name, names.down.gguf, shaped(hidden, mlp.width, kDown), mlp.bias);
+    const LayerSpec& one = spec.layers[static_cast<size_t>(layer)];
+    LayerTensors to(out, layer, rotated, names);
+    const bool norms = spec.norm_weights;
+    if (norms && one.reads_norm()) to.norm(names.attention_norm, hidden, kAttentionNorm, spec.norm_bias);
+    add_attention(to, spec, one.attention, names);
+    if (norms && one.norms_branches()) to.norm(names.attention_post_norm, hidden, kAttentionPostNorm, spec.norm_bias);
+    if (norms && one.has_mlp_norm()) to.norm(names.mlp_norm, hidden, kMlpNorm, spec.norm_bias);
+    if (norms && one.norms_branches()) to.norm(names.mlp_post_norm, hidden, kMlpPostNorm, spec.norm_bias);
+    add_mlp(to, one.mlp, hidden, experts, names);
   }
-  out.push_back({"model.norm.weight", "output_norm.weight", hidden, 0, kFinalNorm});
-  if (spec.norm_bias) {
-    out.push_back(
-        {.name = "model.norm.bias", .gguf = "output_norm.bias", .rows = hidden, .role = kFinalNorm, .bias = true});
-  }
-  if (!spec.tied_embeddings) out.push_back({"lm_head.weight", "output.weight", spec.vocab, hidden, kHead});
+  add_ends(spec, names, out);
   return out;
 }
 

@@ -14,6 +14,13 @@ namespace kvasir {
 // What a tensor is to the decoder.
 enum class TensorRole : std::uint8_t {
   kEmbedding,
+  kEmbeddingNorm,    // of the embedding's rows
+  kEmbeddingIn,      // from the table's width to the stream's, where they differ
+  kEmbeddingOut,     // and back, before the head
+  kPositions,        // learned: a row for each position
+  kLayerEmbedding,   // [vocab][layers * width]: what each layer is given of a token (per-layer embeddings)
+  kLayerProjection,  // the same of the embedding: [layers * width][hidden]
+  kLayerProjectionNorm,
   kFinalNorm,
   kHead,
   kAttentionNorm,
@@ -24,6 +31,13 @@ enum class TensorRole : std::uint8_t {
   kO,
   kQNorm,
   kKNorm,
+  kQA,            // of latent attention: to the numbers that queries come through …
+  kQANorm,        // … and their norm
+  kQB,            // queries of all heads
+  kLatentRope,    // what is rotated of a key
+  kLatent,        // the latent …
+  kLatentNorm,    // … and its norm
+  kLatentUp,      // what heads make of the latent: of each the keys, then the values
   kSinks,         // a logit a head that stands for no key
   kRelativeBias,  // [buckets][heads], added to scores by distance
   kMlpNorm,
@@ -32,11 +46,21 @@ enum class TensorRole : std::uint8_t {
   kUp,
   kDown,
   kRouter,
-  kRouterChoice,  // a number for each expert: see RouterRule::choice_bias
-  kOther,         // of a family that is planned and not run
+  kRouterChoice,    // a number for each expert: see RouterRule::choice_bias
+  kRouterScale,     // of the rows that the router reads, number by number
+  kExpertScale,     // a number for each expert: see RouterRule::expert_scale
+  kExpertNorm,      // of what experts read, where it is not what the MLP beside them reads
+  kExpertPostNorm,  // of what they add together
+  kSharedGate,      // a vector: see MoeSpec::shared_gate
+  kSharedPostNorm,  // of what the MLP beside them adds
+  kLayerGate,       // from the stream to the width of what a layer is given of a token
+  kLayerOut,        // and back
+  kLayerPostNorm,   // of what that adds
+  kLayerScale,      // one number, of the stream behind the layer
+  kOther,           // of a family that is planned and not run
 };
 
-// How the rows of a tensor lie in a GGUF file.
+// In which order the rows of a tensor lie in a file.
 enum class GgufRows : std::uint8_t {
   kAsStored,
   // RoPE rotates pairs of a head's rows: Hugging Face pairs row i with i + head_dim / 2, some of llama.cpp's
@@ -44,8 +68,31 @@ enum class GgufRows : std::uint8_t {
   kInterleaved,
 };
 
+// Which rows of a file's tensor are a matrix: `block` of each `period` rows, from `first` on. One tensor may hold q,
+// k and v one below the other, or by head; gates and ups one below the other, or in turn.
+struct RowSlice {
+  std::int64_t file_rows = 0;  // of the file's tensor; 0: it holds this matrix alone
+  std::int64_t first = 0;
+  std::int64_t block = 0;
+  std::int64_t period = 0;
+
+  bool whole() const { return file_rows == 0; }
+  bool contiguous() const { return whole() || block == period; }
+  std::int64_t file_row(std::int64_t row) const { return whole() ? row : first + row / block * period + row % block; }
+};
+
+// Where a matrix or a vector lies in a file.
+struct FilePlace {
+  enum class Axes : std::uint8_t { kRowMajor, kTransposed };  // kTransposed: [cols][rows] of the file's tensor
+
+  std::string name = {};  // of the file's tensor; empty: TensorSpec::name
+  RowSlice slice = {};
+  Axes axes = Axes::kRowMajor;
+  bool all_experts = false;  // the file's tensor holds those of all experts of the layer: [experts][…]
+};
+
 struct TensorSpec {
-  std::string name = {};  // Hugging Face's
+  std::string name = {};  // no other has it; Hugging Face's, unless `hf` says otherwise
   std::string gguf = {};  // GGUF's; empty: it is in no GGUF file
   std::int64_t rows = 0;
   int cols = 0;  // 0: a vector of `rows`
@@ -56,18 +103,24 @@ struct TensorSpec {
   int head_dim = 0;                        // of interleaved rows
   GgufRows hf_rows = GgufRows::kAsStored;  // likewise, in Hugging Face's file
   float offset = 0.0F;                     // of a vector: what is added to Hugging Face's numbers; GGUF has it added
-  int expert = -1;  // -1: of no expert. GGUF has those of all experts of a layer as one tensor.
-  int experts = 0;  // of its layer
+  // -1: of no expert; also the head that a norm is of, where each has its own. GGUF has those of all experts (heads)
+  // of a layer as one tensor.
+  int expert = -1;
+  int experts = 0;      // of its layer
+  int rotated_dim = 0;  // of interleaved rows: how many of a head's are; 0: all
+  FilePlace hf = {};
+  RowSlice gguf_slice = {};  // of the tensor that GGUF calls `gguf`
 
   bool vector() const { return cols == 0; }
   int row_count() const { return static_cast<int>(rows); }  // REQUIRES: of a family that runs
   std::int64_t elements() const { return rows * (vector() ? 1 : cols); }
+  const std::string& hf_name() const { return hf.name.empty() ? name : hf.name; }
 };
 
 // All tensors of a model, in the order of a file.
 std::vector<TensorSpec> tensors_of(const ModelSpec& spec);
 
-// What a family calls a layer's norms and matrices, behind "model.layers.N.", and GGUF behind "blk.N.".
+// What a family calls the tensors of a layer, behind "model.layers.N.", and GGUF behind "blk.N.".
 struct TensorName {
   std::string_view name;
   std::string_view gguf;
@@ -79,36 +132,87 @@ struct LayerNames {
   TensorName mlp_post_norm{"post_feedforward_layernorm", "post_ffw_norm"};
   TensorName up{"mlp.up_proj", "ffn_up"};
   TensorName down{"mlp.down_proj", "ffn_down"};
+  TensorName q{"self_attn.q_proj", "attn_q"};
+  TensorName k{"self_attn.k_proj", "attn_k"};
+  TensorName v{"self_attn.v_proj", "attn_v"};
+  TensorName out{"self_attn.o_proj", "attn_output"};
+  TensorName q_norm{"self_attn.q_norm", "attn_q_norm"};
+  TensorName k_norm{"self_attn.k_norm", "attn_k_norm"};
+  TensorName gate{"mlp.gate_proj", "ffn_gate"};
+  std::string_view layers = "model.layers";
+  std::string_view embedding = "model.embed_tokens.weight";
+  std::string_view positions = "model.embed_positions.weight";
+  std::string_view final_norm = "model.norm";
+  std::string_view head = "lm_head.weight";
 };
 
 // What a family calls the tensors of experts, behind "model.layers.N."; the expert's number stands for "{}".
 struct ExpertNames {
   std::string_view router = "mlp.gate.weight";
+  std::string_view router_bias = "mlp.gate.bias";
   std::string_view choice = "mlp.gate.e_score_correction_bias";
   std::string_view gate = "mlp.experts.{}.gate_proj.weight";
   std::string_view up = "mlp.experts.{}.up_proj.weight";
   std::string_view down = "mlp.experts.{}.down_proj.weight";
+  std::string_view shared_share = "mlp.shared_expert_gate.weight";  // of MoeSpec::shared_gate
+  TensorName shared_gate{"mlp.shared_experts.gate_proj", "ffn_gate_shexp"};
+  TensorName shared_up{"mlp.shared_experts.up_proj", "ffn_up_shexp"};
+  TensorName shared_down{"mlp.shared_experts.down_proj", "ffn_down_shexp"};
 };
 
 // Those of a decoder with Llama's names, whatever of them its layers have: the list of most families.
 std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated, const ExpertNames& experts = {},
                                         const LayerNames& names = {});
 
+// What a file's tensor is called that holds those of several roles, behind "model.layers.N.". GGUF's name may be
+// empty: there they are apart.
+struct JointName {
+  std::string_view weight;
+  std::string_view bias = {};
+  std::string_view gguf = {};  // without suffix
+};
+
+// How the rows of several matrices lie in one tensor.
+struct JointRows {
+  enum class Of : std::uint8_t { kAll, kExperts };  // kExperts: those of MLPs for all rows are apart
+
+  // In Hugging Face's file. 1: one matrix below the other; else by equal parts of each: of q, k and v the queries of
+  // a KV head, its key and its value; of gates and ups by pair.
+  std::int64_t groups = 1;
+  Of of = Of::kAll;
+};
+
+// Of a list: the tensors of these roles, of each layer and of each expert, and their biases, lie in one. GGUF has
+// them one below the other, or apart.
+void store_together(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles, const JointName& as,
+                    JointRows rows = {});
+
+// Hugging Face's file has the matrices of these roles as [inputs][outputs].
+void store_transposed(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles);
+
+// Hugging Face's file has the experts' of this role of a layer in one tensor of this name, behind "model.layers.N.".
+void store_stacked(std::vector<TensorSpec>& tensors, TensorRole role, std::string_view weight,
+                   std::string_view bias = {});
+
 // Where row r of one order lies in the other.
 struct InterleavedRows {
   int head_dim;
+  int rotated_dim = 0;  // of a head; 0: all. The others stay where they are.
 
   // The row that a GGUF file has at `row`, in Hugging Face's order.
   int hugging_face_row(int row) const {
     const int within = row % head_dim;
-    return row - within + within / 2 + within % 2 * (head_dim / 2);
+    if (within >= rotated()) return row;
+    return row - within + within / 2 + within % 2 * (rotated() / 2);
   }
   // The row that Hugging Face has at `row`, in GGUF's order.
   int gguf_row(int row) const {
     const int within = row % head_dim;
-    const int half = head_dim / 2;
+    if (within >= rotated()) return row;
+    const int half = rotated() / 2;
     return row - within + within % half * 2 + within / half;
   }
+  int rotated() const { return rotated_dim == 0 ? head_dim : rotated_dim; }
 };
 
 inline constexpr std::string_view kGgufRopeFactors = "rope_freqs.weight";  // [head_dim / 2], divide the frequencies

@@ -28,10 +28,19 @@ std::optional<DType> safetensors_type(std::string_view name) {
   return std::nullopt;
 }
 
+// What different publishers put before the names of one model's tensors.
+std::string_view without_wrapper(std::string_view name) {
+  for (const std::string_view wrapper : {"model.language_model.", "language_model.model.", "language_model.",
+                                         "model.decoder.", "model.", "transformer.", "gpt_neox.", "decoder."}) {
+    if (name.starts_with(wrapper)) return name.substr(wrapper.size());
+  }
+  return name;
+}
+
 }  // namespace
 
 Weights::Weights(const std::filesystem::path& path, std::vector<TensorSpec> tensors)
-    : where_(path.string()), specs_(std::move(tensors)) {
+    : where_(path.string()), specs_(std::move(tensors)), quantized_(folder_quantization(path), path.string()) {
   std::ranges::sort(specs_, {}, &TensorSpec::name);
   const std::filesystem::path single = path / "model.safetensors";
   const std::filesystem::path index = path / "model.safetensors.index.json";
@@ -52,7 +61,8 @@ void Weights::open_safetensors(const std::filesystem::path& path) {
   File& file = files_.emplace_back(File{std::move(stored.file), {}});
   for (auto& [name, tensor] : stored.tensors) {
     const std::optional<DType> dtype = safetensors_type(tensor.dtype);
-    file.tensors.emplace(name, Tensor{std::move(tensor.dtype), dtype, std::move(tensor.shape), tensor.bytes});
+    file.tensors.emplace(without_wrapper(name),
+                         Tensor{std::move(tensor.dtype), dtype, std::move(tensor.shape), tensor.bytes});
   }
 }
 
@@ -90,71 +100,150 @@ const TensorSpec* Weights::spec_of(std::string_view name) const {
   return found == specs_.end() || found->name != name ? nullptr : &*found;
 }
 
-const Weights::Tensor* Weights::find(std::string_view name) const {
-  const TensorSpec* spec = gguf_ ? spec_of(name) : nullptr;
-  const std::string stored(spec == nullptr ? name : spec->gguf);
+// Where files of this kind have a tensor.
+FilePlace Weights::place_of(const TensorSpec& spec) const {
+  if (!gguf_) {
+    FilePlace place = spec.hf;
+    place.name = spec.hf_name();
+    return place;
+  }
+  return {spec.gguf, spec.gguf_slice, FilePlace::Axes::kRowMajor, spec.expert >= 0};
+}
+
+const Weights::Tensor* Weights::find(const std::string& stored) const {
+  const std::string_view name = gguf_ ? std::string_view(stored) : without_wrapper(stored);
   for (const File& file : files_) {
-    const auto found = file.tensors.find(stored);
+    const auto found = file.tensors.find(name);
     if (found != file.tensors.end()) return &found->second;
   }
   return nullptr;
 }
 
-// One expert's part of a tensor that a GGUF file has for all experts of a layer: [experts][rows][cols].
-std::optional<Weights::Tensor> Weights::expert_of(const Tensor& all, std::string_view name) const {
-  const TensorSpec* spec = gguf_ ? spec_of(name) : nullptr;
-  if (spec == nullptr || spec->expert < 0 || all.shape.size() != 3 || all.shape[0] != spec->experts)
-    return std::nullopt;
-  const size_t bytes = all.bytes.size() / static_cast<size_t>(spec->experts);
-  return Tensor{all.type,
-                all.dtype,
-                {all.shape[1], all.shape[2]},
-                all.bytes.subspan(bytes * static_cast<size_t>(spec->expert), bytes)};
+// Of a folder's quantized tensors, [rows][cols] in a copy; none where the tensor is plain, or missing.
+std::optional<Weights::Tensor> Weights::quantized_tensor(const AskedMatrix& asked) const {
+  const auto found = [this](const std::string& name) -> std::optional<FileTensor> {
+    const Tensor* tensor = find(name);
+    if (tensor == nullptr) return std::nullopt;
+    return FileTensor{tensor->type, tensor->shape, tensor->bytes};
+  };
+  std::optional<RelaidMatrix> made = quantized_.read(asked, found);
+  if (!made) return std::nullopt;
+  return Tensor{std::string(name_of(made->dtype)),
+                made->dtype,
+                {asked.rows, asked.cols},
+                moved_.emplace_back(std::move(made->bytes))};
+}
+
+// The file's tensor, or an expert's part of it, with rows as long as asked for: in a copy where they are columns.
+Weights::Tensor Weights::plain_tensor(const TensorSpec& spec, const FilePlace& place, const Shape& shape) const {
+  const Tensor* stored = find(place.name);
+  if (stored == nullptr) {
+    fail_input(fmt::format("tensor '{}' is missing", gguf_ ? place.name : spec.hf_name()), where_, kMismatch);
+  }
+  Tensor tensor = *stored;
+  const std::int64_t file_rows = place.slice.whole() ? shape.rows : place.slice.file_rows;
+  std::vector<std::int64_t> expected{file_rows, shape.cols};
+  if (shape.vector) expected = {file_rows};
+  const bool transposed = place.axes == FilePlace::Axes::kTransposed;
+  if (transposed) std::ranges::reverse(expected);
+  std::vector<std::int64_t> whole = expected;
+  if (place.all_experts) whole.insert(whole.begin(), spec.experts);
+  const bool one_row = shape.vector && tensor.shape.size() == whole.size() + 1 && tensor.shape.front() == 1;
+  if (one_row) tensor.shape.erase(tensor.shape.begin());  // a vector may be written as such a matrix
+  if (place.all_experts && tensor.shape == whole) tensor = expert_of(tensor, spec);
+  if (tensor.shape != expected) {
+    fail_input(fmt::format("tensor '{}' is {}, and the config calls for {}", place.name, shape_text(stored->shape),
+                           shape_text(whole)),
+               where_, kMismatch);
+  }
+  if (!tensor.dtype) {
+    fail_input(fmt::format("tensor '{}' has type {}", place.name, tensor.type), where_,
+               "this type is not computed: convert the model to another, such as F32, F16, BF16 or q8_0");
+  }
+  if (transposed) tensor.bytes = turned(tensor, place.name);
+  return tensor;
 }
 
 HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
-  const Tensor* tensor = find(name);
-  if (tensor == nullptr) fail_input(fmt::format("tensor '{}' is missing", name), where_, kMismatch);
-  const std::optional<Tensor> expert = expert_of(*tensor, name);
-  if (expert) tensor = &*expert;
-  std::vector<std::int64_t> expected{rows, cols};
-  if (tensor->shape.size() == 1 && rows == 1) expected = {cols};
-  if (tensor->shape != expected) {
-    fail_input(fmt::format("tensor '{}' is {}, and the config calls for {}", name, shape_text(tensor->shape),
-                           shape_text(expected)),
-               where_, kMismatch);
+  const TensorSpec* known = spec_of(name);
+  const TensorSpec spec =
+      known != nullptr ? *known : TensorSpec{.name = std::string(name), .gguf = std::string(name)};
+  const FilePlace place = place_of(spec);
+  const bool vector = rows == 1;
+  const Shape shape{vector, vector ? cols : rows, vector ? 1 : cols};
+  std::optional<Tensor> tensor;
+  if (!gguf_ && !vector) {
+    const std::int64_t file_rows = place.slice.whole() ? rows : place.slice.file_rows;
+    tensor = quantized_tensor(
+        {place.name, static_cast<int>(file_rows), cols, place.all_experts ? spec.expert : -1, spec.experts});
   }
-  if (!tensor->dtype) {
-    fail_input(fmt::format("tensor '{}' has type {}", name, tensor->type), where_,
-               "this type is not computed: convert the model to another, such as F32, F16, BF16 or q8_0");
-  }
-  return {in_our_order(*tensor, name), *tensor->dtype, rows, cols};
+  if (!tensor) tensor = plain_tensor(spec, place, shape);
+  const std::span<const std::byte> ours = in_our_order(*tensor, spec, shape);
+  if (ours.data() != tensor->bytes.data()) forget_copy(tensor->bytes);
+  return {ours, *tensor->dtype, rows, cols};
 }
 
-// Of rows that a GGUF file interleaves: the rows (of a bias: the numbers) go back to where Hugging Face has them.
-// Whole rows move, so their type does not matter.
-std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, std::string_view name) const {
-  const TensorSpec* spec = gguf_ ? spec_of(name) : nullptr;
-  if (spec == nullptr || spec->gguf_rows == GgufRows::kAsStored) return tensor.bytes;
-  const auto rows = static_cast<int>(tensor.shape[0]);
-  const bool bias = tensor.shape.size() == 1;
-  if (rows % spec->head_dim != 0 || (bias && is_quantized(*tensor.dtype))) {
-    fail_input(fmt::format("tensor '{}' is {} of type {}, which has no whole heads", name, shape_text(tensor.shape),
-                           tensor.type),
+// One expert's part of a tensor of all experts of a layer: [experts][…].
+Weights::Tensor Weights::expert_of(const Tensor& all, const TensorSpec& spec) {
+  const size_t bytes = all.bytes.size() / static_cast<size_t>(spec.experts);
+  return {all.type,
+          all.dtype,
+          {all.shape.begin() + 1, all.shape.end()},
+          all.bytes.subspan(bytes * static_cast<size_t>(spec.expert), bytes)};
+}
+
+// [inputs][outputs] as [outputs][inputs].
+std::span<const std::byte> Weights::turned(const Tensor& tensor, const std::string& name) const {
+  if (is_quantized(*tensor.dtype)) {
+    fail_input(fmt::format("tensor '{}' has type {}, and its blocks cannot be turned around", name, tensor.type),
+               where_, "use a file with plain numbers");
+  }
+  const auto inputs = static_cast<size_t>(tensor.shape[0]);
+  const auto outputs = static_cast<size_t>(tensor.shape[1]);
+  const size_t size = block_bytes(*tensor.dtype);
+  std::vector<std::byte>& out = moved_.emplace_back(tensor.bytes.size());
+  for (size_t i = 0; i < inputs; ++i) {
+    const std::byte* from = tensor.bytes.data() + i * outputs * size;
+    for (size_t o = 0; o < outputs; ++o) std::memcpy(out.data() + (o * inputs + i) * size, from + o * size, size);
+  }
+  return out;
+}
+
+// The rows (of a vector: the numbers) that are asked for, as the decoder takes them: out of a tensor that has more,
+// and out of an order in which rope's pairs lie side by side. Whole rows move, so their type does not matter.
+std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, const TensorSpec& spec,
+                                                 const Shape& shape) const {
+  const RowSlice& slice = gguf_ ? spec.gguf_slice : spec.hf.slice;
+  const bool pairs = (gguf_ ? spec.gguf_rows : spec.hf_rows) == GgufRows::kInterleaved;
+  if (slice.whole() && !pairs) return tensor.bytes;
+  if ((pairs && shape.rows % spec.head_dim != 0) || (shape.vector && is_quantized(*tensor.dtype))) {
+    fail_input(fmt::format("tensor '{}' is {} of type {}, which has no whole heads", spec.name,
+                           shape_text(tensor.shape), tensor.type),
                where_, kMismatch);
   }
-  const size_t row = row_bytes(*tensor.dtype, bias ? 1 : tensor.shape[1]);
-  std::vector<std::byte>& out = moved_.emplace_back(tensor.bytes.size());
-  const InterleavedRows order{spec->head_dim};
-  for (int r = 0; r < rows; ++r) {
-    std::memcpy(out.data() + static_cast<size_t>(r) * row,
-                tensor.bytes.data() + static_cast<size_t>(order.gguf_row(r)) * row, row);
+  const size_t row = row_bytes(*tensor.dtype, shape.cols);
+  const size_t bytes = row * static_cast<size_t>(shape.rows);
+  if (!pairs && slice.contiguous()) {
+    const std::span<const std::byte> part = tensor.bytes.subspan(row * static_cast<size_t>(slice.first), bytes);
+    if (moved_.empty() || moved_.back().data() != tensor.bytes.data()) return part;
+    return moved_.emplace_back(part.begin(), part.end());  // a copy's beginning is how it is known
+  }
+  std::vector<std::byte>& out = moved_.emplace_back(bytes);
+  const InterleavedRows order{pairs ? spec.head_dim : 1, spec.rotated_dim};
+  for (int r = 0; r < shape.rows; ++r) {
+    const std::int64_t from = slice.file_row(pairs ? order.gguf_row(r) : r);
+    std::memcpy(out.data() + static_cast<size_t>(r) * row, tensor.bytes.data() + static_cast<size_t>(from) * row,
+                row);
   }
   return out;
 }
 
 Key256 Weights::fingerprint() const {
   Key256 sum;
+  if (quantized_.config()) {  // the same tensors mean something else with another one
+    const std::string config = to_text(*quantized_.config());
+    sum = keyed_hash(sum, std::array<std::string_view, 1>{config});
+  }
   for (const File& file : files_) {
     for (const auto& [name, tensor] : file.tensors) {
       const std::string shape = shape_text(tensor.shape);
@@ -167,8 +256,12 @@ Key256 Weights::fingerprint() const {
   return sum;
 }
 
+bool Weights::forget_copy(std::span<const std::byte> bytes) const {
+  return moved_.remove_if([&](const auto& copy) { return copy.data() == bytes.data(); }) > 0;
+}
+
 void Weights::done_with(const HostWeight& weight) const {
-  if (moved_.remove_if([&](const auto& copy) { return copy.data() == weight.bytes.data(); }) > 0) return;
+  if (forget_copy(weight.bytes)) return;
   for (const File& file : files_) {
     const auto all = file.mapped.bytes();
     if (weight.bytes.data() >= all.data() && weight.bytes.data() < all.data() + all.size())

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mmap_file.h"
+#include "model/quantized/quantized_tensors.h"
 #include "model/tensor_source.h"
 #include "model/tensors.h"
 
@@ -19,12 +20,13 @@ namespace kvasir {
 class Weights final : public TensorSource {
  public:
   // Opens model.safetensors, the shards that model.safetensors.index.json lists, or GGUF (see find_gguf). Throws
-  // Error.
+  // Error, also for a quantization_config that is not supported.
   // `tensors`: what the model's are called (tensors.h).
   Weights(const std::filesystem::path& path, std::vector<TensorSpec> tensors);
 
   // [rows][cols]; a vector is one row. Rows are in Hugging Face's order, whatever the file's. Valid until
-  // done_with. Throws Error when it is missing, has another shape, or a type we do not compute.
+  // done_with. Throws Error when it is missing, has another shape, or a type we do not compute. A matrix that a
+  // folder has quantized is in a quantized type, whatever tensors it comes from: quantized/quantized_tensors.h.
   HostWeight matrix(std::string_view name, int rows, int cols) const override;
 
   Key256 fingerprint() const override;  // reads all bytes once
@@ -41,21 +43,32 @@ class Weights final : public TensorSource {
   };
   struct File {
     MmapFile mapped;
-    std::map<std::string, Tensor, std::less<>> tensors;  // by the names the file has
+    std::map<std::string, Tensor, std::less<>> tensors;  // by the names the file has, without "model." and the like
+  };
+  struct Shape {  // of what is asked for
+    bool vector = false;
+    int rows = 0;  // of a vector: numbers
+    int cols = 0;  // of a vector: 1
   };
 
   const TensorSpec* spec_of(std::string_view name) const;
-  const Tensor* find(std::string_view name) const;
+  FilePlace place_of(const TensorSpec& spec) const;
+  const Tensor* find(const std::string& stored) const;
   void open_safetensors(const std::filesystem::path& path);
   void open_shards(const std::filesystem::path& folder, const std::filesystem::path& index);
   void open_gguf(const std::filesystem::path& path);
-  std::optional<Tensor> expert_of(const Tensor& all, std::string_view name) const;
-  std::span<const std::byte> in_our_order(const Tensor& tensor, std::string_view name) const;
+  std::optional<Tensor> quantized_tensor(const AskedMatrix& asked) const;
+  Tensor plain_tensor(const TensorSpec& spec, const FilePlace& place, const Shape& shape) const;
+  bool forget_copy(std::span<const std::byte> bytes) const;  // whether it is one
+  static Tensor expert_of(const Tensor& all, const TensorSpec& spec);
+  std::span<const std::byte> turned(const Tensor& tensor, const std::string& name) const;
+  std::span<const std::byte> in_our_order(const Tensor& tensor, const TensorSpec& spec, const Shape& shape) const;
 
   std::string where_;
   std::vector<File> files_;
   std::vector<TensorSpec> specs_;  // by their names, ascending
   bool gguf_ = false;
+  QuantizedTensors quantized_;
   // Copies of weights whose rows had to be moved; one lives from matrix() to done_with().
   mutable std::list<std::vector<std::byte>> moved_;
 };

@@ -105,8 +105,7 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBitsWithAnyNumberOfHeads) {
 }
 
 // A prompt after so long a context, with so many heads, that a GPU dequantizes it in several steps.
-TEST_P(AttentionTest, APromptBehindMoreThanIsWidenedAtOnceHasTheBitsOfItsRows) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "nothing is dequantized elsewhere";
+TEST_P(AttentionOnGpuTest, APromptBehindMoreThanIsWidenedAtOnceHasTheBitsOfItsRows) {
   const Case c{40, 40, 128, 128, both(KvFormat::kInt2), 16, {}, 128};
   Scene scene(*tested_, c, {{13500, 70}});
   EXPECT_EQ(scene.attend_in_pieces(7), scene.attend());
@@ -114,8 +113,7 @@ TEST_P(AttentionTest, APromptBehindMoreThanIsWidenedAtOnceHasTheBitsOfItsRows) {
 
 // The same in contexts of more than two chunk groups: prompts that cross from one into the next, rows in the third,
 // and windows and sinks with groups between them that no row sees.
-TEST_P(AttentionTest, EveryKernelHasTheSameBitsInLongContexts) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+TEST_P(AttentionOnGpuTest, EveryKernelHasTheSameBitsInLongContexts) {
   const std::vector<Span> spans{{4200, 1}, {2030, 60}, {4090, 150}, {2047, 2}, {4351, 3}};
   for (const KvFormat format : formats_with_kernels(GetParam())) {
     for (const int dim : {64, 128}) {
@@ -137,8 +135,7 @@ TEST_P(AttentionTest, EveryKernelHasTheSameBitsInLongContexts) {
 
 // So many sequences that a GPU's CTAs take whole chunk groups, one or two each, while a sequence alone has its chunks
 // on all of them: one to eight chunks, whole groups, and rows in the third.
-TEST_P(AttentionTest, ManySequencesHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+TEST_P(AttentionOnGpuTest, ManySequencesHaveTheBitsOfEachAlone) {
   std::vector<Span> spans;
   for (int i = 0; i < 24; ++i) spans.push_back({i * 97, 1});
   spans[3] = {2047, 1};
@@ -178,8 +175,7 @@ void expect_rows_as_alone(Backend& backend, const ManyRows& rows, KvFormat forma
 
 // So many that a GPU gives each of 132 SMs whole rows, of one to three chunk groups: cuda_partition_test.cpp
 // holds that it does.
-TEST_P(AttentionTest, ManyWholeRowsHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+TEST_P(AttentionOnGpuTest, ManyWholeRowsHaveTheBitsOfEachAlone) {
   for (const KvFormat format : formats_with_kernels(GetParam())) {
     expect_rows_as_alone(*tested_, {33, 8, 128, 3099, 41, {}}, format);
     expect_rows_as_alone(*tested_, {31, 16, 64, 1029, 37, {4, 20}}, format);
@@ -188,8 +184,7 @@ TEST_P(AttentionTest, ManyWholeRowsHaveTheBitsOfEachAlone) {
 
 // Twenty rows for three SMs, six each and two that are popped: what a sanitizer has the time for.
 // cuda_partition_test.cpp holds that they are whole.
-TEST_P(AttentionTest, WholeRowsOnFewSmsHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+TEST_P(AttentionOnGpuTest, WholeRowsOnFewSmsHaveTheBitsOfEachAlone) {
   StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 3));
   for (const KvFormat format : formats_with_kernels(GetParam())) {
     expect_rows_as_alone(few, {5, 4, 128, 4139, 41, {}}, format);
@@ -199,8 +194,7 @@ TEST_P(AttentionTest, WholeRowsOnFewSmsHaveTheBitsOfEachAlone) {
 
 // Ten rows of two chunk groups, which CTAs take whole: rows would keep some of the three SMs longer than the
 // others.
-TEST_P(AttentionTest, ChunkGroupsOnFewSmsHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+TEST_P(AttentionOnGpuTest, ChunkGroupsOnFewSmsHaveTheBitsOfEachAlone) {
   StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 3));
   for (const KvFormat format : formats_with_kernels(GetParam())) {
     for (const int dim : {64, 128}) expect_rows_as_alone(few, {5, 2, dim, 2100, 37, {}}, format);
@@ -209,8 +203,7 @@ TEST_P(AttentionTest, ChunkGroupsOnFewSmsHaveTheBitsOfEachAlone) {
 
 // So few that clusters of two CTAs share each: with one or two chunk groups for each CTA, and a last group that is
 // not whole.
-TEST_P(AttentionTest, RowsOfClustersHaveTheBitsOfEachAlone) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+TEST_P(AttentionOnGpuTest, RowsOfClustersHaveTheBitsOfEachAlone) {
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16}) {
     expect_rows_as_alone(*tested_, {7, 8, 128, 7940, 30, {2}}, format);
     expect_rows_as_alone(*tested_, {4, 16, 64, 3850, 40, {}}, format);

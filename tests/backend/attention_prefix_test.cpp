@@ -29,8 +29,7 @@ TEST_P(AttentionTest, SharedBlocksGiveEachSequenceItsOwnBits) {
 
 // So long a prefix of so many that a GPU reads it once: in several cohorts, each in several items. Of 20
 // sequences two share less, and one nothing.
-TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "smaller ones do elsewhere";
+TEST_P(AttentionOnGpuTest, LongPrefixesGiveEachSequenceItsOwnBits) {
   std::vector<Span> spans(20, Span{9 * 256, 1});
   std::vector<size_t> sharers(spans.size() - 2);
   std::iota(sharers.begin(), sharers.end(), 1);
@@ -50,8 +49,7 @@ TEST_P(AttentionTest, LongPrefixesGiveEachSequenceItsOwnBits) {
 
 // On fewer SMs than the items of the prefix keep busy, so that some run the sequences' own chunks meanwhile:
 // cuda_prefix_test.cpp holds that they do.
-TEST_P(AttentionTest, PrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere all threads share all";
+TEST_P(AttentionOnGpuTest, PrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
   StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 5));
   std::vector<Span> spans(12, Span{8 * 256, 1});
   std::vector<size_t> sharers(spans.size() - 1);
@@ -67,8 +65,7 @@ TEST_P(AttentionTest, PrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
 
 // Prefixes of formats with scales, which a GPU dequantizes once for all sequences that share them: the fewer bits,
 // the more sequences must.
-TEST_P(AttentionTest, LongPrefixesOfFormatsWithScalesGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "smaller ones do elsewhere";
+TEST_P(AttentionOnGpuTest, LongPrefixesOfFormatsWithScalesGiveEachSequenceItsOwnBits) {
   struct Shape {
     KvFormat format;
     int dim;
@@ -89,8 +86,7 @@ TEST_P(AttentionTest, LongPrefixesOfFormatsWithScalesGiveEachSequenceItsOwnBits)
 
 // Prefixes that end with a chunk group, inside one, and one chunk after it, in contexts of more than two groups. A
 // GPU has a partial for each chunk of some of them; with enough rows, as in the second shape, for each group.
-TEST_P(AttentionTest, PrefixesOfSeveralSpansGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere a row's chunks merge as ever";
+TEST_P(AttentionOnGpuTest, PrefixesOfSeveralSpansGiveEachSequenceItsOwnBits) {
   for (const int chunks : {15, 16, 17}) {
     std::vector<Span> spans(16, Span{chunks * 256, 2});
     for (size_t i = 0; i < spans.size(); ++i) spans[i].start += static_cast<Position>(i * i * 4);
@@ -108,8 +104,7 @@ TEST_P(AttentionTest, PrefixesOfSeveralSpansGiveEachSequenceItsOwnBits) {
 
 // The same in small, for a sanitizer: on four SMs, 15 chunks run group by group, and 17 chunk by chunk.
 // cuda_prefix_test.cpp holds that they do.
-TEST_P(AttentionTest, ChunkGroupsOfPrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "elsewhere all threads share all";
+TEST_P(AttentionOnGpuTest, ChunkGroupsOfPrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
   StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 4));
   for (const int chunks : {15, 17}) {
     std::vector<Span> spans(6, Span{chunks * 256, 1});
@@ -123,8 +118,7 @@ TEST_P(AttentionTest, ChunkGroupsOfPrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
 }
 
 // And of dequantized blocks: as many sequences as it takes for that to be worth it.
-TEST_P(AttentionTest, DequantizedPrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "nothing is dequantized elsewhere";
+TEST_P(AttentionOnGpuTest, DequantizedPrefixesOnFewSmsGiveEachSequenceItsOwnBits) {
   StagedBackend few(make_cuda_backend(0, ActivationPrecision::kAsWeights, 4));
   std::vector<Span> spans(28, Span{6 * 256, 1});
   for (size_t i = 0; i < spans.size(); ++i) spans[i].start += static_cast<Position>(i);

@@ -206,6 +206,10 @@ class AttentionTest : public OpTest {
   static double tolerance(const KvPolicy& formats) { return attention_tolerance(GetParam(), formats); }
 };
 
+// Of what only a GPU splits in ways of its own, or widens first: elsewhere a row's chunks merge as ever, and smaller
+// scenes than these have shown that.
+class AttentionOnGpuTest : public AttentionTest {};
+
 // Those that have kernels of their own for blocks and heads of usual sizes.
 inline std::vector<KvFormat> formats_with_kernels(const Form& form) {
   std::vector<KvFormat> out{KvFormat::kF16, KvFormat::kBF16, KvFormat::kInt8, KvFormat::kInt4, KvFormat::kInt2};

@@ -7,6 +7,8 @@ namespace kvasir::testing {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Forms, AttentionTest, ::testing::ValuesIn(all_forms()), form_name);
+INSTANTIATE_TEST_SUITE_P(Forms, AttentionOnGpuTest, ::testing::ValuesIn(gpu_forms()), form_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AttentionOnGpuTest);
 
 // Every format for both, and each for K or V alone.
 std::vector<KvPolicy> all_formats() {

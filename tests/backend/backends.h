@@ -46,6 +46,14 @@ inline std::vector<Form> all_forms() {
   return out;
 }
 
+// For what only a GPU has a way of its own to do: none where there is no GPU, and tests over them are not there
+// either.
+inline std::vector<Form> gpu_forms() {
+  std::vector<Form> out = all_forms();
+  std::erase_if(out, [](const Form& form) { return !on_gpu(form); });
+  return out;
+}
+
 inline std::string form_name(const ::testing::TestParamInfo<Form>& form) {
   if (form.param.device == Form::Device::kFar) return "far";
   if (on_gpu(form.param)) return "cuda";

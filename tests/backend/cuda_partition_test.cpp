@@ -54,7 +54,7 @@ TEST(WholeRowsTest, FitWhereWarpsHaveAChunkGroupEach) {
 }
 
 TEST(WholeRowsTest, FitInAnyLengthsThatAddUpAlike) {
-  // As in AttentionTest.ManyWholeRowsHaveTheBitsOfEachAlone.
+  // As in AttentionOnGpuTest.ManyWholeRowsHaveTheBitsOfEachAlone.
   EXPECT_TRUE(fit(steps(33, 3100, 41), 8));
   std::vector<Position> with_threes = steps(31, 1030, 37);
   with_threes.insert(with_threes.end(), {1030 + 2 * 37 + 2, 1030 + 10 * 37 + 2});
@@ -68,7 +68,7 @@ TEST(WholeRowsTest, FitInAnyLengthsThatAddUpAlike) {
 }
 
 TEST(WholeRowsTest, FitOnFewSms) {
-  // As in AttentionTest.WholeRowsOnFewSmsHaveTheBitsOfEachAlone: two rows are left to be popped when each warp
+  // As in AttentionOnGpuTest.WholeRowsOnFewSmsHaveTheBitsOfEachAlone: two rows are left to be popped when each warp
   // of up to 16 has a chunk group to begin with.
   std::vector<Position> with_three = steps(9, 4140, 37);
   with_three.push_back(4140 + 5 * 37 + 2);
@@ -131,8 +131,8 @@ TEST(WholeGroupsTest, FitWhereAllSmsAreBusyAndGroupsHaveChunks) {
   EXPECT_FALSE(whole_groups_fit({20, 160}, 8, 132));         // 160: a second round of 28
   EXPECT_TRUE(whole_groups_fit({33, 33 * 4}, 8, 132));
   EXPECT_FALSE(whole_groups_fit({33, 33 * 4 - 1}, 8, 132));
-  // As in AttentionTest.ChunkGroupsOnFewSmsHaveTheBitsOfEachAlone: five rows of two chunk groups, nine chunks, on
-  // three SMs that rows would not keep busy to the end.
+  // As in AttentionOnGpuTest.ChunkGroupsOnFewSmsHaveTheBitsOfEachAlone: five rows of two chunk groups, nine chunks,
+  // on three SMs that rows would not keep busy to the end.
   const std::vector<AttentionTile> tiles = tiles_of(steps(5, 2101, 37));
   EXPECT_FALSE(whole_rows(tiles, 2, 3).fits(4, 3));
   EXPECT_EQ(ctas_per_row(tiles, 2, 3), 0);
@@ -154,7 +154,7 @@ TEST(CtasPerRowTest, AreAsManyAsKeepAllSmsBusy) {
 }
 
 TEST(CtasPerRowTest, MayServeRowsThatDifferALittle) {
-  // As in AttentionTest.RowsOfClustersHaveTheBitsOfEachAlone.
+  // As in AttentionOnGpuTest.RowsOfClustersHaveTheBitsOfEachAlone.
   std::vector<Position> with_three = steps(7, 7941, 30);
   with_three.push_back(with_three[4] + 2);
   EXPECT_EQ(ctas(with_three, 8), 2);

@@ -53,7 +53,7 @@ TEST(PrefixPlanTest, SmsWithoutPrefixItemsTakeOtherItemsMeanwhile) {
   EXPECT_EQ(items_beside_prefixes(100, kWarps, prefix_items_of(512, kGroupChunks), kSmCount), 0);  // not even that
   EXPECT_EQ(items_beside_prefixes(kOfRound + 1, kWarps, prefix_items_of(528, kGroupChunks), kSmCount),
             0);  // all have prefix items
-  // What AttentionTest.PrefixesOnFewSms… has: a chunk group of 8 KV heads on 5 SMs, and 200 items.
+  // What AttentionOnGpuTest.PrefixesOnFewSms… has: a chunk group of 8 KV heads on 5 SMs, and 200 items.
   EXPECT_EQ(partition_prefixes(std::vector{kGroupChunks}, 8, 5).chunks_of_item, kGroupChunks);
   EXPECT_EQ(items_beside_prefixes(200, 6, prefix_items_of(8, kGroupChunks), 5), 20);
   EXPECT_EQ(items_beside_prefixes(200, 8, prefix_items_of(8, kGroupChunks), 5), 40);
@@ -78,7 +78,7 @@ PrefixPlan plan_of(KvFormat format, int dim, int sequences, int chunks) {
   return plan_prefixes(batch, tables, rules);
 }
 
-// What AttentionTest.ChunkGroupsOfPrefixesOnFewSms… and .DequantizedPrefixesOnFewSms… have.
+// What AttentionOnGpuTest.ChunkGroupsOfPrefixesOnFewSms… and .DequantizedPrefixesOnFewSms… have.
 TEST(PrefixPlanTest, SmallOnesAreSharedOnFewSms) {
   for (const int dim : {64, 128}) {
     EXPECT_EQ(plan_of(KvFormat::kBF16, dim, 6, 15).partials.at(5).chunks, kGroupChunks);

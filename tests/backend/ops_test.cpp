@@ -37,6 +37,59 @@ TEST_P(OpTest, LayerNormWithAndWithoutBias) {
   }
 }
 
+// Heads with norms of their own, as if each were a matrix.
+TEST_P(OpTest, NormsOfEachHead) {
+  constexpr int kHeads = 3;
+  constexpr int kWidth = 20;
+  const OwnedMatrix x(5, kHeads * kWidth, 41);
+  const std::vector<float> weight = noise_vector(size_t{kHeads} * kWidth, 42);
+  const std::vector<float> bias = noise_vector(size_t{kHeads} * kWidth, 43);
+  for (const NormRule::Kind kind : {NormRule::Kind::kRms, NormRule::Kind::kLayer}) {
+    const float* all = kind == NormRule::Kind::kLayer ? bias.data() : nullptr;
+    OwnedMatrix expected(5, kHeads * kWidth);
+    OwnedMatrix got(5, kHeads * kWidth);
+    for (int head = 0; head < kHeads; ++head) {
+      const std::ptrdiff_t first = std::ptrdiff_t{head} * kWidth;
+      const NormRule rule{weight.data() + first, 1e-5F, all == nullptr ? nullptr : all + first, kind};
+      ref_->run(NormOp{x.view.columns(head * kWidth, kWidth), rule, expected.view.columns(head * kWidth, kWidth)});
+    }
+    const NormRule rule{weight.data(), 1e-5F, all, kind};
+    if (tested_->limits().elementwise == BackendLimits::Elementwise::kSwiglu) continue;
+    tested_->run(NormOp{x.view, rule, got.view, kHeads, NormOp::Weights::kOfEachPart});
+    EXPECT_LT(relative_error(got.values, expected.values), 5e-6);
+  }
+}
+
+TEST_P(OpTest, ScalesCapsAndLimits) {
+  if (tested_->limits().elementwise == BackendLimits::Elementwise::kSwiglu) return;
+  for (const int width : kWidths) {
+    for (const ScaleOp& like : {ScaleOp{{}, 1.7F}, ScaleOp{{}, 1.0F, 0.8F}, ScaleOp{{}, 2.0F, 0.0F, 0.6F}}) {
+      OwnedMatrix expected(9, width, 44);
+      OwnedMatrix got(9, width, 44);
+      ref_->run(ScaleOp{expected.view, like.factor, like.softcap, like.limit});
+      tested_->run(ScaleOp{got.view, like.factor, like.softcap, like.limit});
+      EXPECT_LT(relative_error(got.values, expected.values), 2e-6) << width;
+      const float most = like.limit > 0 ? like.limit : like.softcap > 0 ? like.softcap : 100.0F;
+      for (const float value : got.values) EXPECT_LE(std::fabs(value), most);
+    }
+  }
+}
+
+TEST_P(OpTest, SigmoidGatesOfNumbersAndOfRows) {
+  if (tested_->limits().elementwise == BackendLimits::Elementwise::kSwiglu) return;
+  for (const int width : kWidths) {
+    for (const int gates : {width, 1}) {
+      OwnedMatrix gate(9, gates, 45);
+      for (size_t i = 0; i < gate.values.size(); i += 3) gate.values[i] *= 60.0F;  // e^-x overflows and underflows
+      OwnedMatrix expected(9, width, 46);
+      OwnedMatrix got(9, width, 46);
+      ref_->run(SigmoidGateOp{expected.view, gate.view});
+      tested_->run(SigmoidGateOp{got.view, gate.view});
+      EXPECT_LT(relative_error(got.values, expected.values), 2e-6) << width << " " << gates;
+    }
+  }
+}
+
 TEST_P(OpTest, SwiGluIncludingExtremeGates) {
   for (const int width : kWidths) {
     OwnedMatrix gate(9, width, 6);

@@ -126,6 +126,10 @@ TEST(WeightQuantizationTest, RefMultipliesWhatCodesStandFor) {
 using FormMatmulTest = OpTest;
 INSTANTIATE_TEST_SUITE_P(Forms, FormMatmulTest, ::testing::ValuesIn(all_forms()), form_name);
 
+class FormMatmulOnGpuTest : public OpTest {};  // elsewhere weights are taken as they are stored
+INSTANTIATE_TEST_SUITE_P(Forms, FormMatmulOnGpuTest, ::testing::ValuesIn(gpu_forms()), form_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FormMatmulOnGpuTest);
+
 TEST_P(FormMatmulTest, EqualsThePlainProductOfWhatCodesStandFor) {
   struct Shape {
     int rows, outputs, inputs;
@@ -157,8 +161,7 @@ TEST_P(FormMatmulTest, EqualsThePlainProductOfWhatCodesStandFor) {
   }
 }
 
-TEST_P(FormMatmulTest, ARowsBitsDoNotDependOnItsNeighbours) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "takes weights as they are stored";
+TEST_P(FormMatmulOnGpuTest, ARowsBitsDoNotDependOnItsNeighbours) {
   for (const WeightQuantization form : kForms) {
     const int outputs = 1100;
     const int inputs = 1030;  // large enough to be measured
@@ -176,8 +179,7 @@ TEST_P(FormMatmulTest, ARowsBitsDoNotDependOnItsNeighbours) {
   }
 }
 
-TEST_P(FormMatmulTest, AnEmbeddingIsTheDecodedRowAndStackedWeightsAreOneMatrix) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "takes weights as they are stored";
+TEST_P(FormMatmulOnGpuTest, AnEmbeddingIsTheDecodedRowAndStackedWeightsAreOneMatrix) {
   for (const WeightQuantization form : kForms) {
     const OwnedWeight a(21, 300, DType::kBF16, 6);
     const OwnedWeight b(19, 300, DType::kBF16, 7);
@@ -194,8 +196,7 @@ TEST_P(FormMatmulTest, AnEmbeddingIsTheDecodedRowAndStackedWeightsAreOneMatrix) 
   }
 }
 
-TEST_P(FormMatmulTest, RowsStayExactWhenAsked) {
-  if (!on_gpu(GetParam())) GTEST_SKIP() << "takes weights as they are stored";
+TEST_P(FormMatmulOnGpuTest, RowsStayExactWhenAsked) {
   const auto tested = make_form(GetParam(), ActivationPrecision::kF32);
   for (const WeightQuantization form : kForms) {
     const OwnedWeight weight(50, 301, DType::kBF16, 11);

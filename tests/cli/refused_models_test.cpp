@@ -37,15 +37,18 @@ TEST_F(RefusedModels, Configs) {
       {"/rms_norm_eps", "-1", "rms_norm_eps is -1, and must be positive"},
       {"/rope_parameters", "[]", "rope_parameters is not an object"},
       {"/rope_parameters/rope_theta", "0", "rope_parameters.rope_theta is 0"},
-      {"/rope_parameters/rope_type", R"("longrope")", "rope type 'longrope' is not supported yet"},
+      {"/rope_parameters/rope_type", R"("longrope")", "rope_parameters: long_factor is missing"},
       {"/rope_parameters/rope_type", R"("llama3")", "rope_parameters: factor is missing"},
-      {"/partial_rotary_factor", "0.5", "partial_rotary_factor 0.5 is not supported yet"},
+      {"/partial_rotary_factor", "1.5", "partial_rotary_factor is 1.5, above 1"},
       {"/hidden_act", R"("gelu")", "hidden_act 'gelu' is not supported"},
       {"/hidden_act", R"("quick_gelu")", "hidden_act 'quick_gelu' is not supported"},
       {"/num_attention_heads", "71", "and the config calls for [4544, 192]"},
       {"/head_dim", "16386", "head_dim is 16386, outside 1..16384"},
       {"/dtype", R"("float8")", "dtype 'float8' is not supported"},
-      {"/quantization_config", R"({"quant_method":"awq"})", "weights quantized with 'awq' are not supported yet"},
+      {"/quantization_config", R"({"quant_method":"hqq"})",
+       "quantization_config.quant_method 'hqq' is not supported"},
+      {"/quantization_config", R"({"quant_method":"awq","bits":3})", "quantization_config: bits 3 is not supported"},
+      {"/quantization_config", R"({"quant_method":"fp8","fmt":"e5m2"})", "fmt 'e5m2' is not supported"},
       {"/tie_word_embeddings", "false", "tensor 'lm_head.weight' is missing"},
       {"/attention_bias", "1", "attention_bias is not true or false"},
       {"/bos_token_id", "[]", "bos_token_id is not an integer"},
@@ -208,7 +211,7 @@ TEST_F(RefusedGguf, Metadata) {
   };
   expect_renamed_refused("llama.block_count", "llama.block_coutn", "llama.block_count is missing");
   with_number("llama.block_count", 0, "llama.block_count is 0, outside 1..4096");
-  with_number("llama.block_count", 3, "model.layers.2.");
+  with_number("llama.block_count", 3, "blk.2.");
   with_number("llama.embedding_length", 128, "and the config calls for");
   with_number("llama.attention.head_count", 2, "m.gguf: ");
   expect_refused_with(behind("llama.block_count"), bytes<U32>(6), "llama.block_count is not an integer");

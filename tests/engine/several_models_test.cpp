@@ -6,8 +6,8 @@
 #include "engine/engine.h"
 #include "engine/heard.h"
 #include "engine/sampling_backend.h"
-#include "model/random_model.h"
 #include "model/known_models.h"
+#include "model/random_model.h"
 #include "support/fixtures.h"
 
 namespace kvasir::testing {

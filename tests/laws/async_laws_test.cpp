@@ -181,8 +181,9 @@ TEST_P(AsyncLaw, BlocksOfAnySizeGiveTheSameAnswers) {
 TEST_P(AsyncLaw, OfSeveralPoliciesInOneBatchAreEachAsAlone) {
   EngineConfig config = world_.config();
   config.others = EngineConfig::OtherPolicies::kAny;
-  const std::vector<KvPolicy> policies{config.kv, parse_kv_policy("f32", "test"),
-                                       parse_kv_policy("k=int8, v=f16, window=24", "test")};
+  const bool apart = world_.model().config().attention(0).kv.has_v();
+  const char* other = apart ? "k=int8, v=f16, window=24" : "int8, window=24";
+  const std::vector<KvPolicy> policies{config.kv, parse_kv_policy("f32", "test"), parse_kv_policy(other, "test")};
   Engine engine = world_.engine(config);
   Listener listener(engine);
   std::vector<Request> all = requests();

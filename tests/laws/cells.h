@@ -7,14 +7,17 @@
 #include <ostream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/cpu/isa.h"
 #include "backend/cuda/cuda_backend.h"
 #include "backend/make_backend.h"
+#include "backend/quant/encode.h"
 #include "layout/codec.h"
 #include "support/fixtures.h"
 #include "support/quantized_model.h"
+#include "support/random_blocks.h"
 #include "support/rule_models.h"
 
 namespace kvasir::testing {
@@ -149,6 +152,38 @@ inline void add_other_layers(std::vector<Cell>& cells) {
   }
 }
 
+// What other families' layers have: layers that read another's keys, keys as values, two head sizes in a model,
+// inputs of each layer, experts beside an MLP, in groups, with biases, or weighed before they read; chunks and
+// queries that grow with the position; latents (MLA); norms behind the rope; ropes of parts of heads; learned
+// positions; all heads on one.
+inline void add_kinds_of_layers(std::vector<Cell>& cells) {
+  const auto add = [&](const char* device, const std::string& model, const char* policy) {
+    const bool spans = model.starts_with("gemma4") || model == "llama4" || model == "gpt_oss" || model == "phi3";
+    const std::vector<std::int64_t> windows = spans ? std::vector<std::int64_t>{model == "phi3"     ? 64
+                                                                                : model == "llama4" ? 40
+                                                                                                    : 24}
+                                                    : std::vector<std::int64_t>{};
+    cells.push_back(
+        {device, "auto", device == std::string("ref") ? 1 : 2, parse_kv_policy(policy, "cell"), model, windows});
+  };
+  for (const char* model :
+       {"gemma4_ple_shared", "gemma4_moe", "llama4", "gpt_oss", "glm4_moe_grouped", "deepseek_v3"}) {
+    // Some laws are of policies that keep K and V apart, in cells of f16: latents have no such policy.
+    const char* plain = model == std::string("deepseek_v3") ? "bf16" : "f16";
+    for (const char* device : {"ref", "cpu", "far"}) add(device, model, plain);
+    add("cpu", model, "int8, recent=20:bf16, sinks=4");
+  }
+  for (const char* model : {"hunyuan_moe", "phi3", "phi3_long", "ministral3", "falcon_7b", "gpt_neox", "learned"}) {
+    add("cpu", model, "bf16");
+  }
+  for (const char* model : {"ministral3", "learned"}) add("far", model, "f16");
+  add("repeating", "ministral3", "f16");
+  add("repeating", "learned", "f16");
+  add("cpu", "gemma4_dense_keqv", "k=bf16, v=int8, 0:f16");
+  add("cpu", "gemma4_ple_shared", "bf16, window=64, sinks=4");
+  add("cpu", "falcon_rw", "int8, recent=20:bf16");
+}
+
 // Layers whose scores have a rule, many heads or wide ones on a KV head, and values in keys: each with what of
 // windows, formats and recent tokens it can have. No GPU has kernels for them.
 inline void add_rules(std::vector<Cell>& cells) {
@@ -159,24 +194,24 @@ inline void add_rules(std::vector<Cell>& cells) {
   };
   for (const char* device : {"ref", "cpu"}) {
     add(device, "gemma2", "f16", {24, 0});
-    add(device, "gpt_oss", "k=int4, v=bf16, 0:int8, recent=20:bf16, sinks=4", {24, 0});
-    add(device, "llama4", "f16", {40, 0});
+    add(device, "sink_logits", "k=int4, v=bf16, 0:int8, recent=20:bf16, sinks=4", {24, 0});
+    add(device, "chunked", "f16", {40, 0});
     add(device, "t5", "bf16, window=64");
   }
   add("cpu", "gemma2", "int4, recent=20:bf16, sinks=4");
   add("cpu", "bloom", "int8, recent=20:bf16");
-  add("cpu", "gpt_oss", "bf16, window=32, sinks=4");
-  add("cpu", "gpt_oss", "int8, rank=k:12/v:7", {0, 24});
-  add("cpu", "llama4", "int4, recent=20:bf16", {40, 0});
-  add("cpu", "llama4", "bf16, window=20, sinks=4", {40, 0});
+  add("cpu", "sink_logits", "bf16, window=32, sinks=4");
+  add("cpu", "sink_logits", "int8, rank=k:12/v:7", {0, 24});
+  add("cpu", "chunked", "int4, recent=20:bf16", {40, 0});
+  add("cpu", "chunked", "bf16, window=20, sinks=4", {40, 0});
   add("cpu", "falcon", "f16");
   add("cpu", "falcon", "int4");
   add("cpu", "wide", "bf16");
   add("cpu", "latent", "bf16");
   add("cpu", "latent", "int8, recent=20:bf16, sinks=4");
-  add("far", "gpt_oss", "f16", {24, 0});
+  add("far", "sink_logits", "f16", {24, 0});
   add("far", "t5", "int4");
-  add("repeating", "gpt_oss", "bf16");
+  add("repeating", "sink_logits", "bf16");
 }
 
 // Every backend of this machine x every KV format that is number by number x full attention, odd head sizes, and a
@@ -208,6 +243,11 @@ inline std::vector<Cell> all_cells() {
       if (isa == Isa::kScalar || isa == Isa::kAvx512) continue;
       cells.push_back({"cpu", std::string(name_of(isa)), 2, uniform_policy(KvFormat::kF16), type, {}});
     }
+  }
+  // Other forms of codes, scales, zeros and mins: of each one type, on the fastest.
+  for (const char* type : {"q2_k", "iq4_xs", "mxfp4", "int4x32", "int8x32", "fp8x32"}) {
+    const std::string fastest(name_of(available_isas().back()));
+    cells.push_back({"cpu", fastest, 2, uniform_policy(KvFormat::kF16), type, {}});
   }
   // bf16 weights whose rows are not rounded.
   cells.push_back({"ref", "auto", 1, uniform_policy(KvFormat::kF16), "bf16", {}, ActivationPrecision::kF32});
@@ -244,6 +284,7 @@ inline std::vector<Cell> all_cells() {
   add_large_heads(cells);
   add_rules(cells);
   add_other_layers(cells);
+  add_kinds_of_layers(cells);
   return cells;
 }
 
@@ -274,10 +315,10 @@ inline std::vector<Cell> evicting_cells() {
     cells.push_back({"cpu", fastest, 2, policy(rows), "gqa", {}});
   }
   add_gpu(cells);
-  cells.push_back({"ref", "auto", 1, policy("f16, evict=h2o:20, sinks=2"), "gpt_oss", {}});
-  cells.push_back({"cpu", fastest, 2, policy("int4, evict=snapkv:24, heads=adaptive, sinks=2"), "gpt_oss", {}});
+  cells.push_back({"ref", "auto", 1, policy("f16, evict=h2o:20, sinks=2"), "sink_logits", {}});
+  cells.push_back({"cpu", fastest, 2, policy("int4, evict=snapkv:24, heads=adaptive, sinks=2"), "sink_logits", {}});
   cells.push_back({"cpu", fastest, 2, policy("f16, evict=h2o:20"), "gemma2", {24, 0}});
-  cells.push_back({"cpu", fastest, 2, policy("f16, evict=lru:20"), "llama4", {48, 0}});
+  cells.push_back({"cpu", fastest, 2, policy("f16, evict=lru:20"), "chunked", {48, 0}});
   cells.push_back({"cpu", fastest, 2, policy("int8, evict=tova:20"), "falcon", {}});
   cells.push_back({"cpu", fastest, 2, policy("bf16, evict=h2o:20, sinks=2"), "latent", {}});
   return cells;
@@ -291,10 +332,27 @@ inline std::vector<Cell> scheduling_cells() {
   std::erase_if(cells, [](const Cell& cell) {
     const bool once = cell.threads == 1 && cell.model == "gqa" && cell.windows.empty() &&
                       cell.policy == uniform_policy(KvFormat::kF16);
-    const bool roomy = cell.model == "llama4" && cell.policy != uniform_policy(KvFormat::kF16);
+    const bool roomy = cell.model == "chunked" && cell.policy != uniform_policy(KvFormat::kF16);
     return roomy || (cell.isa == name_of(Isa::kScalar) && !once);
   });
   return cells;
+}
+
+// A fixture that is too small for the laws' texts: random weights in its place, with more tokens and a longer
+// context. Of the cell's windows the first is that of all its layers that have one, or chunks.
+inline std::unique_ptr<Model> random_cell_model(const Cell& cell, Backend& backend) {
+  ModelSpec spec = load_config(golden_dir(cell.model));
+  if (spec.vocab == 101) return nullptr;
+  spec.vocab = 101;
+  spec.context = 512;
+  spec.eos.clear();
+  spec.tied_embeddings = false;  // random weights would repeat what they read
+  bool chunked = false;          // one layer: with more of them no pool of the laws would be tight
+  for (LayerSpec& layer : spec.layers) {
+    if (layer.attention.window > 0) layer.attention.window = cell.windows.front();
+    if (layer.attention.chunk > 0) layer.attention.chunk = std::exchange(chunked, true) ? 0 : cell.windows.front();
+  }
+  return make_random_model(spec, backend, {512, {}}, 1);
 }
 
 // A golden, or, by the name of a type, a model with weights of that type, or one of random weights with large heads
@@ -311,8 +369,12 @@ inline std::unique_ptr<Model> load_cell(const Cell& cell, Backend& backend) {
     return make_random_model(parse_shape(shape), backend, {512, {}}, 1);
   }
   const auto type = weight_type_named(cell.model);
-  if (!type || !is_quantized(*type)) return load_golden(cell.model, backend, 512, cell.windows, cell.weights);
-  return load_model(QuantizedModel(*type).path(), backend, {512, {}, {}, cell.weights});
+  if (!type || !is_quantized(*type)) {
+    if (auto random = random_cell_model(cell, backend)) return random;
+    return load_golden(cell.model, backend, 512, cell.windows, cell.weights);
+  }
+  if (can_encode(*type)) return load_model(QuantizedModel(*type).path(), backend, {512, {}, {}, cell.weights});
+  return make_decoder(parse_shape(kQuantizedShape), RandomBlocks(*type), backend, {512, {}, {}, cell.weights});
 }
 
 }  // namespace kvasir::testing

@@ -59,7 +59,7 @@ inline std::unique_ptr<Backend> backend_of(const Cell& cell) {
 class World {
  public:
   explicit World(const Cell& cell) : cell_(cell), backend_(backend_of(cell)), model_(load_cell(cell, *backend_)) {
-    if (model_->config().attention(0).kv.has_v()) model_->use_basis(some_basis(model_->config()));
+    if (has_uniform_heads(model_->config())) model_->use_basis(some_basis(model_->config()));
   }
 
   EngineConfig config() const {
@@ -80,7 +80,8 @@ class World {
     const std::int64_t page = (std::ranges::max(sizes) + kLine - 1) / kLine * kLine;
     for (const std::int64_t size : sizes) {
       const std::int64_t per_page = page / size;
-      const bool fills = cell_.policy.layers.empty() && std::ranges::max(sizes) % size == 0;
+      const bool fills = cell_.policy.layers.empty() && std::ranges::max(sizes) % size == 0 &&
+                         (blocks % per_page == 0 || per_page < 3);
       bytes += fills ? blocks * size : (blocks + per_page - 1) / per_page * page;
     }
     return static_cast<std::uint64_t>(bytes);

@@ -25,7 +25,8 @@ struct Known {
   std::uint64_t parameters;
 };
 
-// As counted from the published checkpoints; Gemma 3 from 4B on without its vision tower.
+// As counted from the published checkpoints; Gemma 3 from 4B on without its vision tower, GLM-4.5 without the layer
+// that predicts further tokens, MiniMax-M2 without the scales of its blocks.
 TEST(Shapes, ParameterCounts) {
   const std::vector<Known> all{{"tales", 18'882'432},
                                {"tales-draft", 2'360'256},
@@ -76,7 +77,55 @@ TEST(Shapes, ParameterCounts) {
                                {"gpt2", 124'439'808},
                                {"gpt2-medium", 354'823'168},
                                {"gpt2-large", 774'030'080},
-                               {"gpt2-xl", 1'557'611'200}};
+                               {"gpt2-xl", 1'557'611'200},
+                               {"gpt-oss-20b", 20'914'757'184},
+                               {"gpt-oss-120b", 116'829'156'672},
+                               {"phi-4", 14'659'507'200},
+                               {"phi-4-mini", 3'836'021'760},
+                               {"phi-1.5", 1'418'270'720},
+                               {"phi-2", 2'779'683'840},
+                               {"glm-4.5-air", 106'852'251'264},
+                               {"glm-4.5", 352'797'829'024},
+                               {"deepseek-v2-lite", 15'706'484'224},
+                               {"deepseek-v3", 671'026'419'200},
+                               {"kimi-k2", 1'026'408'232'448},
+                               {"minimax-m2", 228'689'764'864},
+                               {"qwen1.5-moe-a2.7b", 14'315'784'192},
+                               {"gemma-2b", 2'506'172'416},
+                               {"gemma-7b", 8'537'680'896},
+                               {"command-r-v01", 34'980'831'232},
+                               {"aya-23-8b", 8'028'033'024},
+                               {"falcon-7b", 6'921'720'704},
+                               {"falcon-40b", 41'303'293'952},
+                               {"pythia-70m", 70'426'624},
+                               {"pythia-160m", 162'322'944},
+                               {"pythia-410m", 405'334'016},
+                               {"pythia-1b", 1'011'781'632},
+                               {"pythia-1.4b", 1'414'647'808},
+                               {"pythia-2.8b", 2'775'208'960},
+                               {"pythia-6.9b", 6'857'302'016},
+                               {"pythia-12b", 11'846'072'320},
+                               {"gpt-j-6b", 6'050'882'784},
+                               {"starcoder", 15'517'456'384},
+                               {"starcoder2-3b", 3'030'371'328},
+                               {"starcoder2-7b", 7'173'923'840},
+                               {"opt-125m", 125'239'296},
+                               {"opt-1.3b", 1'315'758'080},
+                               {"opt-2.7b", 2'651'596'800},
+                               {"opt-6.7b", 6'658'473'984},
+                               {"bloom-560m", 559'214'592},
+                               {"bloom-7b1", 7'069'016'064},
+                               {"bloom", 176'247'271'424},
+                               {"stablelm-3b-4e1t", 2'795'443'200},
+                               {"stablelm-2-1.6b", 1'644'515'328},
+                               {"olmo-1b", 1'176'764'416},
+                               {"olmo-7b", 6'888'095'744},
+                               {"olmo-2-1b", 1'484'916'736},
+                               {"olmo-2-7b", 7'298'617'344},
+                               {"olmo-2-13b", 13'716'198'400},
+                               {"granite-3.1-8b", 8'170'848'256},
+                               {"smollm3-3b", 3'075'098'624},
+                               {"seed-oss-36b", 36'151'104'512}};
   EXPECT_EQ(all.size(), known_models().size());
   for (const Known& known : all) EXPECT_EQ(parameter_count(shape_named(known.name)), known.parameters) << known.name;
 }
@@ -108,7 +157,12 @@ TEST(Shapes, NamesAsPeopleWriteThem) {
       {"HuggingFaceTB/SmolLM2-135M-Instruct", "smollm2-135m"},
       {"openai-community/gpt2", "gpt2"},
       {"GPT-2-XL", "gpt2-xl"},
-      {"microsoft/Phi-3-mini-4k-instruct", "phi-3-mini-4k"}};
+      {"microsoft/Phi-3-mini-4k-instruct", "phi-3-mini-4k"},
+      {"openai/gpt-oss-20b", "gpt-oss-20b"},
+      {"EleutherAI/gpt-j-6B", "gpt-j-6b"},
+      {"bigscience/bloom", "bloom"},
+      {"CohereForAI/c4ai-command-r-v01", "command-r-v01"},
+      {"zai-org/GLM-4.5-Air", "glm-4.5-air"}};
   for (const auto& [spelling, name] : spellings) EXPECT_EQ(resolve_shape(spelling).name, name) << spelling;
 }
 
@@ -150,7 +204,12 @@ TEST(Shapes, ConstantsThatRunningNeeds) {
   EXPECT_TRUE(shape_named("qwen2.5-7b").attention(0).qkv_bias);
   EXPECT_FALSE(shape_named("qwen2.5-7b").attention(0).out_bias);
   EXPECT_EQ(shape_named("gemma-3-4b").ropes.at(0).scaling, RopeSpec::Scaling::kLinear);
-  EXPECT_EQ(shape_named("phi-3-mini-128k").ropes.at(0).other, "longrope");
+  const ModelSpec oss = shape_named("gpt-oss-20b");
+  EXPECT_EQ(oss.ropes.at(0).scaling, RopeSpec::Scaling::kYarn);
+  EXPECT_TRUE(oss.attention(0).sink_logits);
+  EXPECT_EQ(oss.attention(0).window, 128);
+  EXPECT_EQ(oss.attention(1).window, 0);
+  EXPECT_EQ(shape_named("phi-3-mini-128k").ropes.at(0).other, "longrope without its factors");
 }
 
 TEST(Shapes, TheTableAgreesWithTheModelsThatShip) {

@@ -48,8 +48,8 @@ TEST(ScoreRules, EachPartOfARuleChangesTheLogits) {
   };
   const std::vector<std::pair<std::string_view, std::function<void(AttentionSpec&)>>> cases{
       {"gemma2", [](AttentionSpec& a) { a.softcap = 0; }},
-      {"gpt_oss", [](AttentionSpec& a) { a.sink_logits = false; }},
-      {"llama4", [](AttentionSpec& a) { a.chunk = 0; }},
+      {"sink_logits", [](AttentionSpec& a) { a.sink_logits = false; }},
+      {"chunked", [](AttentionSpec& a) { a.chunk = 0; }},
       {"bloom", [](AttentionSpec& a) { a.bias = {}; }},
       {"t5", [](AttentionSpec& a) { a.bias = {}; }},
       {"latent", [](AttentionSpec& a) { a.kv.v_in_k = 0; }}};
@@ -63,7 +63,7 @@ TEST(ScoreRules, EachPartOfARuleChangesTheLogits) {
 TEST(ScoreRules, LearnedSinksCountOnceInEveryPolicy) {
   for (const char* device : {"ref", "cpu"}) {
     const auto backend = make_backend({device, 2, "auto", ActivationPrecision::kF32});
-    const auto model = make_random_model(rule_model("gpt_oss"), *backend, {}, 1);
+    const auto model = make_random_model(rule_model("sink_logits"), *backend, {}, 1);
     const std::vector<float> whole = forward(*model, *backend, some_text());
     for (const char* policy : {"k=f32, v=f16, recent=20:f32", "k=f32, v=f16, recent=20:f32, sinks=4"}) {
       const std::vector<float> parts = forward(*model, *backend, some_text(), parse_kv_policy(policy, "test"));
@@ -79,10 +79,10 @@ TEST(ScoreRules, SinksAndBiasesAreTensorsOfTheirLayer) {
     const std::vector<TensorSpec> all = tensors_of(rule_model(model));
     return std::ranges::find(all, name, &TensorSpec::name) != all.end();
   };
-  EXPECT_TRUE(named("gpt_oss", "model.layers.1.self_attn.sinks"));
+  EXPECT_TRUE(named("sink_logits", "model.layers.1.self_attn.sinks"));
   EXPECT_FALSE(named("gemma2", "model.layers.1.self_attn.sinks"));
   EXPECT_TRUE(named("t5", "model.layers.1.self_attn.relative_attention_bias.weight"));
-  EXPECT_TRUE(named("gpt_oss", "model.layers.1.self_attn.v_proj.weight"));
+  EXPECT_TRUE(named("sink_logits", "model.layers.1.self_attn.v_proj.weight"));
   EXPECT_FALSE(named("latent", "model.layers.1.self_attn.v_proj.weight"));
 }
 
@@ -138,12 +138,12 @@ TEST(ScoreRules, PoliciesThatALayerDoesNotAllowAreRefusedByName) {
 
 // A chunk is kept as a window is: what no query will see again is given back, and a policy may keep less.
 TEST(ScoreRules, ChunksAreGroupsOfTheirOwn) {
-  const std::vector<KvGroup> plain = kv_groups(rule_model("llama4", {24, 0}), {});
+  const std::vector<KvGroup> plain = kv_groups(rule_model("chunked", {24, 0}), {});
   ASSERT_EQ(plain.size(), 2U);
   EXPECT_EQ(plain[0].retention, (Retention{0, 0, 24}));
   EXPECT_EQ(plain[1].retention, Retention{});
   const std::vector<KvGroup> narrow =
-      kv_groups(rule_model("llama4", {24, 0}), parse_kv_policy("f16, window=16, sinks=4", "test"));
+      kv_groups(rule_model("chunked", {24, 0}), parse_kv_policy("f16, window=16, sinks=4", "test"));
   EXPECT_EQ(narrow[0].retention, (Retention{16, 0, 24}));
   EXPECT_EQ(narrow[1].retention, (Retention{16, 4, 0}));
 }

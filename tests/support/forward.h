@@ -11,9 +11,9 @@
 
 namespace kvasir::testing {
 
-// All tokens in one batch, logits for every row: [tokens][vocab].
+// Logits for every row: [tokens][vocab]. All tokens in one batch, or so many at a time.
 inline std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens,
-                                  const KvPolicy& policy = uniform_policy(KvFormat::kF32)) {
+                                  const KvPolicy& policy = uniform_policy(KvFormat::kF32), Position chunk = 0) {
   const auto length = static_cast<Position>(tokens.size());
   const std::vector<KvGroup> groups = kv_groups(model.config(), policy);
   const std::int64_t blocks = blocks_for(length, 16);
@@ -29,18 +29,24 @@ inline std::vector<float> forward(Model& model, Backend& backend, const std::vec
       table.push_back(static_cast<BlockId>((static_cast<std::int64_t>(group) * blocks + block) * per_page));
     }
   }
-  Batch batch;
-  batch.tokens = tokens;
-  for (int i = 0; i < length; ++i) {
-    batch.positions.push_back(i);
-    batch.logit_rows.push_back(i);
+  std::vector<float> out;
+  for (Position first = 0, rows = 0; first < length; first += rows) {
+    rows = std::min(chunk > 0 ? chunk : length, length - first);
+    Batch batch;
+    for (Position i = 0; i < rows; ++i) {
+      batch.tokens.push_back(tokens[static_cast<size_t>(first + i)]);
+      batch.positions.push_back(first + i);
+      batch.logit_rows.push_back(static_cast<int>(i));
+    }
+    for (const std::vector<BlockId>& table : tables) {
+      batch.sequences.push_back({{table.data(), first, 0, static_cast<int>(rows)}});
+    }
+    const Matrix logits = model.forward(batch, storage);
+    const size_t before = out.size();
+    out.resize(before + static_cast<size_t>(logits.rows) * static_cast<size_t>(logits.cols));
+    backend.download(std::as_writable_bytes(std::span(out).subspan(before)),
+                     reinterpret_cast<const std::byte*>(logits.data));
   }
-  for (const std::vector<BlockId>& table : tables) {
-    batch.sequences.push_back({{table.data(), 0, 0, static_cast<int>(length)}});
-  }
-  const Matrix logits = model.forward(batch, storage);
-  std::vector<float> out(static_cast<size_t>(logits.rows) * static_cast<size_t>(logits.cols));
-  backend.download(std::as_writable_bytes(std::span(out)), reinterpret_cast<const std::byte*>(logits.data));
   return out;
 }
 

@@ -22,7 +22,8 @@ class OpMemory {
   }
   EmbedOp operator()(const EmbedOp& op) const { return {op.table, op.tokens, of(op.out)}; }
   NormOp operator()(const NormOp& op) const {
-    return {of(op.x), of(op.rule, op.x.cols / op.heads), of(op.out), op.heads};
+    const int count = op.weights == NormOp::Weights::kShared ? op.width() : op.x.cols;
+    return {of(op.x), of(op.rule, count), of(op.out), op.heads, op.weights};
   }
   MatmulOp operator()(const MatmulOp& op) const {
     return {op.weight, of(op.x), move_(op.bias, op.out.cols), of(op.out)};
@@ -46,13 +47,18 @@ class OpMemory {
   KvMoveOp operator()(const KvMoveOp& op) const { return {of(op.view), op.blocks, op.moves}; }
   SwigluOp operator()(const SwigluOp& op) const { return {of(op.gate), of(op.up), of(op.out)}; }
   ActivationOp operator()(const ActivationOp& op) const {
-    return {op.activation, of(op.x), op.up.data == nullptr ? op.up : of(op.up), of(op.out)};
+    return {op.activation, of(op.x), op.up.data == nullptr ? op.up : of(op.up), of(op.out), op.limit};
   }
-  ScaleOp operator()(const ScaleOp& op) const { return {of(op.x), op.factor, op.softcap}; }
+  SigmoidGateOp operator()(const SigmoidGateOp& op) const { return {of(op.x), of(op.gate)}; }
+  QueryScaleOp operator()(const QueryScaleOp& op) const { return {of(op.x), of(op.table, op.x.rows)}; }
+  ScaleOp operator()(const ScaleOp& op) const { return {of(op.x), op.factor, op.softcap, op.limit}; }
   ExpertsOp operator()(ExpertsOp op) const {
     op.x = of(op.x);
     op.logits = of(op.logits);
     op.rule.choice_bias = move_(op.rule.choice_bias, op.logits.cols);
+    op.gate_up_bias = move_(op.gate_up_bias, std::int64_t{2} * op.logits.cols * op.experts.front().width());
+    op.down_bias = move_(op.down_bias, std::int64_t{op.logits.cols} * op.out.cols);
+    op.rule.expert_scale = move_(op.rule.expert_scale, op.logits.cols);
     op.out = of(op.out);
     return op;
   }
@@ -94,7 +100,7 @@ class OpMemory {
   RopeTable of(const RopeTable& table, int rows) const {
     const std::int32_t* rope_rows = move_(table.rope_rows, rows);
     const std::int64_t end = move_.angles(table, rows);
-    return {move_(table.cos, end), move_(table.sin, end), table.pairs, rope_rows};
+    return {move_(table.cos, end), move_(table.sin, end), table.pairs, rope_rows, move_(table.query_scale, 1)};
   }
   KvView of(KvView view) const {
     view.arena = move_.arena(view.arena);

@@ -13,13 +13,14 @@
 
 namespace kvasir::testing {
 
+inline constexpr const char* kQuantizedShape = "layers=2,hidden=256,ffn=256,heads=4,kv_heads=2,vocab=101,context=512";
+
 // A GGUF file of random weights in that type, in a folder that goes with this object.
 class QuantizedModel {
  public:
   explicit QuantizedModel(DType type) {
     std::filesystem::remove_all(folder_);
-    write_random_model(parse_shape("layers=2,hidden=256,ffn=256,heads=4,kv_heads=2,vocab=101,context=512"),
-                       folder_ / "plain", {});
+    write_random_model(parse_shape(kQuantizedShape), folder_ / "plain", {});
     ConvertOptions options;
     options.weights = type;
     convert_to_gguf(folder_ / "plain", path(), {}, options);

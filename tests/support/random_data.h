@@ -66,14 +66,50 @@ struct OwnedWeight {
   void make_blocks(size_t size, DType dtype, std::uint64_t seed) {
     bytes.resize(size);
     for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(mix(seed, i, 5));
-    const size_t d = dtype == DType::kQ6_K ? 208 : 0;
-    const size_t halves =
-        dtype == DType::kQ4_1 || dtype == DType::kQ5_1 || dtype == DType::kQ4_K || dtype == DType::kQ5_K ? 2 : 1;
+    const auto [at, halves] = scales_of(dtype);
     for (size_t block = 0; block < size; block += block_bytes(dtype)) {
+      if (dtype == DType::kMXFP4) bytes[block] = static_cast<std::byte>(116 + mix(seed + 1, block, 5) % 6);
+      if (!in_gguf(dtype)) put_own(bytes.data() + block, dtype, 0.01F * noise(seed + 1, block));
       for (size_t h = 0; h < halves; ++h) {
         const std::uint16_t scale = CodecF16::encode(0.01F * noise(seed + 1, block + h));
-        std::memcpy(bytes.data() + block + d + 2 * h, &scale, sizeof scale);
+        std::memcpy(bytes.data() + block + at + 2 * h, &scale, sizeof scale);
       }
+    }
+  }
+
+  // A scale of float32; a zero of its own; no codes that are no numbers.
+  static void put_own(std::byte* block, DType dtype, float scale) {
+    std::memcpy(block, &scale, sizeof scale);
+    if (dtype == DType::kInt4x32) block[4] &= std::byte{15};
+    for (size_t i = 4; dtype == DType::kFp8x32 && i < block_bytes(dtype); ++i) {
+      if ((block[i] & std::byte{0x7f}) == std::byte{0x7f}) block[i] ^= std::byte{1};
+    }
+  }
+
+  struct Scales {
+    size_t at = 0;      // in a block
+    size_t halves = 1;  // numbers of binary16 there
+  };
+  static Scales scales_of(DType dtype) {
+    switch (dtype) {
+      case DType::kQ4_1:
+      case DType::kQ5_1:
+      case DType::kQ4_K:
+      case DType::kQ5_K:
+        return {0, 2};
+      case DType::kQ2_K:
+        return {80, 2};
+      case DType::kQ3_K:
+        return {108, 1};
+      case DType::kQ6_K:
+        return {208, 1};
+      case DType::kMXFP4:
+      case DType::kInt8x32:
+      case DType::kInt4x32:
+      case DType::kFp8x32:
+        return {0, 0};
+      default:
+        return {0, 1};
     }
   }
 };

@@ -5,13 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "model/random_model.h"
 #include "model/known_models.h"
+#include "model/random_model.h"
 
 namespace kvasir::testing {
 
-inline constexpr std::string_view kRuleModels[]{"gemma2", "gpt_oss", "llama4", "bloom",
-                                                "t5",     "falcon",  "latent", "wide"};
+inline constexpr std::string_view kRuleModels[]{"gemma2", "sink_logits", "chunked", "bloom",  "t5",
+                                                "falcon", "latent",      "wide",    "learned"};
 
 // `spans`: the windows of its layers, or, of Llama 4, their chunks; 0: a layer sees all before it.
 inline ModelSpec rule_model(std::string_view name, const std::vector<std::int64_t>& spans = {}) {
@@ -20,14 +20,14 @@ inline ModelSpec rule_model(std::string_view name, const std::vector<std::int64_
   if (name == "falcon") heads = "heads=40,kv_heads=1,head_dim=8";
   if (name == "wide") heads = "heads=2,kv_heads=1,head_dim=272";
   if (name == "latent") heads = "heads=34,kv_heads=1,head_dim=24";
-  ModelSpec spec = parse_shape("layers=2,hidden=64,ffn=64," + heads + rest);
+  ModelSpec spec = parse_shape("layers=2,hidden=64,ffn=64," + heads + rest + (name == "learned" ? ",arch=gpt2" : ""));
   for (size_t i = 0; i < spec.layers.size(); ++i) {
     AttentionSpec& a = spec.layers[i].attention;
     const std::int64_t span = i < spans.size() ? spans[i] : 0;
-    (name == "llama4" ? a.chunk : a.window) = span;
+    (name == "chunked" ? a.chunk : a.window) = span;
     if (name == "gemma2") a.softcap = 1.5F;
-    if (name == "gpt_oss") a.sink_logits = true;
-    if (name == "llama4" && span == 0) a.rope = kNoRope;
+    if (name == "sink_logits") a.sink_logits = true;
+    if (name == "chunked" && span == 0) a.rope = kNoRope;
     if (name == "bloom") a.bias.kind = PositionBiasSpec::Kind::kAlibi, a.rope = kNoRope;
     if (name == "t5") {
       a.bias = {PositionBiasSpec::Kind::kBuckets, 8, 40, PositionBiasSpec::Reach::kBefore};

@@ -30,6 +30,13 @@ inline std::vector<double> orthonormal(int dim, std::uint64_t seed) {
   return out;
 }
 
+// Whether shorter rows can be made for it.
+inline bool has_uniform_heads(const ModelSpec& config) {
+  const KvShape& first = config.attention(0).kv;
+  const auto like_first = [&first](const LayerSpec& layer) { return layer.attention.kv == first; };
+  return first.has_v() && std::ranges::all_of(config.layers, like_first);
+}
+
 inline KvBasis some_basis(const ModelSpec& config, std::uint64_t seed = 1) {
   KvBasis basis;
   basis.kv_heads = config.uniform_attention().kv.heads;

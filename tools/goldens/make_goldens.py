@@ -1,211 +1,28 @@
 #!/usr/bin/env python3
 """Writes the fixtures that tests/model and tests/text compare with. See README.md beside this file."""
 import argparse
-import copy
 import json
 import pathlib
-from typing import NamedTuple
 
-import safetensors.torch
 import tokenizers
 import torch
 import transformers
+from fixtures import FAMILIES, GOLDENS
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from write_model import write_model
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VERSIONS = ROOT / "tests" / "model" / "fixtures" / "versions.json"  # part -> what made it
-VOCAB = 101  # not a multiple of any vector width
-
-
-class Golden(NamedTuple):
-    """A fixture: what its config says beyond its family's settings, how it is stored, and how long its prompt is."""
-    family: str
-    overrides: dict
-    dtype: torch.dtype = torch.float32
-    tokens: int = 40
-    published: dict | None = None  # config.json as hubs have it, not as save_pretrained writes it: see publish()
-
-
-def rope(theta, **scaling):
-    return dict(rope_parameters=dict(dict(rope_type="default", rope_theta=theta), **scaling))
-
-
-LLAMA = dict(vocab_size=VOCAB, hidden_size=64, intermediate_size=112, num_hidden_layers=2, max_position_embeddings=512,
-             rms_norm_eps=1e-5, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2, **rope(10000.0))
-SMALL = dict(LLAMA, hidden_size=40, intermediate_size=56, num_attention_heads=4, num_key_value_heads=2)
-QWEN = dict(SMALL, rms_norm_eps=1e-6, use_sliding_window=False, **rope(1000000.0))
-
-# family -> (config class, the settings of its fixtures)
-FAMILIES = {
-    "llama": ("LlamaConfig", LLAMA),
-    "mistral": ("MistralConfig", dict(SMALL, sliding_window=None)),
-    "qwen2": ("Qwen2Config", QWEN),
-    "qwen3": ("Qwen3Config", dict(QWEN, head_dim=16)),
-    "qwen3_moe": ("Qwen3MoeConfig", dict(QWEN, head_dim=16, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=24,
-                                         norm_topk_prob=True)),
-    "mixtral": ("MixtralConfig", dict(SMALL, num_local_experts=4, num_experts_per_tok=2, sliding_window=None)),
-    "gemma2": ("Gemma2Config", dict(SMALL, head_dim=16, query_pre_attn_scalar=24, num_hidden_layers=4, sliding_window=9,
-                                    attn_logit_softcapping=2.0, final_logit_softcapping=3.0, tie_word_embeddings=True)),
-    "gemma3_text": ("Gemma3TextConfig", dict(SMALL, head_dim=16, query_pre_attn_scalar=24, num_hidden_layers=4, sliding_window=9,
-                                             layer_types=["sliding_attention", "full_attention"] * 2, tie_word_embeddings=True)),
-    "olmo2": ("Olmo2Config", dict(SMALL)),
-    "olmo3": ("Olmo3Config", dict(SMALL, num_hidden_layers=4, sliding_window=8)),
-    "exaone4": ("Exaone4Config", dict(SMALL, head_dim=16, sliding_window=None, layer_types=["full_attention"] * 2)),
-    "granite": ("GraniteConfig", dict(SMALL, embedding_multiplier=6.0, attention_multiplier=0.2, residual_multiplier=0.3,
-                                      logits_scaling=3.0)),
-    "seed_oss": ("SeedOssConfig", dict(SMALL, head_dim=16, attention_bias=True, attention_out_bias=False)),
-    "smollm3": ("SmolLM3Config", dict(SMALL, num_hidden_layers=4, pad_token_id=0)),
-    "cohere2": ("Cohere2Config", dict({k: v for k, v in SMALL.items() if k != "rms_norm_eps"}, num_hidden_layers=4, head_dim=16,
-                                      layer_norm_eps=1e-5, sliding_window=7, logit_scale=0.25, tie_word_embeddings=True)),
-    "starcoder2": ("Starcoder2Config", dict({k: v for k, v in SMALL.items() if k != "rms_norm_eps"}, norm_epsilon=1e-5,
-                                            sliding_window=None, use_bias=True, tie_word_embeddings=True)),
-    "olmoe": ("OlmoeConfig", dict(SMALL, intermediate_size=24, num_experts=8, num_experts_per_tok=3)),
-}
-FULL, SLIDING = "full_attention", "sliding_attention"
-
-GOLDENS = {
-    "mha": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=4, head_dim=16)),
-    "gqa": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16)),
-    "mqa_tied": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=1, head_dim=16, tie_word_embeddings=True)),
-    "odd_head_dim": Golden("llama", dict(hidden_size=42, num_attention_heads=3, num_key_value_heads=1, head_dim=20)),
-    "narrow_head": Golden("llama", dict(hidden_size=36, intermediate_size=50, num_attention_heads=6, num_key_value_heads=3,
-                                        head_dim=6)),
-    "biases": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16, attention_bias=True,
-                                   mlp_bias=True)),
-    "rope_llama3": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16, **rope(
-        500000.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-        original_max_position_embeddings=32)), tokens=300),
-    "rope_linear": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16,
-                                        **rope(10000.0, rope_type="linear", factor=4.0)), tokens=80),
-    "rope_yarn": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16, **rope(
-        10000.0, rope_type="yarn", factor=4.0, original_max_position_embeddings=32)), torch.bfloat16, tokens=100),
-    "rope_yarn_tuned": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16, **rope(
-        500000.0, rope_type="yarn", factor=8.0, original_max_position_embeddings=16, beta_fast=16.0, beta_slow=2.0,
-        attention_factor=1.3, truncate=False)), torch.bfloat16, tokens=100),
-    "rope_yarn_mscale": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16, **rope(
-        10000.0, rope_type="yarn", factor=16.0, original_max_position_embeddings=32, mscale=0.7, mscale_all_dim=1.0)), torch.bfloat16, tokens=100),
-    "bf16": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16), torch.bfloat16),
-    "f16_tied": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16, tie_word_embeddings=True),
-                       torch.float16),
-    # Prompts are several windows long.
-    "mistral_full": Golden("mistral", dict(head_dim=16)),
-    "mistral_window": Golden("mistral", dict(sliding_window=7), tokens=64,
-                             published=dict(drop=["head_dim"])),
-    "mistral_window_tied": Golden("mistral", dict(sliding_window=16, head_dim=16, tie_word_embeddings=True, **rope(1000000.0)),
-                                  torch.bfloat16, tokens=100),
-    "mistral_tied": Golden("mistral", dict(num_key_value_heads=4, tie_word_embeddings=True), published=dict(drop=["head_dim"])),
-    # Published files name a window which use_sliding_window turns off.
-    "qwen2": Golden("qwen2", dict(), published=dict(drop=["layer_types"], put=dict(sliding_window=6, max_window_layers=1))),
-    "qwen2_tied": Golden("qwen2", dict(tie_word_embeddings=True), torch.bfloat16),
-    "qwen2_window": Golden("qwen2", dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=1),
-                           tokens=50, published=dict(drop=["layer_types"])),
-    "qwen2_layer_types": Golden("qwen2", dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=9,
-                                              max_window_layers=0, layer_types=[SLIDING, FULL, SLIDING]), tokens=50),
-    "qwen3": Golden("qwen3", dict()),
-    "qwen3_bias": Golden("qwen3", dict(attention_bias=True), published=dict(
-        drop=["layer_types"], put=dict(sliding_window=6, max_window_layers=1))),
-    "qwen3_tied": Golden("qwen3", dict(hidden_size=64, tie_word_embeddings=True), torch.bfloat16),
-    "qwen3_default_head_dim": Golden("qwen3", dict(num_attention_heads=2, num_key_value_heads=1, head_dim=128),
-                                     torch.bfloat16, published=dict(drop=["head_dim", "layer_types"])),
-    "qwen3_window": Golden("qwen3", dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=2),
-                           tokens=50, published=dict(drop=["layer_types"])),
-    "qwen3_moe": Golden("qwen3_moe", dict(), torch.bfloat16),
-    "qwen3_moe_dense_layers": Golden("qwen3_moe", dict(num_hidden_layers=4, decoder_sparse_step=2, mlp_only_layers=[3],
-                                                       norm_topk_prob=False, attention_bias=True, tie_word_embeddings=True), torch.bfloat16),
-    "qwen3_moe_window": Golden("qwen3_moe", dict(use_sliding_window=True, sliding_window=6, num_experts_per_tok=1),
-                               torch.bfloat16, tokens=50),
-    "mixtral": Golden("mixtral", dict(), torch.bfloat16),
-    "mixtral_window": Golden("mixtral", dict(sliding_window=7, num_experts_per_tok=1, tie_word_embeddings=True), torch.bfloat16, tokens=64),
-    "olmoe": Golden("olmoe", dict(), torch.bfloat16),
-    "gemma2": Golden("gemma2", dict(), torch.bfloat16, tokens=60),
-    "gemma2_uncapped": Golden("gemma2", dict(attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True),
-                              torch.bfloat16, tokens=60),
-    "gemma3": Golden("gemma3_text", dict(), torch.bfloat16, tokens=60),
-    "gemma3_softcap": Golden("gemma3_text", dict(final_logit_softcapping=2.0, attention_bias=True, tie_word_embeddings=False,
-                                                 hidden_activation="gelu"), torch.bfloat16, tokens=60),
-    "olmo2": Golden("olmo2", dict(), torch.bfloat16),
-    "olmo2_bias": Golden("olmo2", dict(attention_bias=True, num_key_value_heads=4, tie_word_embeddings=True), torch.bfloat16),
-    "olmo3": Golden("olmo3", dict(), torch.bfloat16, tokens=60),
-    "exaone4": Golden("exaone4", dict(), torch.bfloat16),
-    "exaone4_hybrid": Golden("exaone4", dict(num_hidden_layers=4, sliding_window=8, sliding_window_pattern=4,
-                                             layer_types=["sliding_attention"] * 3 + ["full_attention"]), torch.bfloat16, tokens=60),
-    "granite": Golden("granite", dict(), torch.bfloat16),
-    "granite_bias": Golden("granite", dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True), torch.bfloat16),
-    "seed_oss": Golden("seed_oss", dict(), torch.bfloat16),
-    "seed_oss_out_bias": Golden("seed_oss", dict(attention_bias=False, attention_out_bias=True, mlp_bias=True), torch.bfloat16),
-    "smollm3": Golden("smollm3", dict(), torch.bfloat16),
-    "smollm3_listed": Golden("smollm3", dict(no_rope_layers=[0, 1, 1, 0], attention_bias=True, tie_word_embeddings=True), torch.bfloat16),
-    "cohere2": Golden("cohere2", dict(), torch.bfloat16, tokens=60),
-    "cohere2_bias": Golden("cohere2", dict(attention_bias=True, layer_types=["full_attention", "sliding_attention"] * 2),
-                           torch.bfloat16, tokens=60),
-    "starcoder2": Golden("starcoder2", dict(), torch.bfloat16),
-    "starcoder2_window": Golden("starcoder2", dict(sliding_window=9, use_bias=False, tie_word_embeddings=False), torch.bfloat16, tokens=60),
-    "olmoe_normalized": Golden("olmoe", dict(norm_topk_prob=True, attention_bias=True, num_key_value_heads=4), torch.bfloat16),
-}
-
-
-def fill(tensor, key):
-    """Random numbers for every tensor: initial norms of 1 and biases of 0 would hide one that is never read."""
-    if key.endswith("bias"):
-        return 0.1 * torch.randn_like(tensor)
-    if "norm" in key:
-        return 1.0 + 0.1 * torch.randn_like(tensor)
-    return torch.randn_like(tensor) * (0.7 if "embed" in key else tensor.shape[-1] ** -0.5)
-
-
-def publish(path, drop=(), put=None):
-    """Writes config.json as files of a hub have it: rope_theta and torch_dtype at the top, and what transformers fills in left out."""
-    config = json.loads(path.read_text())
-    for key in drop:
-        del config[key]
-    config["torch_dtype"] = config.pop("dtype")
-    scaling = config.pop("rope_parameters")
-    config["rope_theta"] = scaling.pop("rope_theta")
-    config["rope_scaling"] = None if scaling["rope_type"] == "default" else scaling
-    config.update(put or {})
-    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
-
-
-def check_folder(folder, tokens, logits):
-    """The folder alone, read back by transformers and run with its other attention, gives the same logits."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
-    with torch.no_grad():
-        again = model(tokens[None]).logits[0]
-    torch.testing.assert_close(again, logits, rtol=0, atol=1e-5 * float(logits.abs().max()), msg=lambda why: f"{folder}: {why}")
-
-
-def write_model(name, out):
-    golden = GOLDENS[name]
-    config_class, settings = FAMILIES[golden.family]
-    # A config may write into what it is given, and families share some of it.
-    config = getattr(transformers, config_class)(**copy.deepcopy(dict(settings, **golden.overrides)))
-    torch.manual_seed(sum(name.encode()))
-    # Gemma 2's soft-caps of scores are in one of the two attentions alone.
-    attention = "eager" if golden.family == "gemma2" else "sdpa"
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            parameter.copy_(fill(parameter, key).to(golden.dtype).float())  # what is stored is what is computed with
-        tokens = torch.randint(0, VOCAB, (golden.tokens,))
-        logits = model.float()(tokens[None]).logits[0]
-    folder = out / name
-    model.to(golden.dtype).save_pretrained(folder)
-    for extra in folder.glob("generation_config.json"):
-        extra.unlink()
-    if golden.published is not None:
-        publish(folder / "config.json", **golden.published)
-    check_folder(folder, tokens, logits)
-    safetensors.torch.save_file({"tokens": tokens.to(torch.int32), "logits": logits.contiguous()}, folder / "golden.safetensors")
 
 
 def write_sharded(out):
-    """The gqa model again, in several files with an index."""
-    model = transformers.LlamaForCausalLM.from_pretrained(out / "gqa", dtype=torch.float32)
+    """A model with grouped queries again, in several files with an index."""
+    model = transformers.LlamaForCausalLM.from_pretrained(out / "biases")
     folder = out / "gqa_sharded"
-    model.save_pretrained(folder, max_shard_size="120KB")
+    model.save_pretrained(folder, max_shard_size="30KB")
     for extra in folder.glob("generation_config.json"):
         extra.unlink()
-    (folder / "golden.safetensors").write_bytes((out / "gqa" / "golden.safetensors").read_bytes())
+    (folder / "golden.safetensors").write_bytes((out / "biases" / "golden.safetensors").read_bytes())
 
 
 def write_tales(out):

@@ -76,7 +76,8 @@ void AttentionPlan::cut_tiles(const AttentionBatch& batch) {
 bool AttentionPlan::sees(const AttentionBatch& batch, const QueryTile& tile, std::int64_t split) {
   const Position begin = split * kSplitTokens;
   const auto [oldest, newest] = last_keys(batch, tile);
-  const Position last = newest - batch.view.recent_override.window;  // that the tile reads: a finer group has what follows
+  const Position last =
+      newest - batch.view.recent_override.window;  // that the tile reads: a finer group has what follows
   return begin <= last && batch.view.retention.needed(begin, begin + kSplitTokens - 1, oldest);
 }
 

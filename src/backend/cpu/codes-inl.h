@@ -10,6 +10,8 @@
 
 #include <hwy/highway.h>
 
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "backend/cpu/lanes-inl.h"
@@ -23,6 +25,8 @@ inline constexpr bool kHasDots = true;
 #else
 inline constexpr bool kHasDots = false;
 #endif
+
+inline constexpr std::int32_t kPairOfNibbles = 0x000f000f;
 
 #if HWY_TARGET == HWY_SCALAR
 struct Codes {
@@ -82,6 +86,10 @@ HWY_INLINE Ints load_pairs(const std::byte* low, const std::byte* high) {  // ea
   for (int i = 0; i < kLanes; ++i) out.at[i] = std::to_integer<int>(low[i]) | std::to_integer<int>(high[i]) << 16;
   return out;
 }
+HWY_INLINE Ints high_nibbles(Ints pairs) {  // of each byte of a pair
+  for (std::int32_t& lane : pairs.at) lane = lane >> 4 & kPairOfNibbles;
+  return pairs;
+}
 HWY_INLINE Ints shifted(Ints ints, int by) {  // to the left
   for (std::int32_t& lane : ints.at) lane <<= by;
   return ints;
@@ -104,13 +112,31 @@ HWY_INLINE Ints add(Ints a, const Ints& b) {
   for (int i = 0; i < kLanes; ++i) a.at[i] += b.at[i];
   return a;
 }
-template <class Byte>  // 16 small integers as floats
-HWY_INLINE Lanes load_bytes(const std::byte* from) {
+HWY_INLINE Lanes load_integers(const std::byte* from) {  // of 8 bits, as floats
   Lanes out;
   for (int i = 0; i < kLanes; ++i) {
-    out.part[i] = FloatVec(static_cast<float>(reinterpret_cast<const Byte*>(from)[i]));
+    out.part[i] = FloatVec(static_cast<float>(reinterpret_cast<const std::int8_t*>(from)[i]));
   }
   return out;
+}
+HWY_INLINE Lanes load_low_nibbles(const std::byte* from) {  // as floats
+  Lanes out;
+  for (int i = 0; i < kLanes; ++i) out.part[i] = FloatVec(static_cast<float>(std::to_integer<int>(from[i]) & 15));
+  return out;
+}
+// quant::half_exponent, and 0 where that is no normal number: then it counts as none.
+HWY_INLINE Lanes load_exponents(const std::byte* from) {
+  Lanes out;
+  for (int i = 0; i < kLanes; ++i) {
+    const int e = std::to_integer<int>(from[i]);
+    out.part[i] = FloatVec(std::bit_cast<float>((e > 0 ? e - 1 : 0) << 23));
+  }
+  return out;
+}
+// What nibbles stand for.
+HWY_INLINE Codes look_up(Codes codes, const std::array<std::uint8_t, 16>& table) {
+  for (std::uint8_t& code : codes.at) code = table[code];
+  return codes;
 }
 HWY_INLINE Lanes to_floats(const Ints& ints) {
   Lanes out;
@@ -246,6 +272,13 @@ HWY_INLINE Ints load_pairs(const std::byte* low, const std::byte* high) {
   }
   return out;
 }
+HWY_INLINE Ints high_nibbles(const Ints& pairs) {
+  Ints out;
+  for (int i = 0; i < kParts; ++i) {
+    out.part[i] = hn::And(hn::ShiftRight<4>(pairs.part[i]), hn::Set(IntTag(), kPairOfNibbles));
+  }
+  return out;
+}
 HWY_INLINE Ints shifted(const Ints& ints, int by) {
   Ints out;
   for (int i = 0; i < kParts; ++i) {
@@ -272,14 +305,42 @@ HWY_INLINE Ints add(const Ints& a, const Ints& b) {
   for (int i = 0; i < kParts; ++i) out.part[i] = hn::Add(a.part[i], b.part[i]);
   return out;
 }
-template <class Byte>  // 16 small integers as floats
-HWY_INLINE Lanes load_bytes(const std::byte* from) {
+template <class Byte>  // 16 integers of a byte
+HWY_INLINE Ints load_bytes(const std::byte* from) {
   const hn::Rebind<Byte, IntTag> bytes;
+  Ints out;
+  for (int i = 0; i < kParts; ++i) {
+    out.part[i] = hn::PromoteTo(IntTag(), hn::LoadU(bytes, reinterpret_cast<const Byte*>(from) + i * kPart));
+  }
+  return out;
+}
+HWY_INLINE Lanes load_integers(const std::byte* from) {
+  const Ints ints = load_bytes<std::int8_t>(from);
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::ConvertTo(FloatTag(), ints.part[i]);
+  return out;
+}
+HWY_INLINE Lanes load_low_nibbles(const std::byte* from) {
+  const Ints ints = load_bytes<std::uint8_t>(from);
   Lanes out;
   for (int i = 0; i < kParts; ++i) {
-    const auto raw = hn::LoadU(bytes, reinterpret_cast<const Byte*>(from) + i * kPart);
-    out.part[i] = hn::ConvertTo(FloatTag(), hn::PromoteTo(IntTag(), raw));
+    out.part[i] = hn::ConvertTo(FloatTag(), hn::And(ints.part[i], hn::Set(IntTag(), 15)));
   }
+  return out;
+}
+HWY_INLINE Lanes load_exponents(const std::byte* from) {
+  const Ints ints = load_bytes<std::uint8_t>(from);
+  Lanes out;
+  for (int i = 0; i < kParts; ++i) {
+    const IntVec lower = hn::Max(hn::Sub(ints.part[i], hn::Set(IntTag(), 1)), hn::Zero(IntTag()));
+    out.part[i] = hn::BitCast(FloatTag(), hn::ShiftLeft<23>(lower));
+  }
+  return out;
+}
+HWY_INLINE Codes look_up(const Codes& codes, const std::array<std::uint8_t, 16>& table) {
+  const ByteVec levels = hn::LoadDup128(ByteTag(), table.data());
+  Codes out;
+  for (int i = 0; i < kParts; ++i) out.part[i] = hn::TableLookupBytes(levels, codes.part[i]);
   return out;
 }
 HWY_INLINE Lanes to_floats(const Ints& ints) {

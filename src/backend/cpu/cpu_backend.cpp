@@ -66,10 +66,11 @@ class CpuBackend final : public Backend {
   }
 
   void compute(const NormOp& op) {
-    const NormRule& rule = op.rule;
-    const int dim = op.x.cols / op.heads;
+    const int dim = op.width();
     each_row(op.x.rows, [&](int r) {
-      for (int c = 0; c < op.x.cols; c += dim) {
+      for (int part = 0; part < op.heads; ++part) {
+        const NormRule rule = op.rule_of(part);
+        const int c = part * dim;
         const float* x = op.x.row(r) + c;
         if (rule.kind == NormRule::Kind::kRms) {
           rows_.rms_norm(x, rule.weight, rule.eps, dim, op.out.row(r) + c);
@@ -146,7 +147,11 @@ class CpuBackend final : public Backend {
   void compute(const ActivationOp& op) {
     each_row(op.out.rows, [&](int r) {
       const float* up = op.up.data == nullptr ? nullptr : op.up.row(r);
-      rows_.activate(op.activation, op.x.row(r), up, op.out.cols, op.out.row(r));
+      if (op.activation == Activation::kSwigluOai) {
+        rows_.swiglu_oai(op.x.row(r), up, op.limit, op.out.cols, op.out.row(r));
+      } else {
+        rows_.activate(op.activation, op.x.row(r), up, op.out.cols, op.out.row(r));
+      }
     });
   }
 
@@ -154,12 +159,31 @@ class CpuBackend final : public Backend {
     each_row(op.x.rows, [&](int r) {
       float* x = op.x.row(r);
       for (int c = 0; c < op.x.cols; ++c) x[c] *= op.factor;
-      if (op.softcap <= 0) return;
-      for (int c = 0; c < op.x.cols; ++c) x[c] = op.softcap * std::tanh(x[c] / op.softcap);
+      for (int c = 0; op.softcap > 0 && c < op.x.cols; ++c) x[c] = op.softcap * std::tanh(x[c] / op.softcap);
+      for (int c = 0; op.limit > 0 && c < op.x.cols; ++c) x[c] = std::clamp(x[c], -op.limit, op.limit);
     });
   }
 
   void compute(const ExpertsOp& op) { experts_.run(op, *this); }
+
+  void compute(const SigmoidGateOp& op) {
+    const auto share = [](float gate) { return 1.0F / (1.0F + std::exp(-gate)); };
+    each_row(op.x.rows, [&](int r) {
+      float* x = op.x.row(r);
+      const float* gate = op.gate.row(r);
+      const bool one = op.gate.cols == 1;
+      const float of_row = share(gate[0]);
+      for (int c = 0; c < op.x.cols; ++c) x[c] *= one ? of_row : share(gate[c]);
+    });
+  }
+
+  void compute(const QueryScaleOp& op) {
+    each_row(op.x.rows, [&](int r) {
+      const float scale = op.table.scale_of(r);
+      float* x = op.x.row(r);
+      for (int c = 0; c < op.x.cols; ++c) x[c] *= scale;
+    });
+  }
 
   void compute(const AddOp& op) {
     each_row(op.x.rows, [&](int r) { rows_.add(op.x.row(r), op.y.row(r), op.x.cols); });

@@ -79,12 +79,6 @@ std::unique_ptr<PanelWeight> empty_panels(std::span<const HostWeight> stacked, D
 }  // namespace
 
 std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, ThreadPool& pool) {
-  for (const HostWeight& weight : stacked) {
-    if (is_quantized(weight.dtype) && !quant_panel(weight.dtype).computed) {
-      fail_input(fmt::format("the cpu backend has no kernels for {} weights", name_of(weight.dtype)), "",
-                 "use weights of another type, like q4_k, or --activations f32, or --device ref");
-    }
-  }
   auto packed = empty_panels(stacked, stacked.front().dtype);
   const size_t bytes = row_bytes(packed->dtype, packed->inputs());
   pool.parallel_for(packed->panels(), [&](std::int64_t panel, int) {

@@ -46,9 +46,11 @@ struct alignas(16) Int8Part {          // 48 bytes: with 44, rows beside q8_0 ta
 // Likewise 32 of a group.
 struct Int8GroupPart {
   std::int32_t quads[kInt8Block / 4];
-  std::int32_t starts[2];  // of each half; of weights whose halves are one, the first
+  std::int32_t starts[2];  // of each half; of weights with one scale for both, the first
   std::int32_t shift;
-  std::int32_t sum_pair;  // of every second part: the sums of q 2^shift of this one, below, and of the next, above
+  // Sums of q 2^shift, one below the other: of the two halves; of weights with one scale for both, of this part and
+  // the next, and of every second part alone.
+  std::int32_t sum_pair;
   float unit;
 };
 
@@ -60,9 +62,10 @@ enum class RowForm : std::uint8_t {
   kBf16Pairs,   // rounded to bf16, two inputs in 32 bits, the first below
   kInt8,        // Int8Parts
   kInt8Groups,  // Int8GroupParts
+  kInt8Halves,  // Int8GroupParts for weights with a scale for 16 inputs
 };
 
-constexpr bool is_int8(RowForm form) { return form == RowForm::kInt8 || form == RowForm::kInt8Groups; }
+constexpr bool is_int8(RowForm form) { return form >= RowForm::kInt8; }
 
 constexpr Groups row_groups(RowForm form) {
   switch (form) {
@@ -76,6 +79,7 @@ constexpr Groups row_groups(RowForm form) {
     case RowForm::kInt8:
       return {kInt8Block, sizeof(Int8Part)};
     case RowForm::kInt8Groups:
+    case RowForm::kInt8Halves:
       return {kInt8Block, sizeof(Int8GroupPart)};
   }
   return {};
@@ -84,7 +88,8 @@ constexpr Groups row_groups(RowForm form) {
 // A few rows times a few panels, over a range of inputs.
 // Every output is one chain of fused multiply-adds along the inputs, however the ranges are cut: of f32 and f16 in
 // their order; of bf16 pair by pair, in each pair the second input first, as the hardware's dot products do it; of
-// quantized weights part by part, or of *_k types group by group, a part being an exact sum of integers.
+// quantized weights part by part, or of *_k types group by group, a part being an exact sum of integers; of fp8 as
+// of the float32 numbers that its codes and scales make.
 struct MatmulTile {
   const std::byte* weights = nullptr;  // first panel, first input of the range: [inputs / group][16][group]
   std::int64_t panel_bytes = 0;        // between panels
@@ -111,12 +116,14 @@ struct SpreadPanels {
   void (*tile)(const MatmulTile&) = nullptr;                                    // over spread panels: the same bits
 };
 
+inline constexpr int kOwnZeros = -1;  // that is another number for each output: starts are the sums of a row's q
+
 struct MatmulKernel {
   void (*tile)(const MatmulTile&) = nullptr;  // none: this type cannot be computed
   RowForm form = RowForm::kF32;               // of the rows it takes
   int row_tile = 1;                           // rows that one call can take
   int panels_at_once[kMaxRowTile + 1] = {};   // by rows
-  int zero = 0;                               // of quantized weights: what a code is above its value
+  int zero = 0;                               // of integers: what a code is above its value, or kOwnZeros
   SpreadPanels spread{};
 };
 
@@ -145,6 +152,7 @@ struct RowKernels {
   void (*quantize_groups)(const float* x, int n, Int8Group* out) = nullptr;  // n is a multiple of 256
   // x becomes x M: every output one chain of fused multiply-adds along the inputs.
   void (*project)(const float* x, const SmallMatrix& matrix, float* out) = nullptr;
+  void (*swiglu_oai)(const float* gate, const float* up, float limit, int n, float* out) = nullptr;
 };
 
 // --- attention

@@ -153,6 +153,7 @@ KVASIR_LANEWISE(sub, hn::Sub(x, y))
 KVASIR_LANEWISE(mul, hn::Mul(x, y))
 KVASIR_LANEWISE(div, hn::Div(x, y))
 KVASIR_LANEWISE(max, hn::Max(x, y))
+KVASIR_LANEWISE(min, hn::Min(x, y))
 #undef KVASIR_LANEWISE
 
 // The one tree by which lanes become a number: halves onto halves.

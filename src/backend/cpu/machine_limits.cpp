@@ -132,9 +132,9 @@ double MachineLimits::flops_per_second(DType weights) {
   constexpr int kRuns = 3;
   const bool pairs = isa_ == Isa::kAvx512Dot && has_bf16_dots() && weights == DType::kBF16;
   const auto multiply = pairs                   ? &cpu::bf16_multiply_add
-                        : is_quantized(weights) ? cpu::quant_limit_kernels(isa_).multiply
+                        : has_integers(weights) ? cpu::quant_limit_kernels(isa_).multiply
                                                 : cpu::limit_kernels(isa_).multiply;
-  const int products = pairs ? 2 : is_quantized(weights) ? 4 : 1;  // of a lane in one instruction
+  const int products = pairs ? 2 : has_integers(weights) ? 4 : 1;  // of a lane in one instruction
   const std::int64_t rounds = isa_ == Isa::kScalar ? 100'000 : 8'000'000;
   const int threads = pool_.threads();
   const double seconds = best_seconds(kRuns, [&] {

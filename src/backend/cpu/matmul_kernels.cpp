@@ -6,10 +6,12 @@
 // After foreach_target, which re-includes this file once per target.
 #include <hwy/highway.h>
 
+#include <bit>
 #include <utility>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/lanes-inl.h"
+#include "backend/cpu/quant_panels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kvasir::cpu::HWY_NAMESPACE {
@@ -46,6 +48,56 @@ struct Singles {
       multiply(x, w, sums);
     }
     sums.store(t);
+  }
+};
+
+// Codes of e4m3 in blocks of 32 inputs: [16 scales][32][16 codes]. They are what the float32 numbers would be that
+// code and scale make.
+struct Fp8Blocks {
+  static constexpr QuantPanel kPanel = quant_panel(DType::kFp8x32);
+
+  static HWY_INLINE Lanes load_codes(const std::byte* codes) {
+#if HWY_TARGET == HWY_SCALAR
+    Lanes out;  // on no way through numbers that are not normal: those count as zero here
+    for (int i = 0; i < kLanes; ++i) {
+      const auto magnitude = std::to_integer<std::uint32_t>(codes[i] & std::byte{0x7f});
+      const float value = magnitude < 8 ? static_cast<float>(magnitude) * 0x1p-9F
+                                        : std::bit_cast<float>((magnitude << 20) + (120U << 23));
+      out.part[i] = FloatVec((codes[i] & std::byte{0x80}) != std::byte{0} ? -value : value);
+    }
+    return out;
+#else
+    return load(reinterpret_cast<const Fp8E4M3*>(codes));
+#endif
+  }
+  static HWY_INLINE Lanes weights_at(const std::byte* block, int input, const Lanes& scale) {
+    return mul(load_codes(block + kPanel.scale_bytes() + input * kLanes), scale);
+  }
+
+  template <int R, int P>
+  static void run(const MatmulTile& t) {
+    TileSums<R, P> sums(t);
+    const std::byte* block = t.weights;
+    const auto* x = reinterpret_cast<const float*>(t.x);
+    for (int k = 0; k < t.inputs; k += kPart32, block += kPanel.group_bytes()) {
+      Lanes scales[P];
+      for (int p = 0; p < P; ++p) scales[p] = load(reinterpret_cast<const float*>(block + p * t.panel_bytes));
+      for (int i = 0; i < kPart32; ++i, x += t.x_stride) {
+        Lanes w[P];
+        for (int p = 0; p < P; ++p) w[p] = weights_at(block + p * t.panel_bytes, i, scales[p]);
+        multiply(x, w, sums);
+      }
+    }
+    sums.store(t);
+  }
+
+  // As a panel of float32.
+  static void spread(const std::byte* panel, int inputs, std::byte* to) {
+    auto* out = reinterpret_cast<float*>(to);
+    for (int k = 0; k < inputs; k += kPart32, panel += kPanel.group_bytes()) {
+      const Lanes scale = load(reinterpret_cast<const float*>(panel));
+      for (int i = 0; i < kPart32; ++i, out += kLanes) store(weights_at(panel, i, scale), out);
+    }
   }
 };
 
@@ -102,6 +154,9 @@ MatmulKernels matmul_table() {
   table[static_cast<size_t>(DType::kF32)] = kernel<Singles<float>>(RowForm::kF32);
   table[static_cast<size_t>(DType::kF16)] = kernel<Singles<hwy::float16_t>>(RowForm::kF32);
   table[static_cast<size_t>(DType::kBF16)] = kernel<Pairs>(RowForm::kRoundedF32);
+  MatmulKernel& fp8 = table[static_cast<size_t>(DType::kFp8x32)];
+  fp8 = kernel<Fp8Blocks>(RowForm::kF32);
+  fp8.spread = {{1, kLanes * sizeof(float)}, &Fp8Blocks::spread, &tile<Singles<float>>};
   return table;
 }
 
@@ -122,7 +177,7 @@ MatmulKernels plain_kernels(Isa isa) { KVASIR_CHOOSE(isa, matmul_table); }
 MatmulKernels matmul_kernels(Isa isa, ActivationPrecision activations) {
   MatmulKernels table = quant_kernels(isa);
   const MatmulKernels plain = plain_kernels(isa);
-  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kFp8x32}) {
     table[static_cast<size_t>(type)] = plain[static_cast<size_t>(type)];
   }
   MatmulKernel& bf16 = table[static_cast<size_t>(DType::kBF16)];

@@ -61,9 +61,14 @@ void quant_tile(const MatmulTile& t) {
 template <DType T>
 MatmulKernel quant_kernel() {
   constexpr QuantPanel kPanel = quant_panel(T);
-  MatmulKernel kernel{&quant_tile<kPanel>, kPanel.large ? RowForm::kInt8Groups : RowForm::kInt8, kQuantRowTile, {}};
+  constexpr RowForm kForm = !kPanel.large   ? RowForm::kInt8
+                            : kPanel.halves ? RowForm::kInt8Halves
+                                            : RowForm::kInt8Groups;
+  MatmulKernel kernel{&quant_tile<kPanel>, kForm, kQuantRowTile, {}};
   kernel.zero = kPanel.zero == 128 && !kHasDots ? 0 : kPanel.zero;  // signed products need no correction
-  if constexpr (kPanel.planes() > 0) {                              // nibbles alone are as fast as they lie
+  if constexpr (kPanel.own_zero) kernel.zero = kOwnZeros;
+  constexpr bool kFastAsItLies = kPanel.bits == 8 || (kPanel.bits == 4 && kPanel.levels == Levels::kNone);
+  if constexpr (!kFastAsItLies) {
     constexpr QuantPanel kSpread = spread(kPanel);
     kernel.spread = {{kSpread.group_inputs(), kSpread.group_bytes()}, &spread_panel<kPanel>, &quant_tile<kSpread>};
   }
@@ -79,9 +84,16 @@ MatmulKernels quant_table() {
   put(DType::kQ4_1, quant_kernel<DType::kQ4_1>());
   put(DType::kQ5_0, quant_kernel<DType::kQ5_0>());
   put(DType::kQ5_1, quant_kernel<DType::kQ5_1>());
+  put(DType::kIQ4_NL, quant_kernel<DType::kIQ4_NL>());
+  put(DType::kMXFP4, quant_kernel<DType::kMXFP4>());
+  put(DType::kInt8x32, quant_kernel<DType::kInt8x32>());
+  put(DType::kInt4x32, quant_kernel<DType::kInt4x32>());
+  put(DType::kQ2_K, quant_kernel<DType::kQ2_K>());
+  put(DType::kQ3_K, quant_kernel<DType::kQ3_K>());
   put(DType::kQ4_K, quant_kernel<DType::kQ4_K>());
   put(DType::kQ5_K, quant_kernel<DType::kQ5_K>());
   put(DType::kQ6_K, quant_kernel<DType::kQ6_K>());
+  put(DType::kIQ4_XS, quant_kernel<DType::kIQ4_XS>());
   return table;
 }
 

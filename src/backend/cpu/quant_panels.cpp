@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "backend/quant/blocks.h"
 #include "base/check.h"
@@ -13,20 +14,22 @@ namespace {
 
 using namespace quant;
 
-// 32 codes as words: of nibbles, word v holds inputs 4 v … below and 16 + 4 v … above; of bytes, word q inputs 4 q ….
+// 32 codes as words: of pairs of bits, word v holds inputs 4 v …, 4 v + 8 … and so on from the lowest up; of nibbles,
+// word v holds inputs 4 v … below and 16 + 4 v … above; of bytes, word q inputs 4 q ….
 using Words = std::array<std::uint32_t, 8>;
 
 // A part of one output, on its way between a file's block and a panel.
 struct Part {
-  Words codes{};                          // 4 words of nibbles, or 8 of bytes
-  std::array<std::uint32_t, 2> planes{};  // bit i: the code of input i has this bit above its nibble
+  Words codes{};                          // 2 words of pairs of bits, 4 of nibbles, or 8 of bytes
+  std::array<std::uint32_t, 2> planes{};  // bit i: the code of input i has this bit above its others
   std::array<std::uint8_t, 2> scales{};   // of large types: scale and min, or a scale for each half
 };
 
-// The header of a block: d and m in binary16.
+// The header of a block: d and m in binary16; or an exponent in d; or a float32, and a zero in d.
 struct Head {
   std::uint16_t d = 0;
   std::uint16_t m = 0;
+  float scale = 0;
 };
 
 std::uint32_t word(const std::uint8_t* bytes, int index) {
@@ -42,7 +45,7 @@ Block block_at(const std::byte* row, std::int64_t index) {
   return block;
 }
 
-template <class Block>  // Q4_0, Q4_1, Q5_0, Q5_1: a file's bytes are a panel's
+template <class Block>  // of nibbles in halves: a file's bytes are a panel's
 Part small_part(const Block& block) {
   Part part;
   for (int v = 0; v < 4; ++v) part.codes[static_cast<size_t>(v)] = word(block.q, v);
@@ -50,7 +53,8 @@ Part small_part(const Block& block) {
   return part;
 }
 
-Part part_of(const Q8_0& block) {
+template <class Block>
+requires std::is_same_v<Block, Q8_0> || std::is_same_v<Block, Int8x32> Part part_of(const Block& block) {
   Part part;
   for (int q = 0; q < 8; ++q) {
     part.codes[static_cast<size_t>(q)] = word(reinterpret_cast<const std::uint8_t*>(block.q), q) ^ 0x80808080U;
@@ -60,7 +64,7 @@ Part part_of(const Q8_0& block) {
 
 // Sub-block s of Q4_K and Q5_K, which shares its bytes with a neighbour.
 template <class Block>
-Part large_part(const Block& block, int s) {
+requires std::is_same_v<Block, Q4_K> || std::is_same_v<Block, Q5_K> Part large_part(const Block& block, int s) {
   Part part;
   for (int v = 0; v < 4; ++v) {
     const std::uint32_t first = word(block.q, s / 2 * 8 + v) >> (s % 2 * 4) & 0x0f0f0f0fU;
@@ -93,10 +97,48 @@ Part large_part(const Q6_K& block, int s) {
   return part;
 }
 
+// Sub-block s of the types that keep pairs of bits in runs of 32 numbers.
+Words pairs_of_bits(const std::uint8_t (&q)[64], int s) {
+  Words codes{};
+  for (int quad = 0; quad < 8; ++quad) {
+    const std::uint32_t four = word(q, s / 4 * 8 + quad) >> (s % 4 * 2) & 0x03030303U;
+    codes[static_cast<size_t>(quad % 2)] |= four << (quad / 2 * 2);
+  }
+  return codes;
+}
+
+Part large_part(const Q2_K& block, int s) {
+  Part part;
+  part.codes = pairs_of_bits(block.q, s);
+  part.scales = {block.scales[2 * s], block.scales[2 * s + 1]};
+  return part;
+}
+
+Part large_part(const Q3_K& block, int s) {
+  Part part;
+  part.codes = pairs_of_bits(block.q, s);
+  for (int l = 0; l < kPart32; ++l) part.planes[0] |= static_cast<std::uint32_t>(block.high[l] >> s & 1) << l;
+  for (int half = 0; half < 2; ++half) {
+    part.scales[static_cast<size_t>(half)] = static_cast<std::uint8_t>(q3_scale(block.scales, 2 * s + half) - 32);
+  }
+  return part;
+}
+
+Part large_part(const IQ4_XS& block, int s) {
+  Part part;
+  for (int v = 0; v < 4; ++v) part.codes[static_cast<size_t>(v)] = word(block.q, s * 4 + v);
+  part.scales[0] = static_cast<std::uint8_t>(iq4_scale(block, s) - 32);
+  return part;
+}
+
+Head head_of(const MXFP4& block) { return {block.e}; }
+Head head_of(const Int8x32& block) { return {0, 0, float_at(block.d)}; }
+Head head_of(const Fp8x32& block) { return {0, 0, float_at(block.d)}; }
+Head head_of(const Int4x32& block) { return {block.zero, 0, float_at(block.d)}; }
 template <class Block>
 Head head_of(const Block& block) {
   if constexpr (requires { block.m; }) return {block.d, block.m};
-  return {block.d, 0};
+  return {block.d};
 }
 
 void put16(std::byte* array, int lane, std::uint16_t value) { std::memcpy(array + lane * 2, &value, 2); }
@@ -108,6 +150,15 @@ std::uint16_t get16(const std::byte* array, int lane) {
 
 // d, and m where there is one, as the type keeps them: before a group of a large type, before a part of a small one.
 void put_head(const QuantPanel& panel, const Head& head, int lane, std::byte* to) {
+  if (panel.scale == ScaleForm::kExponent) {
+    to[lane] = static_cast<std::byte>(head.d);
+    return;
+  }
+  if (panel.scale == ScaleForm::kFloat) {
+    std::memcpy(to + lane * 4, &head.scale, sizeof head.scale);
+    if (panel.own_zero) to[4 * kLanes + lane] = static_cast<std::byte>(head.d);
+    return;
+  }
   put16(to, lane, head.d);
   if (panel.has_min) put16(to + 2 * kLanes, lane, head.m);
 }
@@ -136,11 +187,15 @@ void pack_lane(DType type, const std::byte* row, int inputs, int lane, std::byte
   for (std::int64_t group = 0; group < inputs / format.group_inputs(); ++group, panel += format.group_bytes()) {
     const auto block = block_at<Block>(row, group);
     put_head(format, head_of(block), lane, panel);
-    if constexpr (requires { block.scales; }) {
+    if constexpr (requires { large_part(block, 0); }) {
       for (int s = 0; s < 8; ++s) {
         put_part(format, large_part(block, s), lane, panel + format.header_bytes() + s * format.part_bytes());
       }
-    } else if constexpr (std::is_same_v<Block, Q8_0>) {
+    } else if constexpr (std::is_same_v<Block, Fp8x32>) {
+      for (int i = 0; i < kPart32; ++i) {
+        panel[format.scale_bytes() + i * kLanes + lane] = static_cast<std::byte>(block.q[i]);
+      }
+    } else if constexpr (requires { part_of(block); }) {
       put_part(format, part_of(block), lane, panel);
     } else {
       put_part(format, small_part(block), lane, panel);
@@ -160,28 +215,77 @@ void pack_lane(DType type, const std::byte* row, int inputs, int lane, std::byte
       return pack_lane<Q5_0>(type, row, inputs, lane, panel);
     case DType::kQ5_1:
       return pack_lane<Q5_1>(type, row, inputs, lane, panel);
+    case DType::kIQ4_NL:
+      return pack_lane<IQ4_NL>(type, row, inputs, lane, panel);
+    case DType::kMXFP4:
+      return pack_lane<MXFP4>(type, row, inputs, lane, panel);
+    case DType::kInt8x32:
+      return pack_lane<Int8x32>(type, row, inputs, lane, panel);
+    case DType::kInt4x32:
+      return pack_lane<Int4x32>(type, row, inputs, lane, panel);
+    case DType::kFp8x32:
+      return pack_lane<Fp8x32>(type, row, inputs, lane, panel);
+    case DType::kQ2_K:
+      return pack_lane<Q2_K>(type, row, inputs, lane, panel);
+    case DType::kQ3_K:
+      return pack_lane<Q3_K>(type, row, inputs, lane, panel);
     case DType::kQ4_K:
       return pack_lane<Q4_K>(type, row, inputs, lane, panel);
     case DType::kQ5_K:
       return pack_lane<Q5_K>(type, row, inputs, lane, panel);
     case DType::kQ6_K:
       return pack_lane<Q6_K>(type, row, inputs, lane, panel);
+    case DType::kIQ4_XS:
+      return pack_lane<IQ4_XS>(type, row, inputs, lane, panel);
     default:
-      CHECK(quant_panel(type).computed);
+      CHECK(is_quantized(type));
   }
 }
 
 int code_at(const QuantPanel& panel, const std::byte* part, int lane, int input) {
   const std::byte* codes = part + panel.scale_bytes() + panel.plane_bytes();
-  if (panel.bits == 8) return std::to_integer<int>(codes[(input / kQuad * kLanes + lane) * kQuad + input % kQuad]);
-  const auto byte = std::to_integer<int>(codes[(input % 16 / kQuad * kLanes + lane) * kQuad + input % kQuad]);
-  int code = input < 16 ? byte & 15 : byte >> 4;
+  const int words = 8 / panel.codes_in_byte();
+  const int quad = input / kQuad;
+  const auto byte = std::to_integer<int>(codes[(quad % words * kLanes + lane) * kQuad + input % kQuad]);
+  int code = byte >> (quad / words * panel.code_bits()) & ((1 << panel.code_bits()) - 1);
   for (int p = 0; p < panel.planes(); ++p) {
     const int bit = lane * kQuad + input % kQuad;
     const auto bits = std::to_integer<int>(part[panel.scale_bytes() + p * 64 + input / kQuad * 8 + bit / 8]);
-    code |= (bits >> (bit % 8) & 1) << (4 + p);
+    code |= (bits >> (bit % 8) & 1) << (panel.code_bits() + p);
   }
-  return code;
+  return panel.levels == Levels::kNone ? code : level_codes(panel)[static_cast<size_t>(code)];
+}
+
+// What a code is worth before it meets its scale.
+float value_at(const QuantPanel& panel, const std::byte* part, int lane, int input) {
+  if (panel.e4m3) {
+    return CodecE4M3::decode(std::to_integer<std::uint8_t>(part[panel.scale_bytes() + input * kLanes + lane]));
+  }
+  const int zero = panel.own_zero ? std::to_integer<int>(part[4 * kLanes + lane]) : panel.zero;
+  return static_cast<float>(code_at(panel, part, lane, input) - zero);
+}
+
+// x = scale q + offset, of 16 inputs of one output.
+struct Line {
+  float scale = 0;
+  float offset = 0;
+};
+
+Line small_line(const QuantPanel& panel, const std::byte* part, int lane) {
+  if (panel.scale == ScaleForm::kExponent) return {half_exponent(std::to_integer<std::uint8_t>(part[lane])), 0};
+  if (panel.scale == ScaleForm::kFloat) return {float_at(part + lane * 4), 0};
+  const float d = CodecF16::decode(get16(part, lane));
+  return {d, panel.has_min ? CodecF16::decode(get16(part + 2 * kLanes, lane)) : 0};
+}
+
+Line large_line(const QuantPanel& panel, const std::byte* group, const std::byte* part, int lane) {
+  const auto byte = std::to_integer<std::uint8_t>(part[lane]);
+  const float d = CodecF16::decode(get16(group, lane));
+  if (!panel.has_min) return {d * static_cast<float>(static_cast<std::int8_t>(byte)), 0};
+  const float m = CodecF16::decode(get16(group + 2 * kLanes, lane));
+  const int scale = panel.halves ? byte & 15 : byte;
+  const int min = panel.halves ? byte >> 4 : std::to_integer<int>(part[kLanes + lane]);
+  return {d * static_cast<float>(scale), -(m * static_cast<float>(min))};
 }
 
 }  // namespace
@@ -199,19 +303,11 @@ void read_quantized(DType type, const std::byte* panel, int lane, int inputs, fl
         panel + static_cast<std::ptrdiff_t>(first / format.group_inputs()) * format.group_bytes();
     const std::byte* part =
         group + format.header_bytes() + first % format.group_inputs() / kPart32 * format.part_bytes();
-    const std::byte* head = format.large ? group : part;
-    const float d = CodecF16::decode(get16(head, lane));
-    const float m = format.has_min ? CodecF16::decode(get16(head + 2 * kLanes, lane)) : 0.0F;
     for (int i = 0; i < kPart32; ++i) {
-      const auto q = static_cast<float>(code_at(format, part, lane, i) - format.zero);
-      if (!format.large) {
-        out[first + i] = format.has_min ? d * q + m : d * q;
-      } else if (format.halves) {
-        out[first + i] = d * static_cast<float>(static_cast<std::int8_t>(part[i / 16 * kLanes + lane])) * q;
-      } else {
-        out[first + i] = d * static_cast<float>(std::to_integer<int>(part[lane])) * q -
-                         m * static_cast<float>(std::to_integer<int>(part[kLanes + lane]));
-      }
+      const std::byte* scales = format.halves ? part + i / 16 * kLanes : part;
+      const Line line = format.large ? large_line(format, group, scales, lane) : small_line(format, scales, lane);
+      const float q = value_at(format, part, lane, i);
+      out[first + i] = format.has_min ? line.scale * q + line.offset : line.scale * q;
     }
   }
 }

@@ -22,22 +22,35 @@ namespace kvasir::cpu::HWY_NAMESPACE {
 
 inline constexpr int kCacheLine = 64;
 
+HWY_INLINE Codes pair_of_bits(const Codes& four, int index) {
+  if (index < 2) return index == 0 ? unpack<2, 0>(four) : unpack<2, 1>(four);
+  return index == 2 ? unpack<2, 2>(four) : unpack<2, 3>(four);
+}
+
+// What nibbles stand for, where a load takes it from.
+template <QuantPanel kPanel>
+struct LevelTable {
+  alignas(16) static constexpr std::array<std::uint8_t, 16> kCodes = level_codes(kPanel);
+};
+
 // One of the eight quads of a part.
 template <QuantPanel kPanel>
 HWY_INLINE Codes load_quad(const std::byte* part, int quad) {
   const std::byte* planes = part + kPanel.scale_bytes();
   const std::byte* codes = planes + kPanel.plane_bytes();
-  if constexpr (kPanel.bits == 8) return load_codes(codes + quad * kLanes * kQuad);
-  const Codes both = load_codes(codes + quad % 4 * kLanes * kQuad);
-  Codes out = quad < 4 ? unpack<4, 0>(both) : unpack<4, 1>(both);
+  constexpr int kWords = 8 / kPanel.codes_in_byte();
+  Codes out = load_codes(codes + quad % kWords * kLanes * kQuad);
+  if constexpr (kPanel.code_bits() == 4) out = quad < kWords ? unpack<4, 0>(out) : unpack<4, 1>(out);
+  if constexpr (kPanel.code_bits() == 2) out = pair_of_bits(out, quad / kWords);
+  if constexpr (kPanel.levels != Levels::kNone) out = look_up(out, LevelTable<kPanel>::kCodes);
   for (int plane = 0; plane < kPanel.planes(); ++plane) {
-    out = with_plane(out, planes + plane * 64 + quad * 8, 16 << plane);
+    out = with_plane(out, planes + plane * 64 + quad * 8, 1 << (kPanel.code_bits() + plane));
   }
   return out;
 }
 
 // Sums of the products of a part, one for each scale. Where codes are bytes and scales two, it is one half after the
-// other: their sums stay in registers. Nibbles come in twos, of both halves.
+// other: their sums stay in registers. Of smaller codes two are taken from the same bytes, one of each half.
 template <QuantPanel kPanel, int R, int P>
 struct PartSums {
   static constexpr int kScales = kPanel.halves ? 2 : 1;
@@ -90,13 +103,26 @@ template <QuantPanel kPanel, int R, int P>
 struct BlockTile {
   TileSums<R, P> sums;
 
+  static HWY_INLINE Lanes scale_of(const std::byte* part) {
+    if constexpr (kPanel.scale == ScaleForm::kExponent) return load_exponents(part);
+    if constexpr (kPanel.scale == ScaleForm::kFloat) return load(reinterpret_cast<const float*>(part));
+    return load_halves(part);
+  }
+
+  // Sums of products, less what zeros of the outputs' own make of them: integers that floats hold exactly.
+  static HWY_INLINE Lanes products(const Ints& sum, const std::byte* part, const Int8Part& x) {
+    if constexpr (!kPanel.own_zero) return to_floats(sum);
+    const Lanes zeros = load_integers(part + 4 * kLanes);
+    return fma(zeros, broadcast(-static_cast<float>(x.starts[0])), to_floats(sum));
+  }
+
   HWY_INLINE void add_part(const std::byte* part, std::int64_t panel_bytes, const Int8Part* x) {
     const PartSums<kPanel, R, P> ints(part, panel_bytes, x, 0);
     for (int p = 0; p < P; ++p, part += panel_bytes) {
-      const Lanes scale = load_halves(part);
+      const Lanes scale = scale_of(part);
       for (int r = 0; r < R; ++r) {
         const Lanes both = mul(scale, broadcast(x[r].scale));
-        sums.at[r][p] = fma(to_floats(ints.of[r][p][0]), both, sums.at[r][p]);
+        sums.at[r][p] = fma(products(ints.of[r][p][0], part, x[r]), both, sums.at[r][p]);
       }
       if constexpr (kPanel.has_min) {
         const Lanes offset = load_halves(part + 2 * kLanes);
@@ -129,15 +155,15 @@ struct GroupTile {
   static constexpr int kPanels = R == 1 && P % 2 == 0 && PartSums<kPanel, R, P>::kSums == 2 ? P / 2 : P;
   // Mins are added up beside the products where registers hold both; else when those are done.
   static constexpr bool kMinsBeside = R * P <= 8;
-  // Floats hold these integers exactly: codes and mins have at most six bits.
-  static_assert(63 * kPart32 * 127 << kMostShift < 1 << 24, "the products of a part");
+  // Floats hold these integers exactly: codes are below 128 or less than that from zero, mins have at most six bits.
+  static_assert(127 * kPart32 * 127 << kMostShift < 1 << 24, "the products of a part");
   static_assert(63 * kGroupParts * (kPart32 * 127 << kMostShift) < 1 << 24, "the mins of a group");
 
   TileSums<R, P> sums;
 
   static HWY_INLINE Lanes scale_of(const std::byte* part, int half) {
-    if constexpr (kPanel.halves) return load_bytes<std::int8_t>(part + half * kLanes);
-    return load_bytes<std::uint8_t>(part);
+    if constexpr (kPanel.halves && kPanel.has_min) return load_low_nibbles(part + half * kLanes);
+    return load_integers(part + half * kLanes);
   }
 
   // of += the products of a part.
@@ -161,17 +187,22 @@ struct GroupTile {
     }
   }
 
+  // Two mins of each output: of a part's halves, or of a part and the next.
+  static HWY_INLINE Ints min_pairs(const std::byte* part) {
+    if constexpr (kPanel.halves) return high_nibbles(load_pairs(part, part + kLanes));
+    return load_pairs(part + kLanes, part + kLanes + kPanel.part_bytes());
+  }
+
   // mins += the mins of a part and the next, times the sums of the row.
-  static HWY_INLINE void add_mins(const std::byte* part, std::int64_t panel_bytes, const Int8GroupPart* x,
+  static HWY_INLINE void add_mins(const std::byte* part, const MatmulTile& t, const Int8GroupPart* x,
                                   Ints (&mins)[R][P]) {
     if constexpr (kPanel.has_min) {
-      Ints pairs[P];
-      for (int p = 0; p < P; ++p) {
-        const std::byte* low = part + p * panel_bytes + kLanes;
-        pairs[p] = load_pairs(low, low + kPanel.part_bytes());
-      }
-      for (int r = 0; r < R; ++r) {
-        for (int p = 0; p < P; ++p) mins[r][p] = dot_pairs(mins[r][p], pairs[p], x[r].sum_pair);
+      for (int i = 0; i < (kPanel.halves ? 2 : 1); ++i, part += kPanel.part_bytes(), x += t.x_stride) {
+        Ints pairs[P];
+        for (int p = 0; p < P; ++p) pairs[p] = min_pairs(part + p * t.panel_bytes);
+        for (int r = 0; r < R; ++r) {
+          for (int p = 0; p < P; ++p) mins[r][p] = dot_pairs(mins[r][p], pairs[p], x[r].sum_pair);
+        }
       }
     }
   }
@@ -192,11 +223,11 @@ struct GroupTile {
         add_part(parts + i * kPanel.part_bytes(), t.panel_bytes, x + i * t.x_stride, of);
         ask_for<P>(t, ahead);
       }
-      if constexpr (kMinsBeside) add_mins(parts + s * kPanel.part_bytes(), t.panel_bytes, x + s * t.x_stride, mins);
+      if constexpr (kMinsBeside) add_mins(parts + s * kPanel.part_bytes(), t, x + s * t.x_stride, mins);
     }
     if constexpr (!kMinsBeside) {
       HWY_UNROLL(4) for (int s = 0; s < kGroupParts; s += 2) {
-        add_mins(parts + s * kPanel.part_bytes(), t.panel_bytes, x + s * t.x_stride, mins);
+        add_mins(parts + s * kPanel.part_bytes(), t, x + s * t.x_stride, mins);
       }
     }
     finish_group(group, t, x, of, mins);

@@ -204,7 +204,29 @@ void activate(Activation activation, const float* x, const float* up, int n, flo
       return activate_row(x, up, n, out, [](const Lanes& v) { return gelu_tanh(v); });
     case Activation::kRelu:
       return activate_row(x, up, n, out, [](const Lanes& v) { return max(v, broadcast(0.0F)); });
+    case Activation::kReluSquared:
+      return activate_row(x, up, n, out, [](const Lanes& v) {
+        const Lanes positive = max(v, broadcast(0.0F));
+        return mul(positive, positive);
+      });
+    case Activation::kSwigluOai:
+      break;  // swiglu_oai()
   }
+}
+
+HWY_INLINE Lanes swiglu_oai(const Lanes& gate, const Lanes& up, float limit) {
+  const Lanes g = min(gate, broadcast(limit));
+  const Lanes u = max(min(up, broadcast(limit)), broadcast(-limit));
+  return mul(mul(g, sigmoid(mul(g, broadcast(kSwigluOaiAlpha)))), add(u, broadcast(1.0F)));
+}
+
+void swiglu_oai(const float* gate, const float* up, float limit, int n, float* out) {
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(swiglu_oai(load(gate + i), load(up + i), limit), out + i);
+  if (i == n) return;
+  HWY_ALIGN float padded[kLanes];
+  store(swiglu_oai(load(tail_of(gate, i, n).values), load(tail_of(up, i, n).values), limit), padded);
+  std::memcpy(out + i, padded, static_cast<size_t>(n - i) * sizeof(float));
 }
 
 void add_row(float* x, const float* y, int n) {
@@ -257,7 +279,8 @@ void project(const float* x, const SmallMatrix& matrix, float* out) {
 }
 
 RowKernels row_table() {
-  return {&rms_norm, &layer_norm, &swiglu, &activate, &add_row, &rotate, &quantize, &quantize_groups, &project};
+  return {&rms_norm, &layer_norm, &swiglu,          &activate, &add_row,
+          &rotate,   &quantize,   &quantize_groups, &project,  &swiglu_oai};
 }
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE

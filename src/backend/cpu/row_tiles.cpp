@@ -44,16 +44,30 @@ void pack_blocks(std::span<const Int8Block> blocks, int zero, int tile_rows, Int
 
 static_assert(kInt8Block * 127 << kMostShift < 1 << 15, "a part's sum is one of a pair in 32 bits");
 
+std::int32_t pair_of(std::int32_t below, std::int32_t above) { return (below & 0xffff) | above << 16; }
+
 void pack_groups(std::span<const Int8Group> groups, int zero, int tile_rows, Int8GroupPart* to) {
   for (const Int8Group& group : groups) {
-    const auto sum = [&group](int part) {
-      return (group.sums[2 * part] + group.sums[2 * part + 1]) << group.shifts[part];
-    };
+    const auto sum = [&group](int part) { return group.sums[2 * part] + group.sums[2 * part + 1]; };
+    const auto shifted = [&](int part) { return sum(part) << group.shifts[part]; };
     for (int part = 0; part < kInt8Group / kInt8Block; ++part, to += tile_rows) {
       std::memcpy(to->quads, group.q + part * kInt8Block, sizeof to->quads);
-      for (int half = 0; half < 2; ++half) to->starts[half] = -zero * group.sums[2 * part + half];
+      to->starts[0] = -zero * sum(part);
       to->shift = group.shifts[part];
-      to->sum_pair = part % 2 == 0 ? (sum(part) & 0xffff) | sum(part + 1) << 16 : 0;
+      to->sum_pair = part % 2 == 0 ? pair_of(shifted(part), shifted(part + 1)) : 0;
+      to->unit = group.unit;
+    }
+  }
+}
+
+void pack_halves(std::span<const Int8Group> groups, int zero, int tile_rows, Int8GroupPart* to) {
+  for (const Int8Group& group : groups) {
+    for (int part = 0; part < kInt8Group / kInt8Block; ++part, to += tile_rows) {
+      std::memcpy(to->quads, group.q + part * kInt8Block, sizeof to->quads);
+      const int shift = group.shifts[part];
+      for (int half = 0; half < 2; ++half) to->starts[half] = -zero * group.sums[2 * part + half];
+      to->shift = shift;
+      to->sum_pair = pair_of(group.sums[2 * part] << shift, group.sums[2 * part + 1] << shift);
       to->unit = group.unit;
     }
   }
@@ -101,11 +115,13 @@ void RowTiles::pack_row(const float* from, int count, int row, std::byte* tile) 
       return pack_blocks({blocks, static_cast<size_t>(count / kInt8Block)}, zero_, tile_rows_,
                          reinterpret_cast<Int8Part*>(tile) + row);
     }
-    case RowForm::kInt8Groups: {
+    case RowForm::kInt8Groups:
+    case RowForm::kInt8Halves: {
       Int8Group groups[kInputsPerItem / kInt8Group];
       kernels_.quantize_groups(from, count, groups);
-      return pack_groups({groups, static_cast<size_t>(count / kInt8Group)}, zero_, tile_rows_,
-                         reinterpret_cast<Int8GroupPart*>(tile) + row);
+      const auto pack = form_ == RowForm::kInt8Groups ? &pack_groups : &pack_halves;
+      return pack({groups, static_cast<size_t>(count / kInt8Group)}, zero_, tile_rows_,
+                  reinterpret_cast<Int8GroupPart*>(tile) + row);
     }
   }
 }

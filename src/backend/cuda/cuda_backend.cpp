@@ -166,6 +166,8 @@ class CudaBackend final : public Backend {
   static void take(const ExpertsOp&) { CHECK_THAT(false, "limits() says that there are no experts here"); }
   static void take(const ActivationOp&) { CHECK_THAT(false, "limits() says that there is SwiGLU alone here"); }
   static void take(const ScaleOp&) { CHECK_THAT(false, "limits() says that nothing is scaled here"); }
+  static void take(const SigmoidGateOp&) { CHECK_THAT(false, "limits() says that nothing is scaled here"); }
+  static void take(const QueryScaleOp&) { CHECK_THAT(false, "limits() says that nothing is scaled here"); }
   void take(const KvMoveOp& op) {
     if (!op.moves.empty()) launch_now(op);
   }

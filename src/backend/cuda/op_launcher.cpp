@@ -5,6 +5,7 @@
 #include "backend/cuda/runtime/cuda_check.h"
 #include "backend/cuda/sample/sample_rows.h"
 #include "backend/lower.h"
+#include "base/check.h"
 
 namespace kvasir::cuda {
 namespace {
@@ -29,6 +30,7 @@ void OpLauncher::launch(const CopyOp& op) const {
 }
 
 void OpLauncher::launch(const NormOp& op) const {
+  CHECK_THAT(op.weights == NormOp::Weights::kShared, "limits() says that heads share their norms here");
   matmul.forget_rows();
   normalize(op.rule.kind, norm_rows(op.rule, op.x, op.out), op.heads, stream);
 }

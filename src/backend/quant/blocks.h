@@ -1,18 +1,20 @@
-// The blocks of the quantized weight types, byte for byte as GGUF files hold them.
+// The blocks of the quantized weight types, byte for byte as GGUF files hold them; and those of our own.
 //
 // `d` and `m` are binary16. Nibbles are packed in halves: the low nibbles of a run of bytes are one stretch of
 // numbers, the high nibbles the next. A block in a file may be unaligned: copy it before reading its fields.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "backend/weight_type.h"
 
 namespace kvasir::quant {
 
-inline constexpr int kSmallBlock = 32;   // numbers of a block of the *_0, *_1 and *_nl types
-inline constexpr int kLargeBlock = 256;  // numbers of a block of the *_k types
+inline constexpr int kSmallBlock = 32;   // numbers of a block of the *_0, *_1 and *_nl types, and mxfp4
+inline constexpr int kLargeBlock = 256;  // numbers of a block of the *_k and *_xs types
 
 struct Q8_0 {  // x[i] = d q[i]
   std::uint16_t d;
@@ -48,6 +50,18 @@ struct IQ4_NL {  // x[i] = d kLevels[q]
   std::uint8_t q[16];
 };
 inline constexpr std::int8_t kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+struct MXFP4 {  // x[i] = half_exponent(e) kE2m1Doubled[q]
+  std::uint8_t e;
+  std::uint8_t q[16];
+};
+// What four bits with a sign, two bits of exponent and one of mantissa stand for, twice: then it is an integer.
+inline constexpr std::int8_t kE2m1Doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// 2^(e - 128): half of what the stored exponent stands for. The two smallest are no normal numbers.
+constexpr float half_exponent(std::uint8_t e) {
+  return std::bit_cast<float>(e < 2 ? 0x00200000U << e : static_cast<std::uint32_t>(e - 1) << 23);
+}
 
 struct Q2_K {               // 16 sub-blocks of 16: x = d scale q - m min
   std::uint8_t scales[16];  // scale low, min high
@@ -85,6 +99,36 @@ struct Q6_K {             // 16 sub-blocks of 16: x = d scale (q - 32)
   std::uint16_t d;
 };
 
+struct IQ4_XS {  // 8 sub-blocks of 32: x = d (scale - 32) kLevels[q]
+  std::uint16_t d;
+  std::uint8_t scales_high[2];  // two bits each, little endian
+  std::uint8_t scales_low[4];   // four bits each, the first low
+  std::uint8_t q[128];          // 16 bytes for each sub-block, packed in halves
+};
+
+struct Int8x32 {  // x[i] = d q[i]
+  std::uint8_t d[4];
+  std::int8_t q[32];
+};
+
+struct Int4x32 {  // x[i] = d (q - zero), packed in halves
+  std::uint8_t d[4];
+  std::uint8_t zero;
+  std::uint8_t q[16];
+};
+
+struct Fp8x32 {  // x[i] = d e4m3(q[i])
+  std::uint8_t d[4];
+  std::uint8_t q[32];
+};
+
+// A float32 that may lie anywhere.
+inline float float_at(const void* bytes) {
+  float value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
 template <class Block>
 constexpr bool fits(DType type) {
   return sizeof(Block) == block_bytes(type);
@@ -92,7 +136,9 @@ constexpr bool fits(DType type) {
 static_assert(fits<Q8_0>(DType::kQ8_0) && fits<Q4_0>(DType::kQ4_0) && fits<Q4_1>(DType::kQ4_1));
 static_assert(fits<Q5_0>(DType::kQ5_0) && fits<Q5_1>(DType::kQ5_1) && fits<IQ4_NL>(DType::kIQ4_NL));
 static_assert(fits<Q2_K>(DType::kQ2_K) && fits<Q3_K>(DType::kQ3_K) && fits<Q4_K>(DType::kQ4_K));
-static_assert(fits<Q5_K>(DType::kQ5_K) && fits<Q6_K>(DType::kQ6_K));
+static_assert(fits<Q5_K>(DType::kQ5_K) && fits<Q6_K>(DType::kQ6_K) && fits<IQ4_XS>(DType::kIQ4_XS));
+static_assert(fits<MXFP4>(DType::kMXFP4) && fits<Int8x32>(DType::kInt8x32) && fits<Int4x32>(DType::kInt4x32));
+static_assert(fits<Fp8x32>(DType::kFp8x32));
 
 struct ScaleMin {
   int scale;
@@ -122,6 +168,12 @@ constexpr void set_scale_min(std::uint8_t (&scales)[12], int s, ScaleMin value) 
 constexpr int q3_scale(const std::uint8_t (&scales)[12], int s) {
   const int low = s < 8 ? scales[s] & 15 : scales[s - 8] >> 4;
   return low | (scales[8 + s % 4] >> (2 * (s / 4)) & 3) << 4;
+}
+
+// Sub-block s of IQ4_XS, before 32 is taken off.
+constexpr int iq4_scale(const IQ4_XS& block, int s) {
+  const int low = block.scales_low[s / 2] >> (s % 2 * 4) & 15;
+  return low | (block.scales_high[s / 4] >> (s % 4 * 2) & 3) << 4;
 }
 
 }  // namespace kvasir::quant

@@ -54,6 +54,11 @@ void decode(const IQ4_NL& block, float* out) {
   for (int i = 0; i < kSmallBlock; ++i) out[i] = d * static_cast<float>(kLevels[nibble(block.q, i)]);
 }
 
+void decode(const MXFP4& block, float* out) {
+  const float d = half_exponent(block.e);
+  for (int i = 0; i < kSmallBlock; ++i) out[i] = d * static_cast<float>(kE2m1Doubled[nibble(block.q, i)]);
+}
+
 // Number i of a block of 256 whose pairs of bits are packed in runs of 32, four runs to 32 bytes.
 int two_bits(const std::uint8_t (&q)[64], int i) {
   const int run = i / 32;
@@ -116,6 +121,31 @@ void decode(const Q6_K& block, float* out) {
   }
 }
 
+void decode(const IQ4_XS& block, float* out) {
+  const float d = half(block.d);
+  for (int i = 0; i < kLargeBlock; ++i) {
+    const int s = i / 32;
+    const int q = block.q[s * 16 + i % 16] >> (i % 32 / 16 * 4) & 15;
+    const float scale = d * static_cast<float>(iq4_scale(block, s) - 32);
+    out[i] = scale * static_cast<float>(kLevels[q]);
+  }
+}
+
+void decode(const Int8x32& block, float* out) {
+  const float d = float_at(block.d);
+  for (int i = 0; i < kSmallBlock; ++i) out[i] = d * static_cast<float>(block.q[i]);
+}
+
+void decode(const Int4x32& block, float* out) {
+  const float d = float_at(block.d);
+  for (int i = 0; i < kSmallBlock; ++i) out[i] = d * static_cast<float>(nibble(block.q, i) - block.zero);
+}
+
+void decode(const Fp8x32& block, float* out) {
+  const float d = float_at(block.d);
+  for (int i = 0; i < kSmallBlock; ++i) out[i] = d * CodecE4M3::decode(block.q[i]);
+}
+
 template <class Block>
 void decode_blocks(DType type, const std::byte* row, int cols, float* out) {
   for (int i = 0; i < cols; i += block_elements(type), row += sizeof(Block)) {
@@ -157,6 +187,8 @@ void decode_row(DType type, const std::byte* row, int cols, float* out) {
       return decode_blocks<Q5_1>(type, row, cols, out);
     case DType::kIQ4_NL:
       return decode_blocks<IQ4_NL>(type, row, cols, out);
+    case DType::kMXFP4:
+      return decode_blocks<MXFP4>(type, row, cols, out);
     case DType::kQ2_K:
       return decode_blocks<Q2_K>(type, row, cols, out);
     case DType::kQ3_K:
@@ -167,6 +199,14 @@ void decode_row(DType type, const std::byte* row, int cols, float* out) {
       return decode_blocks<Q5_K>(type, row, cols, out);
     case DType::kQ6_K:
       return decode_blocks<Q6_K>(type, row, cols, out);
+    case DType::kIQ4_XS:
+      return decode_blocks<IQ4_XS>(type, row, cols, out);
+    case DType::kInt8x32:
+      return decode_blocks<Int8x32>(type, row, cols, out);
+    case DType::kInt4x32:
+      return decode_blocks<Int4x32>(type, row, cols, out);
+    case DType::kFp8x32:
+      return decode_blocks<Fp8x32>(type, row, cols, out);
   }
 }
 

@@ -90,8 +90,17 @@ double activated(Activation activation, double x) {
       return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case Activation::kRelu:
       return std::max(x, 0.0);
+    case Activation::kReluSquared:
+      return std::max(x, 0.0) * std::max(x, 0.0);
+    case Activation::kSwigluOai:
+      return x / (1.0 + std::exp(-static_cast<double>(kSwigluOaiAlpha) * x));
   }
   return x;
+}
+
+// A gate and its up, both held to the limit.
+double swiglu_oai(double gate, double up, double limit) {
+  return activated(Activation::kSwigluOai, std::min(gate, limit)) * (std::clamp(up, -limit, limit) + 1.0);
 }
 
 template <class Body>
@@ -153,9 +162,11 @@ class RefBackend final : public Backend {
   }
 
   static void compute(const NormOp& op) {
-    const int dim = op.x.cols / op.heads;
+    const int dim = op.width();
     for (int r = 0; r < op.x.rows; ++r) {
-      for (int c = 0; c < op.x.cols; c += dim) normalize(op.rule, op.x.row(r) + c, dim, op.out.row(r) + c);
+      for (int part = 0; part < op.heads; ++part) {
+        normalize(op.rule_of(part), op.x.row(r) + part * dim, dim, op.out.row(r) + part * dim);
+      }
     }
   }
 
@@ -248,6 +259,10 @@ class RefBackend final : public Backend {
   static void compute(const ActivationOp& op) {
     for (int r = 0; r < op.out.rows; ++r) {
       for (int c = 0; c < op.out.cols; ++c) {
+        if (op.activation == Activation::kSwigluOai) {
+          op.out.row(r)[c] = static_cast<float>(swiglu_oai(op.x.row(r)[c], op.up.row(r)[c], op.limit));
+          continue;
+        }
         const double bent = activated(op.activation, op.x.row(r)[c]);
         op.out.row(r)[c] = static_cast<float>(op.up.data == nullptr ? bent : bent * op.up.row(r)[c]);
       }
@@ -260,6 +275,7 @@ class RefBackend final : public Backend {
         float& x = op.x.row(r)[c];
         x *= op.factor;
         if (op.softcap > 0) x = static_cast<float>(op.softcap * std::tanh(static_cast<double>(x) / op.softcap));
+        if (op.limit > 0) x = std::clamp(x, -op.limit, op.limit);
       }
     }
   }
@@ -267,32 +283,55 @@ class RefBackend final : public Backend {
   // One row and one expert after the other, sums in double.
   void compute(const ExpertsOp& op) const {
     std::vector<RoutedExpert> chosen(static_cast<size_t>(op.rule.used));
+    const bool weighs_inputs = op.rule.weighs == RouterRule::Weighs::kInputs;
     for (int r = 0; r < op.x.rows; ++r) {
       route({op.logits.row(r), static_cast<size_t>(op.logits.cols)}, op.rule, chosen);
       std::vector<double> sum(static_cast<size_t>(op.out.cols), 0.0);
       for (const RoutedExpert& one : chosen) {
-        const std::vector<float> y =
-            through(op.experts[static_cast<size_t>(one.expert)], {op.x.row(r), 1, op.x.cols});
-        for (size_t c = 0; c < sum.size(); ++c) sum[c] += static_cast<double>(one.weight) * y[c];
+        std::vector<float> x(op.x.row(r), op.x.row(r) + op.x.cols);
+        if (weighs_inputs) std::ranges::transform(x, x.begin(), [&](float value) { return value * one.weight; });
+        const std::vector<float> y = through(op, one.expert, x);
+        const double weight = weighs_inputs ? 1.0 : one.weight;
+        for (size_t c = 0; c < sum.size(); ++c) sum[c] += weight * y[c];
       }
       for (size_t c = 0; c < sum.size(); ++c) op.out.row(r)[c] = static_cast<float>(sum[c]);
     }
   }
 
-  std::vector<float> through(const ExpertWeights& expert, Matrix x) const {
+  std::vector<float> through(const ExpertsOp& op, int number, std::vector<float>& row) const {
+    const ExpertWeights& expert = op.experts[static_cast<size_t>(number)];
+    const Matrix x{row.data(), 1, static_cast<int>(row.size())};
     const int width = expert.width();
     std::vector<float> gate_up(2 * static_cast<size_t>(width));
     const Matrix both{gate_up.data(), 1, 2 * width};
+    const Matrix gate = both.columns(0, width);
+    const Matrix up = both.columns(width, width);
+    const float* bias = op.gate_up_bias_of(number);
     if (expert.up == nullptr) {
-      compute(MatmulOp{expert.gate, x, nullptr, both});
+      compute(MatmulOp{expert.gate, x, bias, both});
     } else {
-      compute(MatmulOp{expert.gate, x, nullptr, both.columns(0, width)});
-      compute(MatmulOp{expert.up, x, nullptr, both.columns(width, width)});
+      compute(MatmulOp{expert.gate, x, bias, gate});
+      compute(MatmulOp{expert.up, x, bias == nullptr ? nullptr : bias + width, up});
     }
-    compute(SwigluOp{both.columns(0, width), both.columns(width, width), both.columns(0, width)});
+    compute(ActivationOp{op.activation, gate, up, gate, op.limit});
     std::vector<float> out(static_cast<size_t>(expert.down->outputs()));
-    compute(MatmulOp{expert.down, both.columns(0, width), nullptr, {out.data(), 1, expert.down->outputs()}});
+    compute(MatmulOp{expert.down, gate, op.down_bias_of(number), {out.data(), 1, expert.down->outputs()}});
     return out;
+  }
+
+  static void compute(const SigmoidGateOp& op) {
+    for (int r = 0; r < op.x.rows; ++r) {
+      for (int c = 0; c < op.x.cols; ++c) {
+        const double gate = op.gate.row(r)[op.gate.cols == 1 ? 0 : c];
+        op.x.row(r)[c] = static_cast<float>(op.x.row(r)[c] / (1.0 + std::exp(-gate)));
+      }
+    }
+  }
+
+  static void compute(const QueryScaleOp& op) {
+    for (int r = 0; r < op.x.rows; ++r) {
+      for (int c = 0; c < op.x.cols; ++c) op.x.row(r)[c] *= op.table.scale_of(r);
+    }
   }
 
   static void compute(const AddOp& op) {
@@ -305,7 +344,7 @@ class RefBackend final : public Backend {
   std::vector<float> as_multiplied(DType weights, std::span<const float> row) const {
     std::vector<float> out(row.begin(), row.end());
     if (activations_ == ActivationPrecision::kF32) return out;
-    if (is_quantized(weights)) {
+    if (has_integers(weights)) {
       const bool large = block_elements(weights) == kInt8Group;
       const size_t size = large ? kInt8Group : kInt8Block;
       for (size_t at = 0; at < out.size(); at += size) {

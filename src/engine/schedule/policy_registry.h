@@ -11,8 +11,8 @@
 
 #include "backend/kv_storage.h"
 #include "engine/request.h"
-#include "kv/cache.h"
 #include "engine/step/token_evictor.h"
+#include "kv/cache.h"
 #include "layout/kv_policy.h"
 #include "model/model.h"
 

@@ -36,8 +36,7 @@ Scheduler::Admitted Scheduler::room_for(const KvCache& cache, Sequence& sequence
   };
   const Admitted without = verdict(0);
   if (without == Admitted::kYes) return without;
-  if (sequence.block_keys.empty())
-    sequence.block_keys = cache.block_keys(sequence.tokens, sequence.open_context());
+  if (sequence.block_keys.empty()) sequence.block_keys = cache.block_keys(sequence.tokens, sequence.open_context());
   return verdict(cache.held_prefix(sequence.tokens, sequence.block_keys, sequence.policy_id()));
 }
 

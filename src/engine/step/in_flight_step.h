@@ -23,11 +23,11 @@ struct InFlightStep {
   };
 
   SampleTicket ticket = kNoSample;  // of tokens that the device samples; kNoSample: the logits are on the host
-  ModelId model = 0;            // of the whole batch, where there is a ticket
-  std::vector<Rows> scheduled;  // of a steady step none: they are the steady batch's, one each
-  int rows = 0;                 // of the batch
-  int samples = 0;              // of the ticket
-  double began = 0;             // seconds, by the engine's clock
+  ModelId model = 0;                // of the whole batch, where there is a ticket
+  std::vector<Rows> scheduled;      // of a steady step none: they are the steady batch's, one each
+  int rows = 0;                     // of the batch
+  int samples = 0;                  // of the ticket
+  double began = 0;                 // seconds, by the engine's clock
   bool active = false;
   bool steady = false;
 

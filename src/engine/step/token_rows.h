@@ -9,8 +9,8 @@
 
 #include "backend/backend.h"
 #include "backend/kv_storage.h"
-#include "kv/cache.h"
 #include "engine/step/token_evictor.h"
+#include "kv/cache.h"
 #include "layout/kv_layout.h"
 
 namespace kvasir {

@@ -12,6 +12,7 @@ extern const Family kLlamaFamily;
 extern const Family kMistralFamily;
 extern const Family kQwen2Family;
 extern const Family kQwen3Family;
+extern const Family kQwen2MoeFamily;
 extern const Family kQwen3MoeFamily;
 extern const Family kMixtralFamily;
 extern const Family kOlmoeFamily;
@@ -23,17 +24,49 @@ extern const Family kOlmo2Family;
 extern const Family kOlmo3Family;
 extern const Family kSmollm3Family;
 extern const Family kStarcoder2Family;
+extern const Family kGemmaFamily;
 extern const Family kGemma2Family;
 extern const Family kGemma3Family;
 extern const Family kPhi3Family;
 extern const Family kGpt2Family;
+extern const Family kGraniteMoeFamily;
+extern const Family kMinistral3Family;
+extern const Family kGemma4Family;
+extern const Family kGptOssFamily;
+extern const Family kGlm4Family;
+extern const Family kGlm4MoeFamily;
+extern const Family kMinimaxM2Family;
+extern const Family kHunyuanFamily;
+extern const Family kHunyuanMoeFamily;
+extern const Family kLlama4Family;
+extern const Family kGptNeoxFamily;
+extern const Family kOptFamily;
+extern const Family kGptBigcodeFamily;
+extern const Family kFalconFamily;
+extern const Family kBloomFamily;
+extern const Family kCohereFamily;
+extern const Family kDeepseekV2Family;
+extern const Family kDeepseekV3Family;
+extern const Family kErnie45Family;
+extern const Family kGlm4MoeLiteFamily;
+extern const Family kGptjFamily;
+extern const Family kMistral4Family;
+extern const Family kOlmoFamily;
+extern const Family kPhiFamily;
+extern const Family kStablelmFamily;
 
 std::span<const Family* const> families() {
-  static constexpr std::array kAll{&kLlamaFamily,      &kMistralFamily,  &kMixtralFamily, &kQwen2Family,
-                                   &kQwen3Family,      &kQwen3MoeFamily, &kOlmoeFamily,   &kGemma2Family,
-                                   &kGemma3Family,     &kOlmo2Family,    &kOlmo3Family,   &kExaone4Family,
-                                   &kGraniteFamily,    &kSeedOssFamily,  &kSmollm3Family, &kCohere2Family,
-                                   &kStarcoder2Family, &kPhi3Family,     &kGpt2Family};
+  static constexpr std::array kAll{
+      &kLlamaFamily,      &kMistralFamily,    &kMixtralFamily,    &kQwen2Family,      &kQwen3Family,
+      &kQwen2MoeFamily,   &kQwen3MoeFamily,   &kOlmoeFamily,      &kGemma2Family,     &kGemma3Family,
+      &kOlmo2Family,      &kOlmo3Family,      &kExaone4Family,    &kGraniteFamily,    &kSeedOssFamily,
+      &kSmollm3Family,    &kCohere2Family,    &kStarcoder2Family, &kPhi3Family,       &kGpt2Family,
+      &kGraniteMoeFamily, &kMinistral3Family, &kGemma4Family,     &kGptOssFamily,     &kGlm4Family,
+      &kGlm4MoeFamily,    &kMinimaxM2Family,  &kHunyuanFamily,    &kHunyuanMoeFamily, &kLlama4Family,
+      &kGptNeoxFamily,    &kOptFamily,        &kGptBigcodeFamily, &kFalconFamily,     &kBloomFamily,
+      &kGemmaFamily,      &kErnie45Family,    &kCohereFamily,     &kOlmoFamily,       &kStablelmFamily,
+      &kPhiFamily,        &kGptjFamily,       &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeLiteFamily,
+      &kMistral4Family};
   return kAll;
 }
 
@@ -78,8 +111,22 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
   layer.branch_scale = static_cast<float>(config.branch_scale);
   layer.attention.qkv_bias = config.attention_bias;
   layer.attention.out_bias = config.attention_bias;
+  layer.attention.qk_norm = config.qk_norm;
+  layer.attention.latent = config.latent;
+  if (!config.latent.none()) layer.attention.kv = config.latent.shape();
+  layer.attention.clip = static_cast<float>(config.clip);
+  layer.attention.bias = config.bias;
+  layer.norms = config.norms;
+  spec.positions = config.positions;
+  spec.first_position = config.first_position;
+  spec.embedding_width = config.embedding_width;
+  spec.final_norm = config.final_norm;
+  spec.layer_input = config.layer_input;
+  spec.norm_weights = config.norm_weights;
   const MlpSpec dense{config.ffn, config.mlp_bias, {}, MlpSpec::Kind::kGated, config.activation};
-  layer.mlp = config.moe.experts == 0 ? dense : MlpSpec{config.expert_ffn, false, config.moe};
+  layer.mlp = config.moe.experts == 0
+                  ? dense
+                  : MlpSpec{config.expert_ffn, false, config.moe, MlpSpec::Kind::kGated, config.activation};
   spec.layers.assign(static_cast<size_t>(config.layers), layer);
   for (const int i : config.dense_layers) spec.layers[static_cast<size_t>(i)].mlp = dense;
   for (size_t i = 0; i < config.windows.size(); ++i) {

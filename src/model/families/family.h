@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json_reader.h"
+#include "model/gguf/gguf_form.h"
 #include "model/spec.h"
 #include "model/tensors.h"
 
@@ -47,6 +48,27 @@ struct DecoderConfig {
   MoeSpec moe = {};
   std::vector<int> dense_layers = {};  // ascending: those that have one MLP, of `ffn`, in a model with experts
   int expert_ffn = 0;
+  NormPlacement norms = NormPlacement::kPre;
+  AttentionSpec::QkNorm qk_norm = AttentionSpec::QkNorm::kNone;
+  double clip = 0;             // AttentionSpec's
+  PositionBiasSpec bias = {};  // of scores
+  int positions = 0;           // ModelSpec's
+  int first_position = 0;
+  int embedding_width = 0;
+  bool norm_weights = true;
+  bool scale_by_layer = false;  // scores of layer i are divided by i + 1
+  bool final_norm = true;
+  bool by_head = false;   // q, k and v of a head lie together in Hugging Face's file
+  int chunk = 0;          // of layers with a rope
+  RopeSpec no_rope = {};  // of no_rope_layers, where it scales queries
+  float swiglu_limit = 0;
+  int global_head_dim = 0;       // of layers without a window; 0: as the others
+  int global_kv_heads = 0;       // likewise
+  bool keys_as_values = false;   // in layers without a window
+  int shared_kv_layers = 0;      // the last ones, which read keys and values of earlier ones
+  bool wide_shared_mlp = false;  // of these, twice as wide
+  int layer_input = 0;
+  LatentSpec latent = {};
   std::vector<std::int64_t> windows;  // per layer, 0 = all earlier tokens; empty: no layer has a window
   std::vector<TokenId> eos;
   TokenId bos = -1;
@@ -84,14 +106,14 @@ struct ConfigDefaults {
   std::int64_t vocab = 0;
   std::int64_t context = 0;
   double rope_theta = 10000.0;
+  double rotated = 1.0;  // of a head
 };
 
 struct Family {
-  std::string_view name;          // config.json's model_type
-  std::string_view also = {};     // another one that means the same
-  std::string_view gguf = {};     // general.architecture, read as the first family that has it; empty: no GGUF
-  bool experts = false;           // its layers have some: of several families with one GGUF name
-  bool gguf_normalized = true;    // what GGUF files of these mean that do not say expert_weights_norm
+  std::string_view name;       // config.json's model_type
+  std::string_view also = {};  // another one that means the same
+  GgufForm gguf{};
+  bool experts = false;           // its layers have some: of several families with one GGUF architecture
   std::string_view not_yet = {};  // why it can be planned and not run: "the decoder has no …"; empty: it runs
   ConfigKeys keys{};
   ConfigDefaults defaults{};
@@ -131,6 +153,16 @@ std::int64_t config_integer(const JsonReader& in, std::string_view key, IntegerR
 
 // config.moe from the keys that give the number of experts and how many a token goes to.
 void read_experts(const JsonReader& in, std::string_view count_key, std::string_view used_key, DecoderConfig& config);
+
+// Routing by sigmoids in groups, an MLP beside the experts, and the first layers without any, as DeepSeek-V3's
+// configs and others have it. REQUIRES: read_experts().
+void read_sigmoid_routing(const JsonReader& in, DecoderConfig& config);
+
+// config.rope's growth of queries from "llama_4_scaling_beta" of "rope_parameters", where it is there.
+void read_query_growth(const JsonReader& in, DecoderConfig& config);
+
+// Throws Error where a flag that changes what is computed is not as this says.
+void require_flag(const JsonReader& in, std::string_view key, bool needed);
 
 // config.activation from a key's name for it ("silu", "gelu_pytorch_tanh", …), or what its absence means.
 void read_activation(const JsonReader& in, std::string_view key, Activation fallback, DecoderConfig& config);

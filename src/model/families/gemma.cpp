@@ -1,9 +1,10 @@
-// Gemma 2 and 3: local layers with a window between global ones, norms before and behind each branch whose weights
-// are stored less one, embeddings times the root of their size. Gemma 2 is planned, and not run: its scores have a
-// soft-cap.
+// Gemma 1 to 3: norms whose weights are stored less one, embeddings times the root of their size. Gemma 2 and 3:
+// local layers with a window between global ones, norms before and behind each branch; in Gemma 2 soft-caps.
+#include <array>
 #include <cmath>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -21,6 +22,14 @@ void read_gemma(const JsonReader& in, DecoderConfig& config) {
   config.attention_bias = in.flag_or("attention_bias", false);
   config.attention_scale = 1 / std::sqrt(positive_or(in, "query_pre_attn_scalar", kQueryScalar));
   config.embedding_scale = std::sqrt(static_cast<double>(config.hidden));
+}
+
+// Older files say gelu and mean its approximation, unless they have the newer key.
+void read_gemma1(const JsonReader& in, DecoderConfig& config) {
+  read_gemma(in, config);
+  const bool old = !in.find("hidden_activation");
+  if (old && config.activation == Activation::kGelu) config.activation = Activation::kGeluTanh;
+  config.attention_scale = 0;
 }
 
 // null: none; absent: what the family has.
@@ -47,6 +56,33 @@ void read_gemma3(const JsonReader& in, DecoderConfig& config) {
   read_windows(in, kUsualWindow, {.every = every}, config);
 }
 
+constexpr std::array<std::string_view, 5> kGemmaKnown{"attn_logit_softcapping", "final_logit_softcapping",
+                                                      "attention.sliding_window", "attention.sliding_window_pattern",
+                                                      "rope.freq_base_swa"};
+constexpr std::span<const std::string_view> kGemma3Known = std::span(kGemmaKnown).subspan<1>();  // it caps no scores
+
+// Files do not say what queries are scaled by: the largest model has a head's share of the hidden size, the others
+// their head's size.
+void read_gemma_gguf(int largest, DecoderConfig& config) {
+  config.activation = Activation::kGeluTanh;
+  config.embedding_scale = std::sqrt(static_cast<double>(config.hidden));
+  const int size = config.layers == largest ? config.hidden / config.heads : config.head_dim;
+  config.attention_scale = 1 / std::sqrt(static_cast<double>(size));
+}
+
+void read_gemma2_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
+  constexpr int kLargest = 46;
+  read_gemma_gguf(kLargest, config);
+  config.attention_softcap = kGemma2ScoreCap;
+  config.logit_softcap = kGemma2LogitCap;
+}
+
+void read_gemma3_gguf(const GgufReader& in, DecoderConfig& config) {
+  constexpr int kLargest = 62;
+  read_gemma_gguf(kLargest, config);
+  set_plain_local_rope(in, kLocalTheta, config);
+}
+
 ModelSpec gemma2_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
   for (LayerSpec& layer : spec.layers) layer.norms = NormPlacement::kSandwich;
@@ -60,7 +96,8 @@ ModelSpec gemma3_spec(const DecoderConfig& config) {
 }
 
 std::vector<TensorSpec> gemma_tensors(const ModelSpec& spec) {
-  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, {}, kGemmaNames);
+  const bool sandwich = spec.layers.front().norms == NormPlacement::kSandwich;
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, {}, sandwich ? kGemmaNames : LayerNames{});
   for (TensorSpec& tensor : out) {
     if (tensor.vector() && !tensor.bias) tensor.offset = 1.0F;
   }
@@ -69,7 +106,20 @@ std::vector<TensorSpec> gemma_tensors(const ModelSpec& spec) {
 
 }  // namespace
 
+extern constexpr Family kGemmaFamily{.name = "gemma",
+                                     .defaults = {.tied = true, .head_dim = 256},
+                                     .known_norm_eps = 1e-6,
+                                     .read = read_gemma1,
+                                     .spec = plain_decoder,
+                                     .tensors = gemma_tensors};
+
 extern constexpr Family kGemma2Family{.name = "gemma2",
+                                      .gguf = {.architecture = "gemma2",
+                                               .window = kUsualWindow,
+                                               .global_every = 2,
+                                               .windows_need_pattern = false,
+                                               .known = kGemmaKnown,
+                                               .read = read_gemma2_gguf},
                                       .defaults = {.tied = true, .head_dim = 256},
                                       .known_norm_eps = 1e-6,
                                       .known_windows = {.every = 2},
@@ -79,6 +129,11 @@ extern constexpr Family kGemma2Family{.name = "gemma2",
 
 extern constexpr Family kGemma3Family{.name = "gemma3_text",
                                       .also = "gemma3",  // the multimodal wrapper around it
+                                      .gguf = {.architecture = "gemma3",
+                                               .global_every = kGlobalEveryUnlessSaid,
+                                               .windows_need_pattern = false,
+                                               .known = kGemma3Known,
+                                               .read = read_gemma3_gguf},
                                       .defaults = {.tied = true,
                                                    .heads = 8,
                                                    .kv_heads = 4,

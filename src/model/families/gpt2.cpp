@@ -1,66 +1,94 @@
-// GPT-2: learned positions, layer norms, an MLP without gates. It is planned, and not run: none of these is in the
-// decoder.
-#include <fmt/format.h>
+// GPT-2: learned positions, LayerNorms, an MLP without gates; matrices lie transposed in its files (Conv1D), q, k and
+// v in one. GPT-BigCode (StarCoder, SantaCoder): the same layers, plain matrices, and all heads on one key and value.
+#include <algorithm>
+#include <array>
 
 #include "model/families/family.h"
 
 namespace kvasir {
 namespace {
 
+constexpr LayerNames kGpt2Names{.attention_norm = {"ln_1", "attn_norm"},
+                                .mlp_norm = {"ln_2", "ffn_norm"},
+                                .up = {"mlp.c_fc", "ffn_up"},
+                                .down = {"mlp.c_proj", "ffn_down"},
+                                .out = {"attn.c_proj", "attn_output"},
+                                .layers = "transformer.h",
+                                .embedding = "transformer.wte.weight",
+                                .positions = "transformer.wpe.weight",
+                                .final_norm = "transformer.ln_f"};
+constexpr JointName kGpt2Qkv{"attn.c_attn.weight", "attn.c_attn.bias", "attn_qkv"};
+
+void read_gpt2(const JsonReader& in, DecoderConfig& config) {
+  read_activation(in, "activation_function", Activation::kGeluTanh, config);
+  require_flag(in, "add_cross_attention", false);
+  config.scale_by_layer = in.flag_or("scale_attn_by_inverse_layer_idx", false);
+  if (!in.flag_or("scale_attn_weights", true)) config.attention_scale = 1;
+}
+
+void read_gpt_bigcode(const JsonReader& in, DecoderConfig& config) {
+  read_gpt2(in, config);
+  config.by_head = !in.flag_or("multi_query", true);
+  config.kv_heads = config.by_head ? config.heads : 1;
+}
+
 ModelSpec gpt2_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
   spec.ropes.clear();
-  for (LayerSpec& layer : spec.layers) {
+  spec.norm = NormRule::Kind::kLayer;
+  spec.norm_bias = true;
+  spec.positions = static_cast<int>(std::min(config.context, ShapeLimits::kVocab));
+  for (int i = 0; i < config.layers; ++i) {
+    LayerSpec& layer = spec.layers[static_cast<size_t>(i)];
     layer.attention.rope = kNoRope;
-    layer.attention.qkv_bias = true;
-    layer.attention.out_bias = true;
+    layer.attention.qkv_bias = layer.attention.out_bias = true;
+    if (config.scale_by_layer) layer.attention.scale /= static_cast<float>(i + 1);
+    layer.mlp.kind = MlpSpec::Kind::kPlain;
     layer.mlp.bias = true;
   }
   return spec;
 }
 
-// Matrices lie transposed in its files, as Conv1D has them: [inputs][outputs].
 std::vector<TensorSpec> gpt2_tensors(const ModelSpec& spec) {
-  const int hidden = spec.hidden;
-  std::vector<TensorSpec> out{{"wte.weight", "", spec.vocab, hidden},
-                              {"wpe.weight", "", spec.context, hidden}};
-  for (int i = 0; i < spec.layer_count(); ++i) {
-    const int ffn = spec.layers[static_cast<size_t>(i)].mlp.width;
-    const auto norm = [&](std::string_view name) {
-      for (const char* part : {"weight", "bias"}) {
-        out.push_back({.name = fmt::format("h.{}.{}.{}", i, name, part), .rows = hidden, .layer = i});
-      }
-    };
-    const auto linear = [&](std::string_view name, int inputs, int outputs) {
-      out.push_back({.name = fmt::format("h.{}.{}.weight", i, name), .rows = inputs, .cols = outputs, .layer = i});
-      out.push_back({.name = fmt::format("h.{}.{}.bias", i, name), .rows = outputs, .layer = i});
-    };
-    norm("ln_1");
-    linear("attn.c_attn", hidden, 3 * hidden);
-    linear("attn.c_proj", hidden, hidden);
-    norm("ln_2");
-    linear("mlp.c_fc", hidden, ffn);
-    linear("mlp.c_proj", ffn, hidden);
-  }
-  for (const char* part : {"weight", "bias"}) out.push_back({.name = fmt::format("ln_f.{}", part), .rows = hidden});
-  if (!spec.tied_embeddings) out.push_back({"lm_head.weight", "", spec.vocab, hidden});
+  using enum TensorRole;
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, {}, kGpt2Names);
+  store_together(out, std::array{kQ, kK, kV}, kGpt2Qkv);
+  store_transposed(out, std::array{kQ, kK, kV, kO, kUp, kDown});
   return out;
 }
+
+std::vector<TensorSpec> gpt_bigcode_tensors(const ModelSpec& spec) {
+  using enum TensorRole;
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, {}, kGpt2Names);
+  const KvShape& kv = spec.layers.front().attention.kv;
+  store_together(out, std::array{kQ, kK, kV}, kGpt2Qkv, {kv.heads});  // by head, unless all are on one
+  return out;
+}
+
+constexpr ConfigKeys kGpt2Keys{.layers = "n_layer",
+                               .hidden = "n_embd",
+                               .ffn = "n_inner",
+                               .heads = "n_head",
+                               .kv_heads = "",
+                               .head_dim = "",
+                               .context = "n_positions",
+                               .norm_eps = "layer_norm_epsilon"};
+constexpr ConfigDefaults kGpt2Defaults{.tied = true, .norm_eps = 1e-5, .ffn_times_hidden = 4, .context = 1024};
 
 }  // namespace
 
 extern constexpr Family kGpt2Family{.name = "gpt2",
-                                    .not_yet = "the decoder has no learned positions and no MLP without gates",
-                                    .keys = {.layers = "n_layer",
-                                             .hidden = "n_embd",
-                                             .ffn = "n_inner",
-                                             .heads = "n_head",
-                                             .kv_heads = "",
-                                             .head_dim = "",
-                                             .context = "n_positions",
-                                             .norm_eps = "layer_norm_epsilon"},
-                                    .defaults = {.tied = true, .norm_eps = 1e-5, .ffn_times_hidden = 4},
+                                    .keys = kGpt2Keys,
+                                    .defaults = kGpt2Defaults,
+                                    .read = read_gpt2,
                                     .spec = gpt2_spec,
                                     .tensors = gpt2_tensors};
+
+extern constexpr Family kGptBigcodeFamily{.name = "gpt_bigcode",
+                                          .keys = kGpt2Keys,
+                                          .defaults = kGpt2Defaults,
+                                          .read = read_gpt_bigcode,
+                                          .spec = gpt2_spec,
+                                          .tensors = gpt_bigcode_tensors};
 
 }  // namespace kvasir

@@ -1,4 +1,7 @@
-// Granite 3: Llama's layers, with the embedding, the scores, what branches add and the logits each times a number.
+// Granite 3: Llama's layers, with the embedding, the scores, what branches add and the logits each times a number;
+// with experts in the MoE ones, chosen first and weighed by a softmax of the chosen.
+#include <array>
+
 #include "model/families/family.h"
 
 namespace kvasir {
@@ -14,6 +17,26 @@ void read_granite(const JsonReader& in, DecoderConfig& config) {
   config.logit_scale = 1 / positive_or(in, "logits_scaling", 1);
 }
 
+constexpr std::array<std::string_view, 5> kGraniteKnown{"attention.scale", "embedding_scale", "residual_scale",
+                                                        "logit_scale", kGgufRopeFactors};
+
+constexpr ExpertNames kGraniteExperts{.router = "block_sparse_moe.router.layer.weight"};
+
+void read_granite_moe(const JsonReader& in, DecoderConfig& config) {
+  read_granite(in, config);
+  read_experts(in, "num_local_experts", "num_experts_per_tok", config);
+  config.moe.score = RouterRule::Score::kSoftmaxOfChosen;
+}
+
+std::vector<TensorSpec> granite_moe_tensors(const ModelSpec& spec) {
+  using enum TensorRole;
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kInterleaved, kGraniteExperts);
+  for (const TensorRole role : {kGate, kUp}) store_stacked(out, role, "block_sparse_moe.input_linear.weight");
+  store_stacked(out, kDown, "block_sparse_moe.output_linear.weight");
+  store_together(out, std::array{kGate, kUp}, {"block_sparse_moe.input_linear.weight"});
+  return out;
+}
+
 std::vector<TensorSpec> granite_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kInterleaved);
 }
@@ -21,6 +44,16 @@ std::vector<TensorSpec> granite_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kGraniteFamily{
-    .name = "granite", .read = read_granite, .spec = plain_decoder, .tensors = granite_tensors};
+    .name = "granite",
+    .gguf = {.architecture = "granite", .divides_logits = true, .known = kGraniteKnown},
+    .read = read_granite,
+    .spec = plain_decoder,
+    .tensors = granite_tensors};
+
+extern constexpr Family kGraniteMoeFamily{.name = "granitemoe",
+                                          .experts = true,
+                                          .read = read_granite_moe,
+                                          .spec = plain_decoder,
+                                          .tensors = granite_moe_tensors};
 
 }  // namespace kvasir

@@ -1,4 +1,6 @@
 // Llama, and whoever has its layers: the plain decoder, with biases where the config says so.
+#include <array>
+
 #include "model/families/family.h"
 
 namespace kvasir {
@@ -12,9 +14,14 @@ void read_llama(const JsonReader& in, DecoderConfig& config) {
 
 std::vector<TensorSpec> llama_tensors(const ModelSpec& spec) { return decoder_tensors(spec, GgufRows::kInterleaved); }
 
+constexpr std::array kLlamaKnown{kGgufRopeFactors};
+
 }  // namespace
 
-extern constexpr Family kLlamaFamily{
-    .name = "llama", .gguf = "llama", .read = read_llama, .spec = plain_decoder, .tensors = llama_tensors};
+extern constexpr Family kLlamaFamily{.name = "llama",
+                                     .gguf = {.architecture = "llama", .known = kLlamaKnown},
+                                     .read = read_llama,
+                                     .spec = plain_decoder,
+                                     .tensors = llama_tensors};
 
 }  // namespace kvasir

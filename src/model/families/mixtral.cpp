@@ -23,7 +23,7 @@ std::vector<TensorSpec> mixtral_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kMixtralFamily{.name = "mixtral",
-                                       .gguf = "llama",
+                                       .gguf = {.architecture = "llama"},
                                        .experts = true,
                                        .read = read_mixtral,
                                        .spec = plain_decoder,

@@ -24,9 +24,8 @@ std::vector<TensorSpec> olmoe_tensors(const ModelSpec& spec) { return decoder_te
 }  // namespace
 
 extern constexpr Family kOlmoeFamily{.name = "olmoe",
-                                     .gguf = "olmoe",
+                                     .gguf = {.architecture = "olmoe", .moe = {.normalized = false}},
                                      .experts = true,
-                                     .gguf_normalized = false,
                                      .defaults = {.norm_eps = 1e-5},
                                      .read = read_olmoe,
                                      .spec = olmoe_spec,

@@ -23,7 +23,7 @@ std::vector<TensorSpec> qwen2_tensors(const ModelSpec& spec) { return decoder_te
 }  // namespace
 
 extern constexpr Family kQwen2Family{.name = "qwen2",
-                                     .gguf = "qwen2",
+                                     .gguf = {.architecture = "qwen2"},
                                      .known_norm_eps = 1e-6,
                                      .read = read_qwen2,
                                      .spec = qwen2_spec,

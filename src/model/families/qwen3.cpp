@@ -21,7 +21,7 @@ std::vector<TensorSpec> qwen3_tensors(const ModelSpec& spec) { return decoder_te
 }  // namespace
 
 extern constexpr Family kQwen3Family{.name = "qwen3",
-                                     .gguf = "qwen3",
+                                     .gguf = {.architecture = "qwen3"},
                                      .defaults = {.head_dim = 128},
                                      .known_norm_eps = 1e-6,
                                      .read = read_qwen3,

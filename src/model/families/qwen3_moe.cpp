@@ -1,4 +1,5 @@
-// Qwen3-MoE: Qwen3's attention, and experts in all layers but those that the config takes out.
+// Qwen2-MoE and Qwen3-MoE: Qwen's attention, and experts in all layers but those that the config takes out. Qwen2-MoE
+// has an MLP beside them, which a row takes a part of.
 #include <algorithm>
 
 #include "model/families/family.h"
@@ -18,6 +19,19 @@ void read_dense_layers(const JsonReader& in, DecoderConfig& config) {
   }
 }
 
+void read_qwen2_moe(const JsonReader& in, DecoderConfig& config) {
+  require_silu(in);
+  require_flag(in, "use_sliding_window", false);
+  config.attention_bias = in.flag_or("qkv_bias", true);
+  read_experts(in, "num_experts", "num_experts_per_tok", config);
+  config.moe.normalized = in.flag_or("norm_topk_prob", false);
+  config.expert_ffn = static_cast<int>(in.get("moe_intermediate_size").integer({1, ShapeLimits::kFfn}));
+  config.moe.shared_width =
+      static_cast<int>(in.get("shared_expert_intermediate_size").integer({1, ShapeLimits::kFfn}));
+  config.moe.shared_gate = true;
+  read_dense_layers(in, config);
+}
+
 void read_qwen3_moe(const JsonReader& in, DecoderConfig& config) {
   require_silu(in);
   config.attention_bias = in.flag_or("attention_bias", false);
@@ -34,14 +48,36 @@ ModelSpec qwen3_moe_spec(const DecoderConfig& config) {
   return spec;
 }
 
+ModelSpec qwen2_moe_spec(const DecoderConfig& config) {
+  ModelSpec spec = plain_decoder(config);
+  for (LayerSpec& layer : spec.layers) layer.attention.out_bias = false;
+  return spec;
+}
+
+constexpr ExpertNames kQwen2Experts{.shared_gate = {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+                                    .shared_up = {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+                                    .shared_down = {"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
+
+std::vector<TensorSpec> qwen2_moe_tensors(const ModelSpec& spec) {
+  return decoder_tensors(spec, GgufRows::kAsStored, kQwen2Experts);
+}
+
 std::vector<TensorSpec> qwen3_moe_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kAsStored);
 }
 
 }  // namespace
 
+extern constexpr Family kQwen2MoeFamily{.name = "qwen2_moe",
+                                        .gguf = {.moe = {.normalized = false}},
+                                        .experts = true,
+                                        .known_norm_eps = 1e-6,
+                                        .read = read_qwen2_moe,
+                                        .spec = qwen2_moe_spec,
+                                        .tensors = qwen2_moe_tensors};
+
 extern constexpr Family kQwen3MoeFamily{.name = "qwen3_moe",
-                                        .gguf = "qwen3moe",
+                                        .gguf = {.architecture = "qwen3moe"},
                                         .experts = true,
                                         .defaults = {.head_dim = 128},
                                         .known_norm_eps = 1e-6,

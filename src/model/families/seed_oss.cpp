@@ -17,11 +17,17 @@ ModelSpec seed_oss_spec(const DecoderConfig& config) {
   return spec;
 }
 
-std::vector<TensorSpec> seed_oss_tensors(const ModelSpec& spec) { return decoder_tensors(spec, GgufRows::kAsStored); }
+// GGUF has the norm before the MLP under the name that others have for one behind attention.
+constexpr LayerNames kSeedOssNames{.mlp_norm = {"post_attention_layernorm", "post_attention_norm"}};
+
+std::vector<TensorSpec> seed_oss_tensors(const ModelSpec& spec) {
+  return decoder_tensors(spec, GgufRows::kAsStored, {}, kSeedOssNames);
+}
 
 }  // namespace
 
 extern constexpr Family kSeedOssFamily{.name = "seed_oss",
+                                       .gguf = {.architecture = "seed_oss"},
                                        .defaults = {.head_dim = 128},
                                        .read = read_seed_oss,
                                        .spec = seed_oss_spec,

@@ -1,10 +1,17 @@
 // SmolLM3: Llama's layers, of which each fourth, or those that the config lists, have no rope.
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
 
 constexpr std::int64_t kNoRopeEvery = 4;
+
+void drop_ropes(std::int64_t every, DecoderConfig& config) {
+  for (int i = 0; i < config.layers; ++i) {
+    if ((i + 1) % every == 0) config.no_rope_layers.push_back(i);
+  }
+}
 
 void read_smollm3(const JsonReader& in, DecoderConfig& config) {
   read_activation(in, "hidden_act", Activation::kSilu, config);
@@ -23,10 +30,10 @@ void read_smollm3(const JsonReader& in, DecoderConfig& config) {
     }
     return;
   }
-  for (; i < config.layers; ++i) {
-    if ((i + 1) % every == 0) config.no_rope_layers.push_back(i);
-  }
+  drop_ropes(every, config);
 }
+
+void read_smollm3_gguf(const GgufReader& /*in*/, DecoderConfig& config) { drop_ropes(kNoRopeEvery, config); }
 
 std::vector<TensorSpec> smollm3_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kInterleaved);
@@ -35,6 +42,7 @@ std::vector<TensorSpec> smollm3_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kSmollm3Family{.name = "smollm3",
+                                       .gguf = {.architecture = "smollm3", .read = read_smollm3_gguf},
                                        .defaults = {.tied = true, .rope_theta = 2e6},
                                        .read = read_smollm3,
                                        .spec = plain_decoder,

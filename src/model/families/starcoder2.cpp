@@ -1,6 +1,7 @@
 // StarCoder2: LayerNorms with biases, biases everywhere, and an MLP without gates; one window for all layers, or
 // none.
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -11,6 +12,10 @@ void read_starcoder2(const JsonReader& in, DecoderConfig& config) {
   read_activation(in, "hidden_act", Activation::kGeluTanh, config);
   config.attention_bias = config.mlp_bias = in.flag_or("use_bias", true);
   if (in.find("sliding_window")) read_windows(in, 0, {}, config);
+}
+
+void read_starcoder2_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
+  config.activation = Activation::kGeluTanh;
 }
 
 ModelSpec starcoder2_spec(const DecoderConfig& config) {
@@ -27,11 +32,13 @@ std::vector<TensorSpec> starcoder2_tensors(const ModelSpec& spec) {
 
 }  // namespace
 
-extern constexpr Family kStarcoder2Family{.name = "starcoder2",
-                                          .keys = {.norm_eps = "norm_epsilon"},
-                                          .defaults = {.tied = true, .norm_eps = 1e-5},
-                                          .read = read_starcoder2,
-                                          .spec = starcoder2_spec,
-                                          .tensors = starcoder2_tensors};
+extern constexpr Family kStarcoder2Family{
+    .name = "starcoder2",
+    .gguf = {.architecture = "starcoder2", .norm_eps = "attention.layer_norm_epsilon", .read = read_starcoder2_gguf},
+    .keys = {.norm_eps = "norm_epsilon"},
+    .defaults = {.tied = true, .norm_eps = 1e-5},
+    .read = read_starcoder2,
+    .spec = starcoder2_spec,
+    .tensors = starcoder2_tensors};
 
 }  // namespace kvasir

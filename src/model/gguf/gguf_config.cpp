@@ -1,53 +1,18 @@
 #include "model/gguf/gguf_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
-#include "backend/quant/decode.h"
 #include "model/families/family.h"
+#include "model/gguf/gguf_options.h"
+#include "model/gguf/gguf_rope.h"
 #include "model/tensors.h"
 
 namespace kvasir {
 namespace {
-
-// The metadata of one architecture: "llama.block_count" is key("block_count").
-class Reader {
- public:
-  Reader(const GgufModel& model, std::string_view architecture) : model_(model), prefix_(architecture) {}
-
-  std::string key(std::string_view name) const { return fmt::format("{}.{}", prefix_, name); }
-  int size(std::string_view name, std::int64_t most) const {
-    return static_cast<int>(model_.integer(key(name), 1, most));
-  }
-  int size_or(std::string_view name, std::int64_t most, int fallback) const {
-    return static_cast<int>(model_.integer_if(key(name), 1, most).value_or(fallback));
-  }
-  // One number, or a list of one for each layer that all say the same.
-  int alike(std::string_view name, std::int64_t most, int fallback) const {
-    const GgufValue* value = model_.value(key(name));
-    if (value == nullptr || !std::holds_alternative<GgufNumbers>(*value)) return size_or(name, most, fallback);
-    const GgufNumbers& numbers = std::get<GgufNumbers>(*value);
-    if (numbers.size() == 0) model_.fail(fmt::format("{} is empty", key(name)));
-    const double first = numbers.at(0);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      if (numbers.at(i) != first)
-        model_.fail(fmt::format("{} differs between layers, which is not supported", key(name)));
-    }
-    if (!(first >= 1 && first <= static_cast<double>(most)) || first != std::floor(first)) {
-      model_.fail(fmt::format("{} is {}, outside 1..{}", key(name), first, most));
-    }
-    return static_cast<int>(first);
-  }
-  std::optional<double> positive_if(std::string_view name) const { return model_.positive_if(key(name)); }
-  std::optional<std::string_view> text_if(std::string_view name) const { return model_.text_if(key(name)); }
-
- private:
-  const GgufModel& model_;
-  std::string prefix_;
-};
 
 constexpr std::string_view kEmbedding = "token_embd.weight";
 constexpr std::string_view kHead = "output.weight";
@@ -59,24 +24,31 @@ std::int64_t experts_of(const GgufModel& model, std::string_view architecture) {
 const Family& read_family(const GgufModel& model) {
   const std::string_view name = model.text_if("general.architecture").value_or("");
   const bool experts = experts_of(model, name) > 0;
-  std::string known;
+  std::vector<std::string_view> known;
   for (const Family* family : families()) {
-    if (family->gguf.empty()) continue;
-    if (family->gguf == name && family->experts == experts) return *family;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", family->gguf);
+    const std::string_view theirs = family->gguf.architecture;
+    if (theirs.empty()) continue;
+    if (theirs == name && family->experts == experts) return *family;
+    if (std::ranges::find(known, theirs) == known.end()) known.push_back(theirs);
   }
   if (experts) model.fail(fmt::format("general.architecture is '{}' with experts", name.substr(0, 40)));
-  model.fail(fmt::format("general.architecture is '{}', and known are {}", name.substr(0, 40), known));
+  model.fail(
+      fmt::format("general.architecture is '{}', and known are {}", name.substr(0, 40), fmt::join(known, ", ")));
 }
 
-void read_experts(const Reader& in, const GgufModel& model, DecoderConfig& config) {
+void read_expert_sizes(const GgufReader& in, DecoderConfig& config) {
+  config.moe = config.family->gguf.moe;
   config.moe.experts = in.size("expert_count", ShapeLimits::kExperts);
   config.moe.used = in.size("expert_used_count", config.moe.experts);
   config.expert_ffn = in.size_or("expert_feed_forward_length", ShapeLimits::kFfn, config.ffn);
-  config.moe.normalized = model.flag_if(in.key("expert_weights_norm")).value_or(config.family->gguf_normalized);
+  // Layers without a router have one MLP: leading_dense_block_count says no more than that.
+  for (int layer = 0; layer < config.layers; ++layer) {
+    if (!in.has_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", layer))) config.dense_layers.push_back(layer);
+  }
 }
 
-int read_vocab(const Reader& in, const GgufModel& model) {
+int read_vocab(const GgufReader& in) {
+  const GgufModel& model = in.model();
   // The table decides: vocab_size is often absent, and a table may have rows beyond the tokens.
   const GgufTensor* table = model.find(kEmbedding);
   if (table == nullptr || table->shape.size() != 2) model.fail("there is no table token_embd.weight");
@@ -84,47 +56,26 @@ int read_vocab(const Reader& in, const GgufModel& model) {
   return static_cast<int>(table->shape[0]);
 }
 
-// What llama3 does to the frequencies comes as a tensor that divides them.
-void read_rope_factors(const GgufModel& model, int head_dim, RopeSpec& rope) {
-  const GgufTensor* factors = model.find(kGgufRopeFactors);
-  if (factors == nullptr) return;
-  const std::vector<std::int64_t> expected{head_dim / 2};
-  if (factors->dtype != DType::kF32 || factors->shape != expected) {
-    model.fail(fmt::format("{} is not {} numbers of type f32", kGgufRopeFactors, head_dim / 2));
+// Which layers have the window: a period, or a flag for each of them, or what the architecture means.
+void read_gguf_windows(const GgufReader& in, DecoderConfig& config) {
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  const GgufForm& form = config.family->gguf;
+  const std::int64_t window =
+      in.integer_if("attention.sliding_window", 0, ShapeLimits::kContext).value_or(form.window);
+  const GgufValue* pattern = in.model().value(in.key(kPattern));
+  if (window == 0 || (pattern == nullptr && form.windows_need_pattern)) return;
+  if (pattern == nullptr || !std::holds_alternative<GgufNumbers>(*pattern)) {
+    const std::int64_t every = in.integer_if(kPattern, 0, ShapeLimits::kLayers).value_or(form.global_every);
+    set_windows(window, {.every = every}, config);
+  } else {
+    config.windows = in.per_layer(kPattern, {0, 1}, config.layers).value();
+    for (std::int64_t& one : config.windows) one *= window;
   }
-  rope.factors.resize(static_cast<std::size_t>(head_dim / 2));
-  decode_row(DType::kF32, factors->bytes.data(), head_dim / 2, rope.factors.data());
-  for (const float factor : rope.factors) {
-    if (!std::isfinite(factor) || factor <= 0) model.fail(fmt::format("{} holds {}", kGgufRopeFactors, factor));
-  }
-  rope.scaling = RopeSpec::Scaling::kFactors;
-}
-
-void read_rope(const Reader& in, const GgufModel& model, DecoderConfig& config) {
-  RopeSpec& rope = config.rope;
-  rope.theta = in.positive_if("rope.freq_base").value_or(10000.0);
-  rope.rotated = static_cast<double>(in.size_or("rope.dimension_count", ShapeLimits::kHeadDim, config.head_dim)) /
-                 config.head_dim;
-  const std::string_view type = in.text_if("rope.scaling.type").value_or("none");
-  if (type == "linear") {
-    rope.scaling = RopeSpec::Scaling::kLinear;
-    rope.factor = in.positive_if("rope.scaling.factor").value_or(1.0);
-  } else if (type == "yarn") {
-    rope.scaling = RopeSpec::Scaling::kYarn;
-    rope.factor = in.positive_if("rope.scaling.factor").value_or(1.0);
-    rope.original_context = model.integer_if(in.key("rope.scaling.original_context_length"), 1, ShapeLimits::kContext)
-                                .value_or(config.context);
-    rope.beta_fast = in.positive_if("rope.scaling.yarn_beta_fast").value_or(rope.beta_fast);
-    rope.beta_slow = in.positive_if("rope.scaling.yarn_beta_slow").value_or(rope.beta_slow);
-    rope.magnitude = in.positive_if("rope.scaling.attn_factor").value_or(1.0) * (0.1 * std::log(rope.factor) + 1.0);
-  } else if (type != "none") {
-    rope.scaling = RopeSpec::Scaling::kOther;
-    rope.other = std::string(type.substr(0, 40));
-  } else if (const auto factor = in.positive_if("rope.scale_linear")) {  // what old files say
-    rope.scaling = RopeSpec::Scaling::kLinear;
-    rope.factor = *factor;
-  }
-  if (rope.scaling == RopeSpec::Scaling::kNone) read_rope_factors(model, config.head_dim, rope);
+  if (std::ranges::count(config.windows, 0) == config.layers) config.windows.clear();
+  const std::optional<double> theta = in.positive_if("rope.freq_base_swa");
+  if (!theta || config.windows.empty()) return;
+  config.local_rope = config.rope;
+  config.local_rope->theta = *theta;
 }
 
 // The type that takes most bytes: a file mixes them.
@@ -150,32 +101,43 @@ void read_tokens(const GgufModel& model, DecoderConfig& config) {
   }
 }
 
+void read_sizes(const GgufReader& in, DecoderConfig& config) {
+  config.layers = in.size("block_count", ShapeLimits::kLayers);
+  config.hidden = in.size("embedding_length", ShapeLimits::kHidden);
+  config.ffn = in.alike("feed_forward_length", ShapeLimits::kFfn, 0, config.layers);
+  config.heads = in.alike("attention.head_count", ShapeLimits::kHeads, 0, config.layers);
+  config.kv_heads = in.alike("attention.head_count_kv", ShapeLimits::kHeads, config.heads, config.layers);
+  if (config.heads < 1) in.fail(fmt::format("{} is missing", in.key("attention.head_count")));
+  config.head_dim = in.size_or("attention.key_length", ShapeLimits::kHeadDim, config.hidden / config.heads);
+  if (in.size_or("attention.value_length", ShapeLimits::kHeadDim, config.head_dim) != config.head_dim) {
+    in.fail("keys and values of different length are not supported");
+  }
+  config.vocab = read_vocab(in);
+  config.context = in.model().integer(in.key("context_length"), 1, ShapeLimits::kContext);
+  config.norm_eps = in.positive_if(config.family->gguf.norm_eps).value_or(1e-5);
+}
+
 }  // namespace
 
 ModelSpec gguf_config(const GgufModel& model) {
   DecoderConfig config;
   config.family = &read_family(model);
-  const Reader in(model, config.family->gguf);
-  config.layers = in.size("block_count", ShapeLimits::kLayers);
-  config.hidden = in.size("embedding_length", ShapeLimits::kHidden);
-  config.ffn = in.alike("feed_forward_length", ShapeLimits::kFfn, 0);
-  config.heads = in.alike("attention.head_count", ShapeLimits::kHeads, 0);
-  config.kv_heads = in.alike("attention.head_count_kv", ShapeLimits::kHeads, config.heads);
-  if (config.heads < 1) model.fail(fmt::format("{} is missing", in.key("attention.head_count")));
-  config.head_dim = in.size_or("attention.key_length", ShapeLimits::kHeadDim, config.hidden / config.heads);
-  if (in.size_or("attention.value_length", ShapeLimits::kHeadDim, config.head_dim) != config.head_dim) {
-    model.fail("keys and values of different length are not supported");
-  }
-  if (config.family->experts) read_experts(in, model, config);
-  config.vocab = read_vocab(in, model);
-  config.context = model.integer(in.key("context_length"), 1, ShapeLimits::kContext);
-  config.norm_eps = in.positive_if("attention.layer_norm_rms_epsilon").value_or(1e-5);
-  config.tied_embeddings = model.find(kHead) == nullptr;
-  config.attention_bias = model.find("blk.0.attn_q.bias") != nullptr;
-  config.mlp_bias = model.find("blk.0.ffn_gate.bias") != nullptr;
+  const GgufForm& form = config.family->gguf;
+  const GgufReader in(model, form.architecture);
+  read_sizes(in, config);
+  if (config.family->experts) read_expert_sizes(in, config);
+  config.tied_embeddings = !in.has_tensor(kHead);
+  config.attention_bias = in.has_tensor("blk.0.attn_q.bias");
+  config.attention_out_bias = in.has_tensor("blk.0.attn_output.bias");
+  config.mlp_bias = in.has_tensor("blk.0.ffn_up.bias");
   config.dtype = main_type(model);
   checked_spec(config, model.where());  // what follows counts on the sizes
-  read_rope(in, model, config);
+  read_gguf_rope(in, config);
+  read_gguf_windows(in, config);
+  if (form.read != nullptr) form.read(in, config);
+  for (const GgufOption& option : gguf_options()) {
+    if (option.read != nullptr) option.read(in, option.key, config);
+  }
   read_tokens(model, config);
   return checked_spec(config, model.where());
 }

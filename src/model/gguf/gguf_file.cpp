@@ -18,14 +18,15 @@ constexpr std::uint64_t kLongestName = 1024;
 constexpr std::uint64_t kLargestAlignment = 1 << 20;
 
 constexpr std::pair<std::uint32_t, DType> kOurs[] = {
-    {0, DType::kF32},   {1, DType::kF16},   {2, DType::kQ4_0},    {3, DType::kQ4_1},  {6, DType::kQ5_0},
-    {7, DType::kQ5_1},  {8, DType::kQ8_0},  {10, DType::kQ2_K},   {11, DType::kQ3_K}, {12, DType::kQ4_K},
-    {13, DType::kQ5_K}, {14, DType::kQ6_K}, {20, DType::kIQ4_NL}, {30, DType::kBF16}};
+    {0, DType::kF32},     {1, DType::kF16},     {2, DType::kQ4_0},  {3, DType::kQ4_1},
+    {6, DType::kQ5_0},    {7, DType::kQ5_1},    {8, DType::kQ8_0},  {10, DType::kQ2_K},
+    {11, DType::kQ3_K},   {12, DType::kQ4_K},   {13, DType::kQ5_K}, {14, DType::kQ6_K},
+    {20, DType::kIQ4_NL}, {23, DType::kIQ4_XS}, {30, DType::kBF16}, {39, DType::kMXFP4}};
 
 constexpr std::pair<std::uint32_t, const char*> kOthers[] = {
     {9, "q8_1"},   {15, "q8_k"},  {16, "iq2_xxs"}, {17, "iq2_xs"}, {18, "iq3_xxs"}, {19, "iq1_s"},
-    {21, "iq3_s"}, {22, "iq2_s"}, {23, "iq4_xs"},  {24, "i8"},     {25, "i16"},     {26, "i32"},
-    {27, "i64"},   {28, "f64"},   {29, "iq1_m"},   {34, "tq1_0"},  {35, "tq2_0"},   {39, "mxfp4"}};
+    {21, "iq3_s"}, {22, "iq2_s"}, {24, "i8"},      {25, "i16"},    {26, "i32"},     {27, "i64"},
+    {28, "f64"},   {29, "iq1_m"}, {34, "tq1_0"},   {35, "tq2_0"}};
 
 std::optional<DType> our_type(std::uint32_t number) {
   const auto* found = std::ranges::find(kOurs, number, &std::pair<std::uint32_t, DType>::first);

@@ -131,13 +131,25 @@ std::int64_t GgufModel::integer(std::string_view key, std::int64_t least, std::i
   return *number;
 }
 
-std::optional<double> GgufModel::positive_if(std::string_view key) const {
+std::optional<double> GgufModel::finite_if(std::string_view key) const {
   const GgufValue* found = value(key);
   if (found == nullptr) return std::nullopt;
   const auto* number = std::get_if<double>(found);
   if (number == nullptr) fail(fmt::format("{} is not a floating-point number", key));
-  if (!std::isfinite(*number) || *number <= 0) fail(fmt::format("{} is {}, and must be positive", key, *number));
+  if (!std::isfinite(*number)) fail(fmt::format("{} is {}, and must be a number", key, *number));
   return *number;
+}
+
+std::optional<double> GgufModel::positive_if(std::string_view key) const {
+  const std::optional<double> number = finite_if(key);
+  if (number && *number <= 0) fail(fmt::format("{} is {}, and must be positive", key, *number));
+  return number;
+}
+
+std::optional<double> GgufModel::not_negative_if(std::string_view key) const {
+  const std::optional<double> number = finite_if(key);
+  if (number && *number < 0) fail(fmt::format("{} is {}, and must not be negative", key, *number));
+  return number;
 }
 
 std::optional<bool> GgufModel::flag_if(std::string_view key) const {

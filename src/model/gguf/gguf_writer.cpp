@@ -76,6 +76,10 @@ class Head {
     array(GgufType::kU8, values.size());
     for (const std::uint8_t one : values) number(one);
   }
+  void put(const GgufBools& bools) {
+    array(GgufType::kBool, bools.values.size());
+    for (const std::uint8_t one : bools.values) number(one);
+  }
   void array(GgufType element, std::uint64_t count) {
     type(GgufType::kArray);
     type(element);
@@ -174,6 +178,7 @@ void write_gguf(const std::filesystem::path& path, std::span<const GgufOutKey> m
   std::vector<std::byte> chunk;
   std::uint64_t done = 0;
   for (const GgufOutTensor& tensor : tensors) {
+    if (tensor.open) tensor.open();
     const std::uint64_t row = row_bytes(tensor.type, tensor.shape.back());
     const auto at_once = static_cast<std::int64_t>(std::max<std::uint64_t>(kChunk / row, 1));
     for (std::int64_t first = 0; first < tensor.rows(); first += at_once) {
@@ -192,6 +197,7 @@ void write_gguf(const std::filesystem::path& path, std::span<const GgufOutKey> m
       done += chunk.size();
       if (options.progress) options.progress(done, all);
     }
+    if (tensor.close) tensor.close();
     const std::string padding(static_cast<size_t>(aligned(tensor.bytes()) - tensor.bytes()), '\0');
     file.write(padding.data(), padding.size());
   }

@@ -13,8 +13,15 @@
 
 namespace kvasir {
 
-using GgufOutValue = std::variant<bool, std::uint32_t, float, std::string, std::vector<std::string>,
-                                  std::vector<std::int32_t>, std::vector<float>, std::vector<std::uint8_t>>;
+struct GgufBools {
+  std::vector<std::uint8_t> values;  // 0 or 1
+
+  friend bool operator==(const GgufBools&, const GgufBools&) = default;
+};
+
+using GgufOutValue =
+    std::variant<bool, std::uint32_t, float, std::string, std::vector<std::string>, std::vector<std::int32_t>,
+                 std::vector<float>, std::vector<std::uint8_t>, GgufBools>;
 
 struct GgufOutKey {
   std::string key;
@@ -24,11 +31,14 @@ struct GgufOutKey {
 // A tensor that is made row by row while it is written.
 struct GgufOutTensor {
   std::string name;
-  std::vector<std::int64_t> shape;  // row-major, at least one dimension, the last in whole blocks of `type`
+  std::vector<std::int64_t> shape = {};  // row-major, at least one dimension, the last in whole blocks of `type`
   DType type = DType::kF32;
   // Writes row `row` (all but the last dimension, counted through) to row_bytes(type, shape.back()) bytes. Called
   // from several threads at once; may not throw. False: the type cannot hold the row's numbers, and no file is made.
-  std::function<bool(std::int64_t row, std::byte* to)> make_row;
+  std::function<bool(std::int64_t row, std::byte* to)> make_row = {};
+  // Called before the first row and behind the last one, where they are there. The former may throw Error.
+  std::function<void()> open = {};
+  std::function<void()> close = {};
 
   std::int64_t rows() const;
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(rows()) * row_bytes(type, shape.back()); }

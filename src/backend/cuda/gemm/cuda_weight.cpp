@@ -20,7 +20,8 @@ constexpr float kLargestF16 = 65504.0F;
 
 Number number_of(DType type, ActivationPrecision activations) {
   if (activations == ActivationPrecision::kF32 || type == DType::kF32) return Number::kF32;
-  return type == DType::kBF16 ? Number::kBF16 : Number::kF16;
+  // Powers of two may be beyond binary16; with four bits each they are exact in bf16.
+  return type == DType::kBF16 || type == DType::kMXFP4 ? Number::kBF16 : Number::kF16;
 }
 
 bool same_numbers(DType type, Number number) {

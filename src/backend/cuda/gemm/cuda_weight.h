@@ -5,6 +5,7 @@
 //   f16             f16                                              f16, finite
 //   f32             f32                                              nothing
 //   quantized       f16: dequantized, rounded and finite             f16, finite
+//   mxfp4           bf16: dequantized, exact                         bf16
 //   any, int8, fp8  codes (w8_layout.h), then the scales             bf16
 //   any, kF32       f32; codes are dequantized                       nothing
 #pragma once

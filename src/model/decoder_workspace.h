@@ -1,0 +1,32 @@
+// A step's activations in the backend's memory, allocated once: as wide as the widest layer needs them.
+#pragma once
+
+#include "backend/backend.h"
+#include "model/spec.h"
+
+namespace kvasir {
+
+// For up to max_rows rows.
+struct Workspace {
+  Workspace(const ModelSpec& spec, Backend& backend, int max_rows);
+
+  Buffer x;              // [rows][hidden], the residual stream
+  Buffer normed;         // [rows][hidden]
+  Buffer qkv;            // [rows][q, k and v widths]
+  Buffer attn_out;       // [rows][heads * v_dim]
+  Buffer latent_q;       // [rows][q_rank], of latent attention
+  Buffer latent_heads;   // [rows][heads * q_dim], then [rows][heads * v_dim], of latent attention
+  Buffer branch;         // [rows][hidden], what a branch adds to x
+  Buffer beside;         // [rows][hidden], what stands beside it: the MLP for all rows beside experts
+  Buffer gate_up;        // [rows][2 ffn]
+  Buffer router_logits;  // [rows][experts]
+  Buffer embedded;       // [rows][table width], where that is not `hidden`
+  Buffer layer_inputs;   // [rows][layers * layer_input]
+  Buffer layer_rows;     // the same, and [rows][layer_input]
+  Buffer last;           // [rows][hidden], the rows whose logits are wanted
+  Buffer logits;         // [rows][vocab]
+};
+
+inline Matrix as_matrix(const Buffer& buffer, int rows, int cols) { return {buffer.as<float>(), rows, cols, cols}; }
+
+}  // namespace kvasir

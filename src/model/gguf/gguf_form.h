@@ -1,0 +1,35 @@
+// How GGUF files of a family say what a model is, beyond what all of them say alike. A family (families/) has one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "model/spec.h"
+
+namespace kvasir {
+
+struct DecoderConfig;
+class GgufReader;
+
+struct GgufForm {
+  std::string_view architecture = {};  // general.architecture, read as the first family that has it; empty: no GGUF
+  std::string_view norm_eps = "attention.layer_norm_rms_epsilon";
+  bool divides_logits = false;  // logit_scale divides, where others multiply
+
+  // What files mean that do not say it.
+  MoeSpec moe{.normalized = true};
+  std::int64_t window = 0;           // attention.sliding_window; 0: no layer has one
+  std::int64_t global_every = 0;     // attention.sliding_window_pattern: each so-many-th layer has no window
+  bool windows_need_pattern = true;  // a window without a pattern means nothing
+
+  // The keys of gguf_options() and the tensors beyond the decoder's that llama.cpp reads for this architecture. What
+  // a file says with others is true for us alone, and `convert` tells so.
+  std::span<const std::string_view> known = {};
+
+  // What else the architecture means: called when sizes, ropes and windows are known, before the options are read.
+  // May be null.
+  void (*read)(const GgufReader& in, DecoderConfig& config) = nullptr;
+};
+
+}  // namespace kvasir

@@ -1,0 +1,71 @@
+// How files hold several tensors in one, transposed or by expert: store_together() and its kin of tensors.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/check.h"
+#include "model/tensors.h"
+
+namespace kvasir {
+namespace {
+
+bool any_of(std::span<const TensorRole> roles, TensorRole role) {
+  return std::ranges::find(roles, role) != roles.end();
+}
+
+// "model.layers.3." of a tensor of layer 3: all of a layer's names begin with it.
+std::string layer_prefix(const TensorSpec& tensor) {
+  const std::string number = fmt::format(".{}.", tensor.layer);
+  const size_t at = tensor.name.find(number);
+  CHECK(tensor.layer >= 0 && at != std::string::npos);
+  return tensor.name.substr(0, at + number.size());
+}
+
+}  // namespace
+
+void store_together(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles, const JointName& as,
+                    JointRows rows) {
+  using Key = std::tuple<int, int, bool>;  // layer, expert, whether biases
+  std::map<Key, std::vector<TensorSpec*>> joint;
+  for (TensorSpec& tensor : tensors) {
+    const bool apart = rows.of == JointRows::Of::kExperts && tensor.expert < 0;
+    if (!apart && any_of(roles, tensor.role)) joint[{tensor.layer, tensor.expert, tensor.bias}].push_back(&tensor);
+  }
+  for (auto& [key, parts] : joint) {
+    std::ranges::sort(parts, {}, [&](const TensorSpec* one) { return std::ranges::find(roles, one->role); });
+    std::int64_t all = 0;
+    for (const TensorSpec* part : parts) all += part->rows;
+    std::int64_t below = 0;   // rows of the parts before
+    std::int64_t within = 0;  // the same of a group
+    for (TensorSpec* part : parts) {
+      const std::int64_t block = part->rows / rows.groups;
+      part->hf.name = layer_prefix(*part) + std::string(part->bias ? as.bias : as.weight);
+      part->hf.slice = {all, within, block, all / rows.groups};
+      if (!as.gguf.empty()) {
+        part->gguf = fmt::format("blk.{}.{}.{}", part->layer, as.gguf, part->bias ? "bias" : "weight");
+        part->gguf_slice = {all, below, part->rows, part->rows};
+      }
+      below += part->rows;
+      within += block;
+    }
+  }
+}
+
+void store_transposed(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles) {
+  for (TensorSpec& tensor : tensors) {
+    if (!tensor.vector() && any_of(roles, tensor.role)) tensor.hf.axes = FilePlace::Axes::kTransposed;
+  }
+}
+
+void store_stacked(std::vector<TensorSpec>& tensors, TensorRole role, std::string_view weight,
+                   std::string_view bias) {
+  for (TensorSpec& tensor : tensors) {
+    if (tensor.role != role || tensor.expert < 0) continue;
+    tensor.hf.name = layer_prefix(tensor) + std::string(tensor.bias ? bias : weight);
+    tensor.hf.all_experts = true;
+  }
+}
+
+}  // namespace kvasir
