@@ -20,6 +20,13 @@ void give_back() {
 
 }  // namespace
 
+void MemoryReturn::use_few_pools() {
+#if defined(__GLIBC__)
+  constexpr int kPools = 2;
+  mallopt(M_ARENA_MAX, kPools);
+#endif
+}
+
 void MemoryReturn::after(std::size_t request_bytes) {
   const bool large = request_bytes >= kLarge;
   if (!large && !owed_) return;

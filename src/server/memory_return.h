@@ -15,6 +15,10 @@ class MemoryReturn {
   // second. Any thread.
   void after(std::size_t request_bytes);
 
+  // Before threads begin: the allocator has a pool for all of them and one more, not one for each, which would grow
+  // to what its thread's largest request ever took.
+  static void use_few_pools();
+
   std::int64_t times() const { return times_; }  // that memory was given back
 
  private:

@@ -55,6 +55,9 @@ void FrontDoor::open(Service& service) {
   if (log_ != nullptr) {
     service.on_pause(
         [log = log_](const std::string& request, const Preemption& pause) { log->write(event_of(request, pause)); });
+    service.on_note([log = log_](const std::string& request, const std::string& what) {
+      log->write({"note", {{"id", request}, {"what", what}}});
+    });
     service.on_verdict([log = log_](const Canary::Verdict& verdict) { log->write(event_of(verdict)); });
   }
   service.on_failure([this](const std::string& why) { note_failure(why); });

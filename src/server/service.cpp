@@ -35,6 +35,26 @@ size_t longest_token(const Tokenizer& tokenizer) {
   return longest;
 }
 
+bool takes(const LoadedModel& model, const OrderedJson& messages) {
+  try {
+    RenderOptions options;
+    options.bos_token = model.tokenizer.bos_token().value_or("");
+    options.eos_token = model.tokenizer.eos_token().value_or("");
+    model.chat->render(messages, options);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Gemma 2's template, and others, know a user and an assistant only.
+bool refuses_system(const LoadedModel& model) {
+  if (!model.chat) return false;
+  const OrderedJson system{{"role", "system"}, {"content", "s"}};
+  const OrderedJson user{{"role", "user"}, {"content", "u"}};
+  return !takes(model, OrderedJson::array({system, user})) && takes(model, OrderedJson::array({user}));
+}
+
 void check_bias(const SamplingParams& sampling, std::int64_t vocab) {
   for (const auto& [token, bias] : sampling.logit_bias) {
     if (token >= vocab) {
@@ -62,7 +82,9 @@ Service::Service(LoadedModel& model, ServiceOptions options)
       tenants_(options_.keys, places_of_each(options_, model.engine.config().scheduler.max_sequences)),
       longest_token_(longest_token(model.tokenizer)),
       formats_(model.tokenizer, model.model->config().eos),
-      tool_dialect_(tool_dialect(model.tokenizer)),
+      tool_dialect_(tool_dialect(model.tokenizer, options_.tool_format)),
+      reasoning_(reasoning_dialect(model.tokenizer, options_.reasoning_format)),
+      refuses_system_(refuses_system(model)),
       canary_(options_.canary,
               [this](const Canary::Verdict& verdict) {
                 if (on_verdict_) on_verdict_(verdict);
@@ -79,7 +101,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
 
 std::span<const Service::Route> Service::routes() {
   using enum Route::Match;
-  static constexpr std::array<Route, 27> kRoutes{{
+  static constexpr std::array<Route, 29> kRoutes{{
       {"POST", "/v1/chat/completions", &Service::openai_chat},
       {"POST", "/v1/completions", &Service::openai_completion},
       {"POST", "/v1/responses", &Service::openai_responses},
@@ -93,6 +115,8 @@ std::span<const Service::Route> Service::routes() {
       {"POST", "/api/chat", &Service::ollama_chat},
       {"POST", "/api/generate", &Service::ollama_generate},
       {"GET", "/api/tags", &Service::ollama_tags},
+      {"GET", "/api/ps", &Service::ollama_ps},
+      {"POST", "/api/show", &Service::ollama_show},
       {"GET", "/api/version", &Service::ollama_version},
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize_tokens},
@@ -192,21 +216,6 @@ Response Service::dispatch(const HttpRequest& request) {
                              excerpt(request.method, 20)));
 }
 
-std::vector<ToolCallReader> Service::call_readers(const HttpRequest& request, const Toolbox& toolbox,
-                                                  size_t choices) const {
-  if (toolbox.tools.empty()) return {};
-  ToolReading reading;
-  reading.format = toolbox.must == Toolbox::Must::kCall ? ToolFormat::kJson : tool_dialect_.format;
-  for (const Toolbox::Tool& tool : toolbox.tools) reading.names.push_back(tool.name);
-  reading.parallel = toolbox.parallel;
-  if (tool_dialect_.format == ToolFormat::kMistral) {  // its templates take no other ids
-    reading.id_digits = 9;
-  } else {
-    reading.id_prefix = dialect_of(request.path) == Dialect::kAnthropic ? "toolu_" : "call_";
-  }
-  return std::vector<ToolCallReader>(choices, ToolCallReader(reading));
-}
-
 SamplingParams Service::sampling_of(const AnswerOptions& options) const {
   return resolve_sampling(options.sampling, model_.sampling, options.named);
 }
@@ -225,17 +234,19 @@ Request Service::engine_request(const AnswerOptions& options) const {
   return request;
 }
 
-std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const AnswerOptions& options,
-                                            const Caller& caller) {
+std::vector<ChoiceRequest> Service::choices(AnswerJob& job, const Caller& caller) {
+  const AnswerOptions& options = job.options;
   check_bias(options.sampling, model_.model->config().vocab);
-  const std::shared_ptr<const TokenConstraint> constraint = formats_.constraint(
-      options.toolbox.must == Toolbox::Must::kCall ? call_format(options.toolbox, tool_dialect_.format)
-                                                   : options.format);
-  std::vector<Admission::Ticket> tickets = admit(static_cast<std::int64_t>(prompts.size()) * options.n, caller);
+  const std::shared_ptr<const TokenConstraint> constraint = constraint_of(job);
+  std::vector<Admission::Ticket> tickets = admit(static_cast<std::int64_t>(job.prompts.size()) * options.n, caller);
+  std::vector<TokenId> visible;
+  if (!options.toolbox.tools.empty()) visible = tool_dialect_.marks;
+  if (job.thoughts != Thoughts::kUnread)
+    visible.insert(visible.end(), reasoning_.marks.begin(), reasoning_.marks.end());
   const auto stop = std::make_shared<const StopPatterns>(options.stop);
   const std::uint64_t seed = options.seed ? *options.seed : random_seed();
   std::vector<ChoiceRequest> out;
-  for (Tokens& prompt : prompts) {
+  for (Tokens& prompt : job.prompts) {
     const size_t prompt_owner = out.size();
     for (size_t i = 0; i < static_cast<size_t>(options.n); ++i) {
       ChoiceRequest choice;
@@ -248,7 +259,7 @@ std::vector<ChoiceRequest> Service::choices(std::vector<Tokens> prompts, const A
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
       request.constraint = constraint;
       choice.stop = stop;
-      if (!options.toolbox.tools.empty()) choice.visible_specials = tool_dialect_.marks;
+      choice.visible_specials = visible;
       if (i > 0) choice.prompt_owner = prompt_owner;
       choice.ticket = std::move(tickets[out.size()]);
       out.push_back(std::move(choice));
@@ -269,7 +280,7 @@ void Service::set_head(AnswerJob& job, const char* id_prefix) const {
 Response Service::begin(const HttpRequest& request, AnswerJob job, const WireFormat& wire) {
   const AnswerOptions& options = job.options;
   const std::shared_ptr<const Caller> caller = caller_of(request);
-  std::vector<ChoiceRequest> asked = choices(std::move(job.prompts), options, *caller);
+  std::vector<ChoiceRequest> asked = choices(job, *caller);
   for (ChoiceRequest& choice : asked) {
     choice.request.breakpoints = job.map.breakpoints;
     choice.request.label = request.id;
@@ -277,7 +288,9 @@ Response Service::begin(const HttpRequest& request, AnswerJob job, const WireFor
   auto generation = std::make_unique<Generation>(Generation::Context{engine_, model_.tokenizer, metrics_, live_,
                                                                      model_.engine.config().block_tokens, request.id},
                                                  std::move(asked));
-  const size_t count = generation->choices();
+  const AnswerReading reading = answer_reading(request, job);
+  std::vector<AnswerReader> readers;
+  for (size_t i = 0; !reading.plain() && i < generation->choices(); ++i) readers.emplace_back(reading);
   FinishedRecord record;
   record.request_id = request.id;
   record.answer_id = job.head.id;
@@ -289,7 +302,8 @@ Response Service::begin(const HttpRequest& request, AnswerJob job, const WireFor
       std::move(generation), (options.stream ? wire.stream : wire.whole)(std::move(job.head)),
       AnswerWork::AnswerContext{metrics_, records_, model_.tokenizer, caller, std::move(record),
                                 options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo,
-                                call_readers(request, options.toolbox, count), std::move(job.map.messages)});
+                                std::move(readers), std::move(job.map.messages), reasoning_.openers,
+                                options.show_reasoning});
   response.body = options.stream ? Response::Body::kStreamed : Response::Body::kWhole;
   if (options.stream) {
     response.reply.content_type = wire.stream_type;

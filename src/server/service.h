@@ -20,6 +20,7 @@
 #include "server/access/tenants.h"
 #include "server/answer/answer_work.h"
 #include "server/answer/prompt_map.h"
+#include "server/answer/reasoning_prompt.h"
 #include "server/answer/response_format.h"
 #include "server/answer/tool_prompt.h"
 #include "server/api/api_types.h"
@@ -43,6 +44,8 @@ struct ServiceOptions {
   enum class MetricsFor { kKeys, kAnyone };
   CanaryConfig canary{};                       // needs room in the engine for canary_policies()
   MetricsFor metrics_for = MetricsFor::kKeys;  // with keys: an operator's sees all, another its own tenant's
+  std::string tool_format{};                   // of tool_formats(); empty: as the chat template says
+  std::string reasoning_format{};              // of reasoning_formats(), or "none"; empty: as the chat template says
 };
 
 class Service {
@@ -68,6 +71,10 @@ class Service {
 
   // Hears of every pause, on the engine's thread.
   void on_pause(OnPreemption listener);
+
+  // Hears of what a request asked for and did not get, on handlers' threads. Set before anybody asks.
+  using OnNote = std::function<void(const std::string& request, const std::string& what)>;
+  void on_note(OnNote listener) { on_note_ = std::move(listener); }
 
   // Hears of every step of the engine that failed, on the engine's thread.
   void on_failure(std::function<void(const std::string& why)> listener) { engine_.on_failure(std::move(listener)); }
@@ -102,10 +109,24 @@ class Service {
     std::vector<CacheBreakpoint> breakpoints;
     std::function<ChatRequest(const Json& body)> read;
   };
+  // How what the model thinks goes together with the form that its answer is held to.
+  enum class Thoughts {
+    kUnread,     // the answer is all text: a completion, or one held to its form from its first token on
+    kFree,       // they may come, and nothing is held
+    kMayBefore,  // they may come, and then the form
+    kBefore,     // the prompt has opened them: the form comes behind
+  };
+  struct RenderedChat {
+    std::vector<Piece> pieces;
+    Thoughts thoughts = Thoughts::kUnread;
+    AnswerBegins begins = AnswerBegins::kBefore;
+  };
   // What is to be answered.
   struct AnswerJob {
     std::vector<Tokens> prompts;
     PromptMap map;  // of a chat's only prompt
+    Thoughts thoughts = Thoughts::kUnread;
+    AnswerBegins begins = AnswerBegins::kBefore;
     AnswerOptions options;
     AnswerHead head;
   };
@@ -132,14 +153,21 @@ class Service {
   void check_tokens(size_t count, const std::string& param) const;  // before they are listed one by one
   Tokens chat_tokens(const ChatRequest& chat) const;
   Tokens chat_tokens(std::span<const Piece> pieces) const;
-  std::vector<Piece> render(const ChatRequest& chat) const;
+  RenderedChat render_chat(const ChatRequest& chat) const;
+  RenderOptions render_options(const ChatRequest& chat) const;
+  void open_answer(const AnswerOptions& options, RenderedChat& chat) const;
+  std::vector<Piece> render(const ChatRequest& chat) const { return render_chat(chat).pieces; }
+  void plan_next_turn(const ChatRequest& chat, const RenderedPrompt& rendered, PromptMap& map) const;
   AnswerJob chat_job(const HttpRequest& request, ChatRequest chat, const ChatSource& source) const;
   Tokens prompt_tokens(const Prompt& prompt) const;
-  std::vector<ToolCallReader> call_readers(const HttpRequest& request, const Toolbox& toolbox, size_t choices) const;
+  std::optional<ToolReading> tool_reading(const HttpRequest& request, const Toolbox& toolbox) const;
+  AnswerReading answer_reading(const HttpRequest& request, const AnswerJob& job) const;
+  std::shared_ptr<const TokenConstraint> constraint_of(const AnswerJob& job);
+  std::vector<TokenId> call_mark() const;
   SamplingParams sampling_of(const AnswerOptions& options) const;
   Request engine_request(const AnswerOptions& options) const;
   std::vector<Admission::Ticket> admit(std::int64_t count, const Caller& caller);
-  std::vector<ChoiceRequest> choices(std::vector<Tokens> prompts, const AnswerOptions& options, const Caller& caller);
+  std::vector<ChoiceRequest> choices(AnswerJob& job, const Caller& caller);
   Response begin(const HttpRequest& request, AnswerJob job, const WireFormat& wire);
   void set_head(AnswerJob& job, const char* id_prefix) const;
 
@@ -158,7 +186,11 @@ class Service {
   Response ollama_generate(const HttpRequest& request);
   using ReadOllama = std::function<std::variant<ChatRequest, CompletionRequest>(const Json& body)>;
   Response ollama_answer(const HttpRequest& request, OllamaKind kind, const ReadOllama& read);
+  Response ollama_load(OllamaKind kind, const Json& body) const;
+  OrderedJson ollama_card() const;
   Response ollama_tags(const HttpRequest& request);
+  Response ollama_ps(const HttpRequest& request);
+  Response ollama_show(const HttpRequest& request);
   Response ollama_version(const HttpRequest& request);
 
   Response tokenize(const HttpRequest& request);
@@ -187,6 +219,9 @@ class Service {
   size_t longest_token_;  // in bytes
   ResponseFormats formats_;
   ToolDialect tool_dialect_;
+  ReasoningDialect reasoning_;
+  bool refuses_system_;  // the chat template does
+  OnNote on_note_;
   Canary::OnVerdict on_verdict_;  // of the engine's thread, as
   Canary canary_;                 // this
   EngineThread engine_;           // last: what it still tells goes to nobody once this is destroyed

@@ -82,6 +82,9 @@ Response Service::ollama_generate(const HttpRequest& request) {
 
 Response Service::ollama_answer(const HttpRequest& request, OllamaKind kind, const ReadOllama& read) {
   const Json body = parse_json(request.body);
+  const auto field = body.is_object() ? body.find(kind == OllamaKind::kChat ? "messages" : "prompt") : body.end();
+  if (body.is_object() && (field == body.end() || field->is_null() || *field == "" || *field == Json::array()))
+    return ollama_load(kind, body);
   auto asked = read(body);
   AnswerJob job;
   if (auto* chat = std::get_if<ChatRequest>(&asked)) {

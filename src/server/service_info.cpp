@@ -147,23 +147,73 @@ Response Service::apply_template(const HttpRequest& request) {
   return json_response({{"prompt", std::move(prompt)}});
 }
 
-Response Service::ollama_tags(const HttpRequest&) {
+OrderedJson Service::ollama_card() const {
   const ModelSpec& config = model_.model->config();
-  const std::string since = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(started_));
   const std::string architecture(config.family_name());
-  return json_response(
-      {{"models", OrderedJson::array({{{"name", options_.model_name},
-                                       {"model", options_.model_name},
-                                       {"modified_at", since},
-                                       {"size", model_.model->weight_bytes()},
-                                       {"digest", model_.model->fingerprint().hex()},
-                                       {"details",
-                                        {{"format", "safetensors"},
-                                         {"family", architecture},
-                                         {"families", OrderedJson::array({architecture})},
-                                         {"parameter_size",
-                                          fmt::format("{:.1f}M", static_cast<double>(parameter_count(config)) / 1e6)},
-                                         {"quantization_level", "none"}}}}})}});
+  return {{"name", options_.model_name},
+          {"model", options_.model_name},
+          {"modified_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(started_))},
+          {"size", model_.model->weight_bytes()},
+          {"digest", model_.model->fingerprint().hex()},
+          {"details",
+           {{"format", "safetensors"},
+            {"family", architecture},
+            {"families", OrderedJson::array({architecture})},
+            {"parameter_size", fmt::format("{:.1f}M", static_cast<double>(parameter_count(config)) / 1e6)},
+            {"quantization_level", "none"}}}};
+}
+
+Response Service::ollama_tags(const HttpRequest&) {
+  return json_response({{"models", OrderedJson::array({ollama_card()})}});
+}
+
+// The one model is loaded as long as the server runs.
+Response Service::ollama_ps(const HttpRequest& request) {
+  OrderedJson card = ollama_card();
+  card.erase("modified_at");
+  card["expires_at"] = "9999-12-31T23:59:59Z";
+  card["size_vram"] = 0;
+  card["context_length"] = model_.engine.longest_of(caller_of(request)->id);
+  return json_response({{"models", OrderedJson::array({std::move(card)})}});
+}
+
+Response Service::ollama_show(const HttpRequest& request) {
+  const Json body = parse_json(request.body);
+  const Fields fields(body);
+  for (const char* name : {"model", "name"}) fields.text(name);  // any is served by the one model
+  const OrderedJson card = ollama_card();
+  const ModelSpec& config = model_.model->config();
+  const std::string architecture(config.family_name());
+  OrderedJson capabilities = OrderedJson::array({"completion"});
+  if (model_.chat) capabilities.push_back("tools");
+  if (reasoning_.format != nullptr) capabilities.push_back("thinking");
+  return json_response({{"modelfile", ""},
+                        {"parameters", ""},
+                        {"template", model_.tokenizer.chat_template().value_or("")},
+                        {"details", card["details"]},
+                        {"model_info",
+                         {{"general.architecture", architecture},
+                          {"general.parameter_count", parameter_count(config)},
+                          {architecture + ".context_length", config.context},
+                          {architecture + ".vocab_size", config.vocab}}},
+                        {"capabilities", std::move(capabilities)},
+                        {"modified_at", card["modified_at"]}});
+}
+
+// A request without a prompt wants the model loaded, or with keep_alive 0 gone; it stays as it is.
+Response Service::ollama_load(OllamaKind kind, const Json& body) const {
+  const auto keep = body.find("keep_alive");
+  const bool unload = keep != body.end() && (*keep == 0 || *keep == "0");
+  OrderedJson out{{"model", options_.model_name},
+                  {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}};
+  if (kind == OllamaKind::kChat) {
+    out["message"] = {{"role", "assistant"}, {"content", ""}};
+  } else {
+    out["response"] = "";
+  }
+  out["done"] = true;
+  out["done_reason"] = unload ? "unload" : "load";
+  return json_response(out);
 }
 
 Response Service::ollama_version(const HttpRequest&) { return json_response({{"version", kVersion}}); }

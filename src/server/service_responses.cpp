@@ -69,6 +69,9 @@ Response Service::openai_responses(const HttpRequest& request) {
   asked.settings["temperature"] = as_written(sampling.temperature);
   asked.settings["top_p"] = as_written(sampling.top_p);
   ResponseFrame frame{std::move(asked.settings), nullptr};
+  for (const Toolbox::Tool& tool : asked.chat.options.toolbox.tools) {
+    if (!tool.space.empty()) frame.spaces[tool.name] = tool.space;
+  }
   if (asked.store) {
     frame.keep = [this, tenant = caller_of(request)->id, items = to_text(items)](const OrderedJson& response) {
       responses_.add(tenant,

@@ -55,12 +55,13 @@ def draw_question(draw):
         return Question("/v1/chat/completions", json.dumps({"messages": turns, "max_tokens": tokens, "logprobs": True, "top_logprobs": 2,
                                                             "stream": stream, **n, **common}), stream)
     common.pop("stop", None)
+    common.pop("guided_json", None)
     if kind == 3:
         return Question("/v1/responses", json.dumps({"input": text, "max_output_tokens": tokens, "store": draw.random() < 0.5, **common}))
     if kind == 4:
         return Question("/v1/messages", json.dumps({"messages": turns, "max_tokens": tokens, **common}))
-    options = {key: common.pop(key) for key in ("temperature", "seed")}
-    common.pop("guided_json", None)
+    sampling = ("temperature", "seed", "frequency_penalty", "repetition_penalty", "logit_bias")
+    options = {key: common.pop(key) for key in sampling if key in common}
     return Question("/api/chat", json.dumps({"messages": turns, "stream": False, "options": {"num_predict": tokens, **options}, **common}))
 
 

@@ -179,9 +179,9 @@ def echoes(lab):
         ("tool choice", "/v1/chat/completions", chat(tools=[tool], tool_choice={"type": "function", "function": {"name": long}})),
         ("tool name", "/v1/chat/completions", chat(tools=[{"type": "function", "function": {"name": long, "parameters": {"not": {}}}}],
                                                   tool_choice="required")),
-        ("tool type", "/v1/chat/completions", chat(tools=[{"type": long}])),
         ("schema keyword", "/v1/chat/completions", chat(guided_json={long: 1})),
-        ("schema property", "/v1/chat/completions", chat(guided_json={"type": "object", "properties": {long[:200_000]: {"not": {}}}})),
+        ("schema property", "/v1/chat/completions", chat(guided_json={"type": "object", "properties": {long[:200_000]: {"not": {}}},
+                                                                                "required": [long[:200_000]]})),
         ("schema type", "/v1/chat/completions", chat(guided_json={"type": long})),
         ("schema format", "/v1/chat/completions", chat(guided_json={"type": "string", "format": long})),
         ("schema $ref", "/v1/chat/completions", chat(guided_json={"$ref": "#/" + long})),
@@ -190,7 +190,6 @@ def echoes(lab):
         ("cache_salt", "/v1/completions", {"prompt": "a", "max_tokens": 1, "cache_salt": long}),
         ("previous response", "/v1/responses", {"input": "a", "max_output_tokens": 1, "previous_response_id": long}),
         ("item type", "/v1/responses", {"input": [{"type": long}], "max_output_tokens": 1}),
-        ("response tool", "/v1/responses", {"input": "a", "max_output_tokens": 1, "tools": [{"type": long}]}),
         ("anthropic block", "/v1/messages", {"messages": [{"role": "user", "content": [{"type": long}]}], "max_tokens": 1}),
         ("anthropic tool", "/v1/messages", {"messages": USER, "max_tokens": 1, "tool_choice": {"type": long}}),
         ("cache_control", "/v1/messages", {"messages": [{"role": "user", "content": [
@@ -208,6 +207,14 @@ def echoes(lab):
             check(len(reply.body) <= 4096, f"{name}: a refusal of {len(reply.body):,} bytes")
         for path in ("/v1/models/", "/v1/responses/", "/kvasir/requests/", "/"):
             check(len(server.get(path + "A" * 20_000).body) <= 4096, f"{path} quotes the whole path")
+        # Tools that are not functions are skipped, which the log tells as shortly.
+        for path, body in (("/v1/chat/completions", chat(tools=[{"type": long}])),
+                           ("/v1/responses", {"input": "a", "max_output_tokens": 1, "tools": [{"type": long}]})):
+            reply = server.post(path, body)
+            check(reply.status == 200, f"a tool of a long type: {reply.says()}")
+        lines = server.log_path.read_text(errors="replace").splitlines()
+        check(any("skipped tools" in line for line in lines), "the log does not tell of skipped tools")
+        check(max(map(len, lines)) <= 4096, f"a line of log of {max(map(len, lines)):,} characters")
         return f"{len(bodies)} refusals, the longest {longest:,} bytes"
 
 

@@ -84,7 +84,8 @@ TEST_F(DialectTest, OllamaChatAndGenerate) {
   EXPECT_EQ(server_.post("/api/generate", generate).json()["response"], text);
   EXPECT_EQ(server_.ask("GET", "/api/tags").json()["models"][0]["name"], "draft");
   EXPECT_TRUE(server_.ask("GET", "/api/version").json()["version"].is_string());
-  EXPECT_EQ(server_.post("/api/chat", Json::object()).json()["error"], "messages is missing");
+  EXPECT_EQ(server_.post("/api/chat", {{"messages", 7}}).json()["error"],
+            "messages must be an array of at least one message");
 }
 
 }  // namespace

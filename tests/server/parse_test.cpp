@@ -224,10 +224,9 @@ TEST(Anthropic, BlamesTheParameter) {
       {R"("max_tokens":0)", "max_tokens"},
       {R"("max_tokens":5,"system":7)", "system"},
       {R"("max_tokens":5,"tools":[{"name":"x"}])", "tools[0].input_schema"},
-      {R"("max_tokens":5,"tools":[{"type":"bash_20250124","name":"bash"}])", "tools[0].type"},
       {R"("max_tokens":5,"tool_choice":{"type":"any"})", "tool_choice"},
       {R"("max_tokens":5,"tool_choice":{"type":"all"})", "tool_choice.type"},
-      {R"("max_tokens":5,"thinking":{"type":"enabled"})", "thinking"},
+      {R"("max_tokens":5,"thinking":{"type":"sometimes"})", "thinking.type"},
       {R"("max_tokens":5,"stop_sequences":[""])", "stop_sequences"},
   };
   for (const Bad& bad : table) EXPECT_EQ(blamed(parse_anthropic_messages, chat(bad.more)), bad.param) << bad.more;

@@ -87,7 +87,9 @@ TEST(Policies, EveryApiTakesOneAndExplainsAnother) {
       200);
   EXPECT_EQ(ask("/v1/responses", {{"input", "A fox"}, {"max_output_tokens", 8}}, "f32").status, 200);
   for (const std::string path : {"/v1/chat/completions", "/v1/messages", "/api/chat"}) {
-    const Reply refused = ask(path, {{"messages", messages}, {"max_tokens", 8}, {"stream", false}}, "f17");
+    Json body{{"messages", messages}, {"stream", false}};
+    if (path != "/api/chat") body["max_tokens"] = 8;
+    const Reply refused = ask(path, body, "f17");
     EXPECT_EQ(refused.status, 400) << path;
     EXPECT_NE(refused.body.find("'f17' is not a KV format"), std::string::npos) << refused.body;
   }

@@ -224,7 +224,10 @@ TEST_F(TenantsTest, EveryApiTakesASalt) {
         Json body = story(16);
         if (api.path == "/v1/responses"s)
           body = {{"input", "Tell me a story about a fox and a crow."}, {"max_output_tokens", 16}};
-        if (api.path == "/api/chat"s) body["options"] = {{"num_predict", 16}};
+        if (api.path == "/api/chat"s) {
+          body.erase("max_tokens");
+          body["options"] = {{"num_predict", 16}};
+        }
         body["stream"] = false;
         body["explain"] = true;
         body[name] = api.path + ""s + salt;

@@ -1,10 +1,7 @@
 // Tools in the three APIs. The small shipped model has never seen one: what it must call, the grammar makes it call.
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <tuple>
 
+#include "changed_model.h"
 #include "server/answer/tool_prompt.h"
 #include "server/api/anthropic_parse.h"
 #include "server/api/api_error.h"
@@ -134,44 +131,37 @@ TEST_F(ToolsTest, CallsAndResultsBecomeText) {
           R"({"role":"user","content":"<tool_response>\nR1\n</tool_response>\n<tool_response>\nR2\n</tool_response>"})"));
 }
 
-// The shipped model with a chat template of its own.
-class OtherTemplate {
- public:
-  explicit OtherTemplate(const std::string& source)
-      : folder_(::testing::TempDir() + "kvasir_tools_template_" + std::to_string(::getpid())) {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::copy(draft_options().model, folder_);
-    std::ofstream(folder_ / "chat_template.jinja", std::ios::trunc) << source;
-  }
-  ~OtherTemplate() { std::filesystem::remove_all(folder_); }
-  OtherTemplate(const OtherTemplate&) = delete;
-  OtherTemplate& operator=(const OtherTemplate&) = delete;
-
-  std::string folder() const { return folder_.string(); }
-
- private:
-  std::filesystem::path folder_;
-};
-
 TEST_F(ToolsTest, TheTemplateSaysHowCallsAreWritten) {
   using Told = ToolDialect::Told;
-  const std::vector<std::tuple<const char*, ToolFormat, Told>> table{
-      {"{{ messages[0].content }}", ToolFormat::kHermes, Told::kBySystemText},
-      {"{% if tools %}<tool_call>{% endif %}", ToolFormat::kHermes, Told::kByTemplate},
-      {"{% if tools %}Environment: ipython{% endif %}", ToolFormat::kLlama, Told::kByTemplate},
-      {"{% if tools %}[AVAILABLE_TOOLS]{% endif %}[TOOL_CALLS]", ToolFormat::kMistral, Told::kByTemplate},
-      {"{% if tools %}?{% endif %}", ToolFormat::kHermes, Told::kByTemplate},
+  const std::vector<std::tuple<const char*, const char*, Told>> table{
+      {"{{ messages[0].content }}", "hermes", Told::kBySystemText},
+      {"{{ messages[0].content }}[TOOL_CALLS]", "hermes", Told::kBySystemText},
+      {"{% if tools %}<tool_call>{% endif %}", "hermes", Told::kByTemplate},
+      {"{% if tools %}Environment: ipython{% endif %}", "llama3", Told::kByTemplate},
+      {"{% if tools %}[AVAILABLE_TOOLS]{% endif %}[TOOL_CALLS]", "mistral", Told::kByTemplate},
+      {"{% if tools %}<tool_call><function=f><parameter=a>{% endif %}", "qwen3_coder", Told::kByTemplate},
+      {"{% if tools %}<tool_call>f<arg_key>{% endif %}", "glm4", Told::kByTemplate},
+      {"{% if tools %}<minimax:tool_call>{% endif %}", "minimax_m2", Told::kByTemplate},
+      {"{% if tools %}<seed:tool_call><function=f><parameter=a>{% endif %}", "seed_oss", Told::kByTemplate},
+      {"{% if tools %}<|tool_call>call:f{% endif %}", "gemma4", Told::kByTemplate},
+      {"{% if tools %}<|tool_calls_section_begin|>{% endif %}", "kimi_k2", Told::kByTemplate},
+      {"{% if tools %}<｜tool▁calls▁begin｜>{% endif %}", "deepseek", Told::kByTemplate},
+      {"{% if tools %}{{ '<' + '｜DSML｜' }}{% endif %}", "deepseek_dsml", Told::kByTemplate},
+      {"{% if tools %}<|channel|>commentary{% endif %}", "harmony", Told::kByTemplate},
+      {"{% if tools %}?{% endif %}", "hermes", Told::kByTemplate},
   };
   for (const auto& [source, format, told] : table) {
-    const OtherTemplate other(source);
-    const ToolDialect dialect = tool_dialect(Tokenizer::load(other.folder()));
-    EXPECT_EQ(dialect.format, format) << source;
+    const ChangedModel other(source);
+    const Tokenizer tokenizer = Tokenizer::load(other.folder());
+    const ToolDialect dialect = tool_dialect(tokenizer);
+    EXPECT_EQ(dialect.format->name, format) << source;
     EXPECT_EQ(dialect.told, told) << source;
+    EXPECT_EQ(tool_dialect(tokenizer, "kimi_k2").format->name, "kimi_k2");
   }
 }
 
 TEST_F(ToolsTest, ATemplateThatKnowsToolsTellsThem) {
-  const OtherTemplate other(
+  const ChangedModel other(
       "{{ bos_token }}{% if tools %}[AVAILABLE_TOOLS]{{ tools | tojson }}{% endif %}"
       "{% for m in messages %}<|user|>{{ m.content }}{% for c in m.tool_calls or [] %}[TOOL_CALLS]{{ c.function | "
       "tojson }}"
@@ -204,7 +194,7 @@ TEST_F(ToolsTest, ATemplateThatKnowsToolsTellsThem) {
 }
 
 TEST_F(ToolsTest, SeveralAreCalledWhereCallsAreWrittenAsAList) {
-  const OtherTemplate other(
+  const ChangedModel other(
       "{{ bos_token }}{% if tools %}[TOOL_CALLS]{% endif %}"
       "{% for m in messages %}<|user|>{{ m.content }}<|end|>{% endfor %}<|assistant|>");
   LlmOptions options = draft_options();
@@ -270,8 +260,8 @@ TEST_F(ToolsTest, AnthropicsToolsAreCalled) {
 
 TEST_F(ToolsTest, OllamasToolsAreCalled) {
   Json body = asked("required");
-  body.erase("max_tokens");
-  body["options"] = {{"num_predict", 300}, {"seed", 1}};
+  for (const char* name : {"max_tokens", "temperature"}) body.erase(name);
+  body["options"] = {{"num_predict", 300}, {"seed", 1}, {"temperature", 1.5}};
   body["tools"] = Json::array({openai_tools()[0]});
   body["stream"] = false;
   const Json whole = post("/api/chat", body).json();
@@ -306,7 +296,6 @@ TEST_F(ToolsTest, BlamesTheParameter) {
   };
   EXPECT_EQ(blamed({{"tools", 7}}), "tools");
   EXPECT_EQ(blamed({{"tools", Json::array({Json::object()})}}), "tools[0].function");
-  EXPECT_EQ(blamed({{"tools", Json::array({{{"type", "web_search"}}})}}), "tools[0].type");
   EXPECT_EQ(blamed(tool(Json::object())), "tools[0].function.name");
   EXPECT_EQ(blamed(tool({{"name", "a b"}})), "tools[0].function.name");
   EXPECT_EQ(blamed(tool({{"name", "a"}, {"parameters", 7}})), "tools[0].function.parameters");

@@ -42,6 +42,20 @@ ApiError failure_of(const Ending& ending) {
   return {{.status = 500, .type = "server_error"}, ending.failure};
 }
 
+// The nearest cached text goes on with what was thought before an answer, and the prompt with the answer itself.
+void explain_reasoning(const ReuseReport& reuse, const Listener& to, OrderedJson& out) {
+  const bool thoughts = std::ranges::find(to.openers, reuse.cached_token) != to.openers.end();
+  if (reuse.stop != ReuseStop::kDiverged || !thoughts) return;
+  const std::optional<ThoughtlessTurn> turn = turn_without_thoughts(to.messages, reuse.stopped_at);
+  if (!turn) return;
+  const std::int64_t again = std::max<std::int64_t>(turn->end - reuse.reused_tokens, 0);
+  out["reasoning"] = {{"message", turn->index}, {"in_prompt", false}, {"recomputed_tokens", again}};
+  out["explanation"] = fmt::format(
+      "{}: it has the reasoning of message {}, which is no longer in the prompt; {} tokens of earlier turns were "
+      "computed again",
+      out["explanation"].get<std::string>(), turn->index, again);
+}
+
 }  // namespace
 
 OrderedJson explain(const Generation& generation, const Listener& to) {
@@ -65,6 +79,7 @@ OrderedJson explain(const Generation& generation, const Listener& to) {
     out["stopped_at_text"] = to_valid_utf8(to.tokenizer.bytes_of(prompt[at]));
     out["message"] = message_at(to.messages, reuse.stopped_at);
   }
+  explain_reasoning(reuse, to, out);
   return out;
 }
 
@@ -78,13 +93,15 @@ AnswerWork::~AnswerWork() {
 }
 
 AnswerReport AnswerWork::report() const {
-  AnswerReport out{generation_->totals(), nullptr};
+  AnswerReport out{totals(), nullptr};
   if (context_.explain == Explain::kYes) out.explanation = explanation();
   return out;
 }
 
 Work::Progress AnswerWork::take() {
   Progress progress;
+  ReadParts parts;  // of the choice that the newest events are of
+  size_t choice = 0;
   for (Generation::Event& event : generation_->take()) {
     if (event.ending && event.ending->finish == FinishReason::kFailed) {
       const Progress end = failed(failure_of(*event.ending));
@@ -97,9 +114,17 @@ Work::Progress AnswerWork::take() {
     }
     if (!begun_) progress.bytes += writer_->begin(report());
     begun_ = true;
-    progress.bytes += write(std::move(event));
+    if (event.choice != choice) progress.bytes += write(choice, parts);
+    choice = event.choice;
+    read(event, parts);
+    if (event.ending) {
+      progress.bytes += write(choice, parts);
+      progress.bytes += writer_->end(choice, *event.ending);
+    }
     if (held_ > kLongestWhole) return failed(too_long_to_send_whole());
   }
+  progress.bytes += write(choice, parts);
+  if (held_ > kLongestWhole) return failed(too_long_to_send_whole());
   if (!generation_->done()) return progress;
   progress.bytes += writer_->finish(report());
   progress.done = true;
@@ -107,39 +132,78 @@ Work::Progress AnswerWork::take() {
   return progress;
 }
 
-// A writer that sends nothing keeps the piece.
-std::string AnswerWork::write_text(size_t choice, const AnswerPiece& piece) {
+void AnswerWork::add(ReadParts& parts, ReadPart more) {
+  if (!parts.empty() && parts.back().part.index() == more.part.index()) {
+    if (auto* text = std::get_if<std::string>(&parts.back().part)) {
+      text->append(std::get<std::string>(more.part));
+      std::ranges::move(more.tokens, std::back_inserter(parts.back().tokens));
+      return;
+    }
+    if (auto* thoughts = std::get_if<ReasoningText>(&parts.back().part)) {
+      thoughts->text += std::get<ReasoningText>(more.part).text;
+      return;
+    }
+    if (auto* arguments = std::get_if<ToolArguments>(&parts.back().part)) {
+      arguments->json += std::get<ToolArguments>(more.part).json;
+      return;
+    }
+  }
+  parts.push_back(std::move(more));
+}
+
+// What one token brought.
+void AnswerWork::read(Generation::Event& event, ReadParts& out) {
+  AnswerPiece& piece = event.piece;
+  if (context_.readers.empty()) {
+    if (!piece.empty()) add(out, {std::move(piece.text), std::move(piece.tokens)});
+    return;
+  }
+  AnswerReader& reader = context_.readers[event.choice];
+  const bool was_inside = reader.in_reasoning();
+  std::vector<AnswerPart> parts = reader.push(piece.text);
+  const bool thought = was_inside || reader.in_reasoning();  // its marks count, too
+  if (thought && event.token) ++reasoning_tokens_;
+  if (event.ending) std::ranges::move(reader.finish(), std::back_inserter(parts));
+  // The tokens go with the first text; where there is only a call, by themselves. Of thoughts no probabilities are
+  // told.
+  std::vector<AnswerToken> tokens = thought ? std::vector<AnswerToken>() : std::move(piece.tokens);
+  if (!tokens.empty() && (parts.empty() || !std::holds_alternative<std::string>(parts.front())))
+    add(out, {std::string(), std::exchange(tokens, {})});
+  for (AnswerPart& part : parts) {
+    const bool text = std::holds_alternative<std::string>(part);
+    if (std::holds_alternative<ReasoningText>(part) && !context_.show_reasoning) continue;
+    add(out, {std::move(part), text ? std::exchange(tokens, {}) : std::vector<AnswerToken>()});
+  }
+  if (event.ending) event.ending->called = reader.calls() > 0;
+}
+
+// A writer that sends nothing keeps the part.
+std::string AnswerWork::write_part(size_t choice, ReadPart part) {
+  if (const auto* head = std::get_if<ToolCallHead>(&part.part)) return writer_->tool_call(choice, *head);
+  if (const auto* arguments = std::get_if<ToolArguments>(&part.part))
+    return writer_->tool_arguments(choice, arguments->json);
+  if (const auto* thoughts = std::get_if<ReasoningText>(&part.part)) {
+    std::string out = writer_->reasoning(choice, thoughts->text);
+    if (out.empty()) held_ += thoughts->text.size();
+    return out;
+  }
+  const AnswerPiece piece{std::move(std::get<std::string>(part.part)), std::move(part.tokens)};
   std::string out = writer_->text(choice, piece);
   if (out.empty()) held_ += piece.held_bytes();
   return out;
 }
 
-std::string AnswerWork::write(Generation::Event event) {
+std::string AnswerWork::write(size_t choice, ReadParts& parts) {
   std::string out;
-  if (context_.calls.empty()) {
-    if (!event.piece.empty()) out += write_text(event.choice, event.piece);
-    if (event.ending) out += writer_->end(event.choice, *event.ending);
-    return out;
-  }
-  ToolCallReader& reader = context_.calls[event.choice];
-  std::vector<AnswerPart> parts = reader.push(event.piece.text);
-  if (event.ending) std::ranges::move(reader.finish(), std::back_inserter(parts));
-  // The tokens go with the first text; where there is only a call, by themselves.
-  std::vector<AnswerToken> tokens = std::move(event.piece.tokens);
-  if (!tokens.empty() && (parts.empty() || !std::holds_alternative<std::string>(parts.front())))
-    out += write_text(event.choice, {"", std::exchange(tokens, {})});
-  for (AnswerPart& part : parts) {
-    if (auto* text = std::get_if<std::string>(&part)) {
-      out += write_text(event.choice, {std::move(*text), std::exchange(tokens, {})});
-    } else if (const auto* head = std::get_if<ToolCallHead>(&part)) {
-      out += writer_->tool_call(event.choice, *head);
-    } else {
-      out += writer_->tool_arguments(event.choice, std::get<ToolArguments>(part).json);
-    }
-  }
-  if (!event.ending) return out;
-  event.ending->called = reader.calls() > 0;
-  return out += writer_->end(event.choice, *event.ending);
+  for (ReadPart& part : parts) out += write_part(choice, std::move(part));
+  parts.clear();
+  return out;
+}
+
+Totals AnswerWork::totals() const {
+  Totals out = generation_->totals();
+  out.reasoning_tokens = reasoning_tokens_;
+  return out;
 }
 
 Work::Progress AnswerWork::give_up(GiveUp why) {
@@ -149,8 +213,8 @@ Work::Progress AnswerWork::give_up(GiveUp why) {
 }
 
 std::optional<TokenCounts> AnswerWork::tokens() const {
-  const Totals totals = generation_->totals();
-  return TokenCounts{totals.prompt_tokens, totals.reused_tokens, totals.answer_tokens};
+  const Totals now = generation_->totals();
+  return TokenCounts{now.prompt_tokens, now.reused_tokens, now.answer_tokens};
 }
 
 Work::Progress AnswerWork::failed(const ApiError& error) {

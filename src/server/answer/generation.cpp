@@ -107,12 +107,8 @@ std::vector<Generation::Event> Generation::take() {
   for (const TokenEvent& token : queue_->take()) {
     if (choices_[token.choice].finish != FinishReason::kNone) continue;  // it went on a little after its end
     Event event = read(token);
-    if (!out.empty() && out.back().choice == event.choice && !out.back().ending) {
-      out.back().piece += std::move(event.piece);
-      out.back().ending = std::move(event.ending);
-    } else if (!event.piece.empty() || event.ending || token.token >= 0) {
-      out.push_back(std::move(event));
-    }
+    event.token = token.token >= 0;
+    if (!event.piece.empty() || event.ending || event.token) out.push_back(std::move(event));
   }
   return out;
 }
@@ -124,7 +120,7 @@ Generation::Event Generation::read(const TokenEvent& event) {
   choice.record.preemptions = event.counts.preemptions;
   choice.record.steps = event.counts.steps;
   note_time(choice, event.at);
-  Event out{event.choice, {}, {}};
+  Event out{event.choice, {}, {}, false};
   if (event.token >= 0) read_token(choice, event, out.piece);
   if (event.finish != FinishReason::kNone) {
     out.piece.text += choice.stops.push(choice.detokenizer.finish());

@@ -49,6 +49,7 @@ struct Totals {
   std::int64_t written_tokens = 0;  // of prompts: in full blocks that were not there before, to be found again
   std::int64_t hour_tokens = 0;     // of those written: before a breakpoint that keeps them for an hour or longer
   std::int64_t answer_tokens = 0;
+  std::int64_t reasoning_tokens = 0;  // of those: as the answers' reader found
   std::int64_t computed_tokens = 0;
   int preemptions = 0;
   int steps = 0;
@@ -73,6 +74,7 @@ class Generation {
     size_t choice = 0;
     AnswerPiece piece;             // may be empty
     std::optional<Ending> ending;  // the last event of this choice
+    bool token = false;            // one came; its text may come later
   };
 
   // Submits. Throws Error, with nothing left running, when a request can never run.
@@ -82,7 +84,7 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   void on_event(std::function<void()> wake) { queue_->on_event(std::move(wake)); }
-  std::vector<Event> take();  // what happened since; neighbouring pieces of one choice are put together
+  std::vector<Event> take();  // what happened since, token by token
   bool done() const { return open_ == 0; }
   void cancel();
 

@@ -27,8 +27,11 @@ std::vector<Found> messages_in(const Json& body) {
       const Json& message = body[name][i];
       if (!message.is_object()) continue;
       const auto role = message.find("role");
+      const bool thoughts = message.contains("type") && message["type"] == "reasoning";
       add(message, Pointer() / name / i, i,
-          role != message.end() && role->is_string() ? role->get<std::string>() : "tool");
+          role != message.end() && role->is_string() ? role->get<std::string>()
+          : thoughts                                 ? "assistant"
+                                                     : "tool");
     }
   }
   return out;
@@ -58,6 +61,8 @@ std::optional<size_t> end_of_tool(const Json& body, size_t tool, const std::stri
   return static_cast<size_t>(at - prompt.begin());
 }
 
+}  // namespace
+
 void add_breakpoint(std::vector<Breakpoint>& breakpoints, Breakpoint one) {
   if (one.tokens == 0) return;
   const auto at = std::ranges::lower_bound(breakpoints, one.tokens, {}, &Breakpoint::tokens);
@@ -67,8 +72,6 @@ void add_breakpoint(std::vector<Breakpoint>& breakpoints, Breakpoint one) {
     breakpoints.insert(at, one);
   }
 }
-
-}  // namespace
 
 PromptMap map_prompt(const Tokenizer& tokenizer, const MapRequest& asked, const RenderedPrompt& rendered,
                      const RenderBody& render) {
@@ -105,6 +108,22 @@ PromptMap map_prompt(const Tokenizer& tokenizer, const MapRequest& asked, const 
   }
   std::ranges::stable_sort(map.messages, {}, &MessageSpan::begin);
   return map;
+}
+
+std::optional<ThoughtlessTurn> turn_without_thoughts(std::span<const MessageSpan> messages, std::int64_t token) {
+  std::optional<ThoughtlessTurn> out;
+  std::int64_t end = 0;
+  for (const MessageSpan& message : messages) {
+    if (message.role == "assistant") end = std::max(end, message.end);
+    if (out || token >= message.end) continue;
+    if (token > message.begin || !message.index) return std::nullopt;
+    const bool assistant = message.role == "assistant";
+    if (!assistant && *message.index == 0) return std::nullopt;
+    // A turn that is nothing but a call has no text by which it could be found: it is the one before the result.
+    out = ThoughtlessTurn{*message.index - (assistant ? 0 : 1), 0};
+  }
+  if (out) out->end = end;
+  return out;
 }
 
 OrderedJson message_at(std::span<const MessageSpan> messages, std::int64_t token) {

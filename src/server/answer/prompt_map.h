@@ -40,6 +40,17 @@ struct RenderedPrompt {
 PromptMap map_prompt(const Tokenizer& tokenizer, const MapRequest& asked, const RenderedPrompt& rendered,
                      const RenderBody& render);
 
+// Keeps them ascending, and none twice.
+void add_breakpoint(std::vector<Breakpoint>& breakpoints, Breakpoint one);
+
+// The assistant's turn that begins at this token without what was thought before it, where a token of its thoughts
+// could have stood: nullopt if none does.
+struct ThoughtlessTurn {
+  size_t index = 0;      // among the request's messages
+  std::int64_t end = 0;  // tokens up to the end of the last turn of the assistant's
+};
+std::optional<ThoughtlessTurn> turn_without_thoughts(std::span<const MessageSpan> messages, std::int64_t token);
+
 // {index, role, part} of the message in which this token is: in its "content", or in what the "template" puts before
 // it. Null: after the last one.
 OrderedJson message_at(std::span<const MessageSpan> messages, std::int64_t token);

@@ -7,14 +7,6 @@
 namespace kvasir {
 namespace {
 
-ToolFormat format_of(const std::string& source) {
-  const auto says = [&](std::string_view word) { return source.find(word) != std::string::npos; };
-  if (says("[TOOL_CALLS]")) return ToolFormat::kMistral;
-  if (says("<tool_call>")) return ToolFormat::kHermes;
-  if (says("<|python_tag|>") || says("ipython")) return ToolFormat::kLlama;
-  return ToolFormat::kHermes;
-}
-
 std::string system_text(const Toolbox& toolbox) {
   std::string text =
       "You may call functions to help with the user's request. They are described here in JSON:\n<tools>\n";
@@ -57,8 +49,9 @@ void move_references(OrderedJson& schema, const std::string& root) {
     if (!at.is_structured()) continue;
     for (auto item = at.begin(); item != at.end(); ++item) {
       const bool reference = at.is_object() && item.key() == "$ref" && item->is_string();
-      if (reference && item->get_ref<const std::string&>().starts_with("#")) {
-        *item = root + item->get_ref<const std::string&>().substr(1);
+      const std::string to = reference ? item->get<std::string>() : "";
+      if (to == "#" || to.starts_with("#/")) {
+        *item = root + to.substr(1);
       } else {
         todo.push_back(&*item);
       }
@@ -68,14 +61,17 @@ void move_references(OrderedJson& schema, const std::string& root) {
 
 }  // namespace
 
-ToolDialect tool_dialect(const Tokenizer& tokenizer) {
+ToolDialect tool_dialect(const Tokenizer& tokenizer, const std::string& name) {
   ToolDialect dialect;
   const std::string source = tokenizer.chat_template().value_or("");
-  if (source.find("tools") == std::string::npos) return dialect;
-  dialect.told = ToolDialect::Told::kByTemplate;
-  dialect.format = format_of(source);
-  for (const char* mark : {"<tool_call>", "</tool_call>", "<|python_tag|>", "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"}) {
-    const std::optional<TokenId> id = tokenizer.id_of(mark);
+  const bool told = source.find("tools") != std::string::npos;
+  if (told) dialect.told = ToolDialect::Told::kByTemplate;
+  // Where the system prompt tells of the tools, it tells to call them in Hermes' way.
+  dialect.format = find_tool_format("hermes");
+  if (told) dialect.format = &tool_format_of(source);
+  if (!name.empty()) dialect.format = find_tool_format(name);
+  for (const std::string_view token : dialect.format->tokens) {
+    const std::optional<TokenId> id = tokenizer.id_of(token);
     if (id && tokenizer.is_special(*id)) dialect.marks.push_back(*id);
   }
   return dialect;
@@ -98,6 +94,7 @@ OrderedJson messages_with_tools(const OrderedJson& messages, const Toolbox& tool
       add_result(out, message);
     } else if (message.contains("tool_calls")) {
       out.push_back({{"role", "assistant"}, {"content", text_of_calls(message)}});
+      if (message.contains("reasoning_content")) out.back()["reasoning_content"] = message["reasoning_content"];
     } else {
       out.push_back(message);
     }
@@ -106,7 +103,28 @@ OrderedJson messages_with_tools(const OrderedJson& messages, const Toolbox& tool
   return out;
 }
 
-ResponseFormat call_format(const Toolbox& toolbox, ToolFormat format) {
+OrderedJson messages_without_system(const OrderedJson& messages) {
+  std::string system;
+  OrderedJson out = OrderedJson::array();
+  for (const OrderedJson& message : messages) {
+    if (message["role"] != "system") {
+      out.push_back(message);
+      continue;
+    }
+    if (!system.empty()) system += "\n\n";
+    system += message["content"].get<std::string>();
+  }
+  if (system.empty()) return out;
+  for (OrderedJson& message : out) {
+    if (message["role"] != "user" || !message["content"].is_string()) continue;
+    message["content"] = system + "\n\n" + message["content"].get<std::string>();
+    return out;
+  }
+  out.insert(out.begin(), OrderedJson{{"role", "user"}, {"content", system}});
+  return out;
+}
+
+ResponseFormat call_format(const Toolbox& toolbox, const ToolFormat& format) {
   constexpr int kMostCalls = 16;
   OrderedJson calls = OrderedJson::array();
   OrderedJson parameters = OrderedJson::object();
@@ -122,7 +140,7 @@ ResponseFormat call_format(const Toolbox& toolbox, ToolFormat format) {
          {"additionalProperties", false}});
   }
   OrderedJson schema{{"anyOf", std::move(calls)}, {"$defs", std::move(parameters)}};
-  const bool several = format == ToolFormat::kMistral && toolbox.parallel && toolbox.only.empty();
+  const bool several = format.forced == ToolFormat::Forced::kList && toolbox.parallel && toolbox.only.empty();
   if (several) {
     OrderedJson call{{"anyOf", std::move(schema["anyOf"])}};
     schema.erase("anyOf");

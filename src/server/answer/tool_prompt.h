@@ -13,13 +13,14 @@ namespace kvasir {
 struct ToolDialect {
   enum class Told { kByTemplate, kBySystemText };  // kBySystemText: the template has no word of tools
 
-  ToolFormat format = ToolFormat::kHermes;
+  const ToolFormat* format = nullptr;
   Told told = Told::kBySystemText;
   std::vector<TokenId> marks{};  // special tokens that calls are written with
 };
 
-// By what the chat template says.
-ToolDialect tool_dialect(const Tokenizer& tokenizer);
+// By what the chat template says, or by the name of a format. REQUIRES: the name is one that find_tool_format()
+// knows, or empty.
+ToolDialect tool_dialect(const Tokenizer& tokenizer, const std::string& name = {});
 
 // [{type: "function", function: {…}}], as templates take them; null: none.
 OrderedJson template_tools(const Toolbox& toolbox);
@@ -28,8 +29,11 @@ OrderedJson template_tools(const Toolbox& toolbox);
 // Hermes' way.
 OrderedJson messages_with_tools(const OrderedJson& messages, const Toolbox& toolbox);
 
+// For templates that refuse the role: what the system says, before what the user says first.
+OrderedJson messages_without_system(const OrderedJson& messages);
+
 // {"name": …, "arguments": {…}} with the arguments' own schema; a list of up to 16 of them where the model was taught
 // to write its calls as one, any tool may be called and several calls are welcome. REQUIRES: toolbox.must == kCall.
-ResponseFormat call_format(const Toolbox& toolbox, ToolFormat format);
+ResponseFormat call_format(const Toolbox& toolbox, const ToolFormat& format);
 
 }  // namespace kvasir

@@ -1,8 +1,8 @@
 // How an answer is written down: one implementation for each API and each way of sending.
 //
-// Calls come in this order: begin, then text, tool calls and end of the choices in any mixture, then finish; or fail
-// at any time, and nothing after it. Each returns bytes to send. A writer for replies that are sent whole returns
-// nothing until finish.
+// Calls come in this order: begin, then reasoning, text, tool calls and end of the choices in any mixture, then
+// finish; or fail at any time, and nothing after it. Each returns bytes to send. A writer for replies that are sent
+// whole returns nothing until finish.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "server/answer/answer_part.h"
 #include "server/answer/generation.h"
-#include "server/answer/tool_call_reader.h"
 #include "server/api/api_error.h"
 #include "server/api/json_fields.h"
 
@@ -39,6 +39,8 @@ class AnswerWriter {
 
   virtual std::string begin(const AnswerReport& report) = 0;
   virtual std::string text(size_t choice, const AnswerPiece& piece) = 0;
+  // What the model thought, in pieces: only of models that are known to.
+  virtual std::string reasoning(size_t, const std::string&) { return {}; }
   // Only where the request may bring tools. Arguments are of the newest call: JSON, in pieces.
   virtual std::string tool_call(size_t, const ToolCallHead&) { return {}; }
   virtual std::string tool_arguments(size_t, const std::string&) { return {}; }

@@ -27,6 +27,13 @@ OrderedJson anthropic_usage(const Totals& totals) {
 
 OrderedJson text_block(const std::string& text) { return {{"type", "text"}, {"text", text}, {"citations", nullptr}}; }
 
+// Nothing is signed here: what comes back is read whatever its signature.
+constexpr const char* kSignature = "unsigned";
+
+OrderedJson thinking_block(const std::string& text, const std::string& signature) {
+  return {{"type", "thinking"}, {"thinking", text}, {"signature", signature}};
+}
+
 OrderedJson stop_reason(const Ending& ending) {
   if (ending.finish == FinishReason::kLength) return "max_tokens";
   if (ending.called) return "tool_use";
@@ -76,6 +83,12 @@ class AnthropicStream : public AnswerWriter {
     return out += delta({{"type", "text_delta"}, {"text", piece.text}});
   }
 
+  std::string reasoning(size_t, const std::string& piece) override {
+    std::string out;
+    if (open_ != Block::kThinking) out = start(Block::kThinking, thinking_block("", ""));
+    return out += delta({{"type", "thinking_delta"}, {"thinking", piece}});
+  }
+
   std::string tool_call(size_t, const ToolCallHead& head) override {
     return start(Block::kCall, call_block(head, OrderedJson::object()));
   }
@@ -108,7 +121,7 @@ class AnthropicStream : public AnswerWriter {
   }
 
  private:
-  enum class Block { kNone, kText, kCall };
+  enum class Block { kNone, kThinking, kText, kCall };
 
   std::string start(Block block, OrderedJson content) {
     std::string out = stop();
@@ -117,8 +130,11 @@ class AnthropicStream : public AnswerWriter {
            event({{"type", "content_block_start"}, {"index", blocks_++}, {"content_block", std::move(content)}});
   }
   std::string stop() {
-    if (std::exchange(open_, Block::kNone) == Block::kNone) return {};
-    return event({{"type", "content_block_stop"}, {"index", blocks_ - 1}});
+    const Block open = std::exchange(open_, Block::kNone);
+    if (open == Block::kNone) return {};
+    std::string out;
+    if (open == Block::kThinking) out = delta({{"type", "signature_delta"}, {"signature", kSignature}});
+    return out += event({{"type", "content_block_stop"}, {"index", blocks_ - 1}});
   }
   std::string delta(OrderedJson more) const {
     return event({{"type", "content_block_delta"}, {"index", blocks_ - 1}, {"delta", std::move(more)}});
@@ -136,12 +152,17 @@ class AnthropicWhole : public AnswerWriter {
 
   std::string begin(const AnswerReport&) override { return {}; }
   std::string text(size_t, const AnswerPiece& piece) override {
-    if (blocks_.empty() || blocks_.back().call) blocks_.emplace_back();
+    if (blocks_.empty() || blocks_.back().call || blocks_.back().thinking) blocks_.emplace_back();
     blocks_.back().text += piece.text;
     return {};
   }
+  std::string reasoning(size_t, const std::string& piece) override {
+    if (blocks_.empty() || !blocks_.back().thinking) blocks_.push_back({.thinking = true});
+    blocks_.back().text += piece;
+    return {};
+  }
   std::string tool_call(size_t, const ToolCallHead& head) override {
-    blocks_.push_back({head, {}});
+    blocks_.push_back({.call = head});
     return {};
   }
   std::string tool_arguments(size_t, const std::string& piece) override {
@@ -169,11 +190,13 @@ class AnthropicWhole : public AnswerWriter {
 
  private:
   struct Block {
-    std::optional<ToolCallHead> call{};  // nullopt: text
-    std::string text{};                  // or the call's arguments
+    std::optional<ToolCallHead> call{};  // nullopt: text, or
+    bool thinking = false;
+    std::string text{};  // or the call's arguments
   };
 
   static OrderedJson to_json(const Block& block) {
+    if (block.thinking) return thinking_block(block.text, kSignature);
     if (!block.call) return text_block(block.text);
     return call_block(*block.call, object_or_empty(block.text));
   }

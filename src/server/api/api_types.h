@@ -35,8 +35,10 @@ struct Toolbox {
   struct Tool {
     std::string name;
     OrderedJson function;  // {name, description, parameters}; parameters are a JSON Schema
+    std::string space{};   // the namespace that it was listed in; empty: none
   };
   std::vector<Tool> tools{};
+  std::vector<std::string> skipped{};  // types of tools that nobody here can run, and the model is not told of
   Must must = Must::kNothing;
   std::string only{};    // kCall: the one to call; empty: any
   bool parallel = true;  // more than one call in an answer
@@ -59,13 +61,22 @@ struct AnswerOptions {
   bool stream = false;
   bool include_usage = false;
   bool explain = false;  // say why the cache was used as it was
+  bool show_reasoning = true;
   CacheSpace space;
   std::optional<KvPolicy> kv;  // nullopt: the server's own
 };
 
 struct ChatRequest {
+  // How the answer stands to the messages.
+  enum class Turn {
+    kNew,        // a turn of the assistant's, which the template opens
+    kBare,       // whatever follows what the template made of the messages
+    kContinues,  // the last message goes on
+  };
+
   OrderedJson messages = OrderedJson::array();    // [{role, content, …}], contents as plain text
   OrderedJson variables = OrderedJson::object();  // for the chat template
+  Turn turn = Turn::kNew;
   AnswerOptions options;
 };
 

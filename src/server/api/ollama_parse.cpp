@@ -3,7 +3,9 @@
 #include <array>
 
 #include "server/api/api_error.h"
+#include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
+#include "server/api/reasoning_parse.h"
 #include "server/api/tool_parse.h"
 
 namespace kvasir {
@@ -23,6 +25,7 @@ AnswerOptions read_options(const Fields& fields) {
   static constexpr std::array<Unsupported, 2> kLater{
       {{"suffix", "this model cannot fill in the middle"}, {"images", "this model reads text"}}};
   refuse(fields, kLater);
+  refuse_unknown_fields(fields, RequestKind::kOllama);
   AnswerOptions options;
   options.sampling.temperature = 0.8F;
   options.sampling.top_k = 40;
@@ -35,6 +38,7 @@ AnswerOptions read_options(const Fields& fields) {
   options.kv = read_kv(fields);
   const std::optional<Fields> inner = fields.object("options");
   if (!inner) return options;
+  refuse_unknown_options(*inner);
   const AnswerOptions outer = options;
   read_sampling(*inner, options);
   options.stream = outer.stream;
@@ -59,7 +63,9 @@ ChatRequest parse_ollama_chat(const Json& body) {
   request.options = read_options(fields);
   request.messages = read_messages(fields);
   request.options.toolbox = read_openai_tools(fields);
-  check_toolbox(request.options);
+  check_toolbox(request);
+  request.variables = read_template_variables(fields);
+  read_ollama_think(fields, request);
   return request;
 }
 
@@ -78,6 +84,8 @@ std::variant<ChatRequest, CompletionRequest> parse_ollama_generate(const Json& b
   if (const auto system = fields.text("system"))
     request.messages.push_back({{"role", "system"}, {"content", *system}});
   request.messages.push_back({{"role", "user"}, {"content", std::move(prompt)}});
+  request.variables = read_template_variables(fields);
+  read_ollama_think(fields, request);
   return request;
 }
 

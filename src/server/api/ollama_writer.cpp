@@ -32,23 +32,25 @@ class OllamaWriter : public AnswerWriter {
   std::string fail(const ApiError& error) override { return error_body(Dialect::kOllama, error) + "\n"; }
 
  protected:
-  OrderedJson object(const AnswerPiece& piece) const {
+  OrderedJson object(const AnswerPiece& piece, const std::string& thoughts) const {
     OrderedJson out{
         {"model", head_.model},
         {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(head_.created)))}};
     if (kind_ == OllamaKind::kChat) {
       out["message"] = {{"role", "assistant"}, {"content", piece.text}};
+      if (!thoughts.empty()) out["message"]["thinking"] = thoughts;
     } else {
       out["response"] = piece.text;
+      if (!thoughts.empty()) out["thinking"] = thoughts;
     }
     out["done"] = false;
     if (!piece.tokens.empty()) out["logprobs"] = logprob_list(piece.tokens);
     return out;
   }
 
-  OrderedJson last_object(const AnswerPiece& piece, const AnswerReport& report) const {
+  OrderedJson last_object(const AnswerPiece& piece, const std::string& thoughts, const AnswerReport& report) const {
     const Totals& totals = report.totals;
-    OrderedJson out = object(piece);
+    OrderedJson out = object(piece, thoughts);
     // Arguments are objects here, so that calls come when they are whole: with the last object.
     for (const auto& [name, arguments] : calls_) {
       out["message"]["tool_calls"].push_back(
@@ -76,8 +78,9 @@ class OllamaWriter : public AnswerWriter {
 class OllamaStream : public OllamaWriter {
  public:
   using OllamaWriter::OllamaWriter;
-  std::string text(size_t, const AnswerPiece& piece) override { return to_text(object(piece)) + "\n"; }
-  std::string finish(const AnswerReport& report) override { return to_text(last_object({}, report)) + "\n"; }
+  std::string text(size_t, const AnswerPiece& piece) override { return to_text(object(piece, {})) + "\n"; }
+  std::string reasoning(size_t, const std::string& piece) override { return to_text(object({}, piece)) + "\n"; }
+  std::string finish(const AnswerReport& report) override { return to_text(last_object({}, {}, report)) + "\n"; }
 };
 
 class OllamaWhole : public OllamaWriter {
@@ -87,10 +90,15 @@ class OllamaWhole : public OllamaWriter {
     whole_ += piece;
     return {};
   }
-  std::string finish(const AnswerReport& report) override { return to_text(last_object(whole_, report)); }
+  std::string reasoning(size_t, const std::string& piece) override {
+    thoughts_ += piece;
+    return {};
+  }
+  std::string finish(const AnswerReport& report) override { return to_text(last_object(whole_, thoughts_, report)); }
 
  private:
   AnswerPiece whole_;
+  std::string thoughts_;
 };
 
 }  // namespace

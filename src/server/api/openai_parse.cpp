@@ -5,7 +5,9 @@
 #include <array>
 
 #include "server/api/api_error.h"
+#include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
+#include "server/api/reasoning_parse.h"
 #include "server/api/tool_parse.h"
 
 namespace kvasir {
@@ -96,6 +98,7 @@ std::vector<Prompt> read_prompts(const Json& json) {
 ChatRequest parse_openai_chat(const Json& body) {
   const Fields fields(body);
   refuse_later_openai(fields);
+  refuse_unknown_fields(fields, RequestKind::kChat);
   ChatRequest request;
   request.messages = read_messages(fields);
   read_common(fields, request.options);
@@ -105,15 +108,17 @@ ChatRequest parse_openai_chat(const Json& body) {
   check_lengths(request.options, "max_completion_tokens");
   request.options.logprobs = read_chat_logprobs(fields);
   request.options.toolbox = read_openai_tools(fields);
-  check_toolbox(request.options);
-  if (const auto variables = fields.object("chat_template_kwargs"))
-    request.variables = OrderedJson(variables->json());
+  request.turn = read_turn(fields, request.messages);
+  check_toolbox(request);
+  request.variables = read_template_variables(fields);
+  read_openai_reasoning(fields, request);
   return request;
 }
 
 CompletionRequest parse_openai_completion(const Json& body) {
   const Fields fields(body);
   refuse_later_openai(fields);
+  refuse_unknown_fields(fields, RequestKind::kCompletion);
   static constexpr std::array<Unsupported, 1> kSuffix{{{"suffix", "this model cannot fill in the middle"}}};
   refuse(fields, kSuffix);
   CompletionRequest request;

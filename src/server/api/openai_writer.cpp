@@ -11,7 +11,7 @@ OrderedJson openai_usage(const Totals& totals) {
           {"total_tokens", totals.prompt_tokens + totals.answer_tokens},
           {"prompt_tokens_details",
            {{"cached_tokens", totals.reused_tokens}, {"cache_write_tokens", totals.written_tokens}}},
-          {"completion_tokens_details", {{"reasoning_tokens", 0}}}};
+          {"completion_tokens_details", {{"reasoning_tokens", totals.reasoning_tokens}}}};
 }
 
 OrderedJson finish_name(const Ending& ending) {
@@ -48,6 +48,10 @@ class OpenAiStream : public AnswerWriter {
         kind_ == OpenAiKind::kChat ? choice(index, {{"content", piece.text}}) : choice(index, piece.text);
     if (!piece.tokens.empty()) one["logprobs"] = logprobs_of(kind_, piece.tokens);
     return chunk(std::move(one));
+  }
+
+  std::string reasoning(size_t index, const std::string& piece) override {
+    return chunk(choice(index, {{"reasoning_content", piece}, {"reasoning", piece}}));
   }
 
   std::string tool_call(size_t index, const ToolCallHead& head) override {
@@ -112,13 +116,22 @@ class OpenAiStream : public AnswerWriter {
 class OpenAiWhole : public AnswerWriter {
  public:
   OpenAiWhole(OpenAiKind kind, AnswerHead head)
-      : kind_(kind), head_(std::move(head)), pieces_(head_.choices), calls_(head_.choices), endings_(head_.choices) {
+      : kind_(kind),
+        head_(std::move(head)),
+        pieces_(head_.choices),
+        thoughts_(head_.choices),
+        calls_(head_.choices),
+        endings_(head_.choices) {
     for (size_t i = 0; i < head_.echo.size(); ++i) pieces_[i].text = head_.echo[i];
   }
 
   std::string begin(const AnswerReport&) override { return {}; }
   std::string text(size_t choice, const AnswerPiece& piece) override {
     pieces_[choice] += piece;
+    return {};
+  }
+  std::string reasoning(size_t choice, const std::string& piece) override {
+    thoughts_[choice] += piece;
     return {};
   }
   std::string tool_call(size_t choice, const ToolCallHead& head) override {
@@ -162,6 +175,10 @@ class OpenAiWhole : public AnswerWriter {
  private:
   OrderedJson message(size_t index) const {
     OrderedJson out{{"role", "assistant"}, {"content", pieces_[index].text}, {"refusal", nullptr}};
+    if (!thoughts_[index].empty()) {
+      out["reasoning_content"] = thoughts_[index];  // most clients' name of it, and vLLM's newer one
+      out["reasoning"] = thoughts_[index];
+    }
     if (calls_[index].empty()) return out;
     if (pieces_[index].text.empty()) out["content"] = nullptr;
     out["tool_calls"] = OrderedJson::array();
@@ -172,6 +189,7 @@ class OpenAiWhole : public AnswerWriter {
   OpenAiKind kind_;
   AnswerHead head_;
   std::vector<AnswerPiece> pieces_;
+  std::vector<std::string> thoughts_;
   std::vector<std::vector<std::pair<ToolCallHead, std::string>>> calls_;  // with their arguments
   std::vector<Ending> endings_;
 };

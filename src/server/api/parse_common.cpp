@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "server/api/api_error.h"
+#include "server/api/reasoning_parse.h"
 #include "server/api/tool_parse.h"
 
 namespace kvasir {
@@ -17,13 +18,6 @@ constexpr size_t kMostBiases = 1024;  // every token of every answer is charged 
 constexpr size_t kMostStopTokens = 1024;
 constexpr size_t kLongestSpace = 1024;  // bytes of cache_salt and of prompt_cache_key
 constexpr size_t kLongestStop = 4096;   // bytes
-
-bool asks_for_something(const Json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number()) return value.get<double>() != 0;
-  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
-  return !value.empty();
-}
 
 TokenId token_of_key(const std::string& key) {
   TokenId token = -1;
@@ -68,6 +62,32 @@ std::string policy_text(const Json& object) {
 }
 
 }  // namespace
+
+bool asks_for_something(const Json& value) {
+  if (value.is_null()) return false;
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value.get<double>() != 0;
+  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
+  return !value.empty();
+}
+
+ChatRequest::Turn read_turn(const Fields& fields, const OrderedJson& messages) {
+  const bool goes_on = fields.boolean("continue_final_message").value_or(false);
+  const bool opens = fields.boolean("add_generation_prompt").value_or(!goes_on);
+  if (!goes_on) return opens ? ChatRequest::Turn::kNew : ChatRequest::Turn::kBare;
+  if (opens) {
+    bad_param("continue_final_message",
+              "continue_final_message goes on with the last message, and add_generation_prompt begins a new one");
+  }
+  if (messages.back()["role"] != "assistant")
+    bad_param("continue_final_message", "continue_final_message needs a last message of the role assistant");
+  return ChatRequest::Turn::kContinues;
+}
+
+OrderedJson read_template_variables(const Fields& fields) {
+  const auto variables = fields.object("chat_template_kwargs");
+  return variables ? OrderedJson(variables->json()) : OrderedJson::object();
+}
 
 void refuse(const Fields& fields, std::span<const Unsupported> list) {
   for (const Unsupported& one : list) {
@@ -230,6 +250,9 @@ OrderedJson read_messages(const Fields& fields) {
       if (const auto value = message.text(key)) out[key] = *value;
     }
     if (role == "function") out["role"] = "tool";
+    if (role == "assistant") {
+      if (auto thoughts = reasoning_of(message)) out["reasoning_content"] = std::move(*thoughts);
+    }
     const Json* calls = message.find("tool_calls");
     if (calls != nullptr && !calls->empty() && role == "assistant")
       out["tool_calls"] = read_tool_calls(*calls, message.path("tool_calls"));

@@ -16,6 +16,9 @@ struct Unsupported {
   const char* why;
 };
 
+// Whether a value asks for anything: null, false, 0 and empty ones do not.
+bool asks_for_something(const Json& value);
+
 // Refuses those of the parameters that are there and ask for something: null, false, 0 and empty ones do not.
 void refuse(const Fields& fields, std::span<const Unsupported> list);
 
@@ -51,6 +54,12 @@ std::vector<std::string> read_stops(const Fields& fields, const std::string& nam
 
 // A message's text: a string, or an array of {"type":"text","text":…} parts, put together.
 std::string content_text(const Json& content, const std::string& param);
+
+// continue_final_message and add_generation_prompt, as vLLM has them.
+ChatRequest::Turn read_turn(const Fields& fields, const OrderedJson& messages);
+
+// chat_template_kwargs: variables for the chat template.
+OrderedJson read_template_variables(const Fields& fields);
 
 // [{role, content, tool_calls}] with roles that templates know. OpenAI's "developer" is what templates call "system".
 OrderedJson read_messages(const Fields& fields);

@@ -7,7 +7,9 @@
 
 #include "server/api/api_error.h"
 #include "server/api/cache_breakpoints.h"
+#include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
+#include "server/api/reasoning_parse.h"
 #include "server/api/tool_parse.h"
 #include "server/random_id.h"
 
@@ -68,6 +70,10 @@ OrderedJson tools_of(const Fields& fields) {
   const Json* tools = fields.find("tools");
   for (size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
     const Fields tool((*tools)[i]);
+    if (tool.text("type").value_or("function") != "function") {
+      out.push_back(OrderedJson(tool.json()));
+      continue;
+    }
     const Json* parameters = tool.find("parameters");
     const auto strict = tool.boolean("strict");
     out.push_back({{"type", "function"},
@@ -162,6 +168,17 @@ OrderedJson read_call_output(const Fields& item) {
           {"status", "completed"}};
 }
 
+// What was thought, as far as it can be read.
+OrderedJson read_reasoning(const Fields& item) {
+  const std::string text = reasoning_item_text(OrderedJson(item.json()));
+  OrderedJson content = OrderedJson::array();
+  if (!text.empty()) content.push_back({{"type", "reasoning_text"}, {"text", text}});
+  return {{"id", id_or_new(item, "rs_")},
+          {"type", "reasoning"},
+          {"summary", OrderedJson::array()},
+          {"content", std::move(content)}};
+}
+
 OrderedJson read_items(const Json& input) {
   if (input.is_string()) {
     const Json message{{"role", "user"}, {"content", input}};
@@ -179,14 +196,17 @@ OrderedJson read_items(const Json& input) {
       items.push_back(read_call(item));
     } else if (type == "function_call_output") {
       items.push_back(read_call_output(item));
-    } else if (type != "reasoning") {  // what another model thought is no part of the text
+    } else if (type == "reasoning") {
+      items.push_back(read_reasoning(item));
+    } else {
       not_supported(item.path("type"),
                     fmt::format("items of type \"{}\" are not supported: use message, function_call or "
                                 "function_call_output",
                                 excerpt(type, 40)));
     }
   }
-  if (items.empty()) bad_param("input", "input has nothing to answer");
+  const auto is_reasoning = [](const OrderedJson& item) { return item["type"] == "reasoning"; };
+  if (std::ranges::all_of(items, is_reasoning)) bad_param("input", "input has nothing to answer");
   return items;
 }
 
@@ -238,6 +258,10 @@ OrderedJson settings_of(const Fields& fields, const ResponsesRequest& request) {
   if (const auto cache = fields.object("prompt_cache_options"))
     out["prompt_cache_options"] = {{"mode", cache->text("mode").value_or("implicit")}, {"ttl", "30m"}};
   if (const auto retention = fields.text("prompt_cache_retention")) out["prompt_cache_retention"] = *retention;
+  if (const auto reasoning = fields.object("reasoning")) {
+    out["reasoning"] = {{"effort", or_null(reasoning->text("effort"))},
+                        {"summary", or_null(reasoning->text("summary"))}};
+  }
   if (const auto user = fields.text("user")) out["user"] = *user;
   if (const auto identifier = fields.text("safety_identifier")) out["safety_identifier"] = *identifier;
   return out;
@@ -251,9 +275,16 @@ std::string text_of_parts(const OrderedJson& parts) {
   return text;
 }
 
-void add_call(OrderedJson& messages, const OrderedJson& item) {
-  const bool joins = !messages.empty() && messages.back()["role"] == "assistant";
+// What was thought goes with what the assistant then said or called.
+void add_thoughts(OrderedJson& message, std::string& thoughts) {
+  if (message["role"] == "assistant" && !thoughts.empty()) message["reasoning_content"] = thoughts;
+  thoughts.clear();
+}
+
+void add_call(OrderedJson& messages, const OrderedJson& item, std::string& thoughts) {
+  const bool joins = !messages.empty() && messages.back()["role"] == "assistant" && thoughts.empty();
   if (!joins) messages.push_back({{"role", "assistant"}, {"content", ""}});
+  if (!joins) add_thoughts(messages.back(), thoughts);
   messages.back()["tool_calls"].push_back(
       {{"id", item["call_id"]},
        {"type", "function"},
@@ -266,14 +297,15 @@ void add_call(OrderedJson& messages, const OrderedJson& item) {
 ResponsesRequest parse_responses_count(const Json& body) {
   const Fields fields(body);
   refuse_later_responses(fields);
+  refuse_unknown_fields(fields, RequestKind::kResponse);
   fields.text("model");  // any name is served by the one model; only its type is checked
   ResponsesRequest request;
   request.items = read_items(fields.required("input"));
   request.chat.options.toolbox = read_tools(fields);
   request.instructions = fields.text("instructions").value_or("");
   request.previous = fields.text("previous_response_id").value_or("");
-  if (const auto variables = fields.object("chat_template_kwargs"))
-    request.chat.variables = OrderedJson(variables->json());
+  request.chat.variables = read_template_variables(fields);
+  read_responses_reasoning(fields, request.chat);
   return request;
 }
 
@@ -289,7 +321,7 @@ ResponsesRequest parse_responses(const Json& body) {
   check_lengths(options, "max_output_tokens");
   options.format = read_text_format(fields);
   options.logprobs = read_logprobs(fields);
-  check_toolbox(options);
+  check_toolbox(request.chat);
   request.store = fields.boolean("store").value_or(true);
   openai_cache_breakpoints(body,
                            "input");  // their places are found in the whole conversation; here they are only checked
@@ -304,9 +336,12 @@ ResponsesRequest parse_responses(const Json& body) {
 OrderedJson messages_of(const std::string& instructions, const OrderedJson& items) {
   OrderedJson messages = OrderedJson::array();
   if (!instructions.empty()) messages.push_back({{"role", "system"}, {"content", instructions}});
+  std::string thoughts;
   for (const OrderedJson& item : items) {
-    if (item["type"] == "function_call") {
-      add_call(messages, item);
+    if (item["type"] == "reasoning") {
+      thoughts = reasoning_item_text(item);
+    } else if (item["type"] == "function_call") {
+      add_call(messages, item, thoughts);
     } else if (item["type"] == "function_call_output") {
       messages.push_back(
           {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", text_of_parts(item["output"])}});
@@ -314,6 +349,7 @@ OrderedJson messages_of(const std::string& instructions, const OrderedJson& item
       const auto role = item["role"].get<std::string>();
       messages.push_back(
           {{"role", role == "developer" ? "system" : role}, {"content", text_of_parts(item["content"])}});
+      add_thoughts(messages.back(), thoughts);
     }
   }
   return messages;

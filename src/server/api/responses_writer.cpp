@@ -16,7 +16,7 @@ OrderedJson responses_usage(const Totals& totals) {
           {"input_tokens_details",
            {{"cached_tokens", totals.reused_tokens}, {"cache_write_tokens", totals.written_tokens}}},
           {"output_tokens", totals.answer_tokens},
-          {"output_tokens_details", {{"reasoning_tokens", 0}}},
+          {"output_tokens_details", {{"reasoning_tokens", totals.reasoning_tokens}}},
           {"total_tokens", totals.prompt_tokens + totals.answer_tokens}};
 }
 
@@ -36,23 +36,38 @@ OrderedJson without_bytes(OrderedJson logprobs) {
   return logprobs;
 }
 
-// One thing that the model put out: a message, or the call of a function.
+// One thing that the model put out: a message, what it thought, or the call of a function.
 struct Item {
   std::string id;
-  std::optional<ToolCallHead> call{};  // nullopt: a message
-  std::string text{};                  // or the call's arguments
+  std::optional<ToolCallHead> call{};  // nullopt: a message, or
+  bool reasoning = false;
+  std::string text{};  // or the call's arguments
   OrderedJson logprobs = OrderedJson::array();
+  std::string space{};  // of the call's function
 
-  OrderedJson part() const { return text_part(text, logprobs); }
+  bool is_message() const { return !call && !reasoning; }
 
-  // `parts` are a message's content.
+  OrderedJson part() const {
+    return reasoning ? OrderedJson{{"type", "reasoning_text"}, {"text", text}} : text_part(text, logprobs);
+  }
+
+  // `parts` are the content of a message, or of what was thought.
   OrderedJson json(std::string_view status, OrderedJson parts) const {
+    if (reasoning) {
+      return {{"id", id},
+              {"type", "reasoning"},
+              {"status", status},
+              {"summary", OrderedJson::array()},
+              {"content", std::move(parts)}};
+    }
     if (!call) {
       return {
           {"id", id}, {"type", "message"}, {"status", status}, {"role", "assistant"}, {"content", std::move(parts)}};
     }
-    return {{"id", id},           {"type", "function_call"}, {"status", status}, {"call_id", call->id},
-            {"name", call->name}, {"arguments", text}};
+    OrderedJson out{{"id", id},           {"type", "function_call"}, {"status", status}, {"call_id", call->id},
+                    {"name", call->name}, {"arguments", text}};
+    if (!space.empty()) out["namespace"] = space;
+    return out;
   }
   OrderedJson whole(std::string_view status) const { return json(status, OrderedJson::array({part()})); }
 };
@@ -62,18 +77,24 @@ class Draft {
  public:
   Draft(AnswerHead head, ResponseFrame frame) : head_(std::move(head)), frame_(std::move(frame)) {}
 
-  bool has_message() const { return !items_.empty() && !items_.back().call; }
+  bool has_message() const { return !items_.empty() && items_.back().is_message(); }
+  bool has_reasoning() const { return !items_.empty() && items_.back().reasoning; }
   bool empty() const { return items_.empty(); }
   const Item& newest() const { return items_.back(); }
   size_t index() const { return items_.size() - 1; }  // of the newest
 
-  void add_message() { items_.push_back({"msg_" + random_hex(96)}); }
-  void add_call(const ToolCallHead& head) { items_.push_back({"fc_" + random_hex(96), head}); }
+  void add_message() { items_.push_back({.id = "msg_" + random_hex(96)}); }
+  void add_reasoning() { items_.push_back({.id = "rs_" + random_hex(96), .reasoning = true}); }
+  void add_call(const ToolCallHead& head) {
+    items_.push_back({.id = "fc_" + random_hex(96), .call = head});
+    const auto space = frame_.spaces.find(head.name);
+    if (space != frame_.spaces.end()) items_.back().space = space->second;
+  }
   void add(const AnswerPiece& piece) {
     items_.back().text += piece.text;
     for (OrderedJson& token : logprob_list(piece.tokens)) items_.back().logprobs.push_back(std::move(token));
   }
-  void add_arguments(const std::string& piece) { items_.back().text += piece; }
+  void add_text(const std::string& piece) { items_.back().text += piece; }  // of a call's arguments, of reasoning
   void end(const Ending& ending) { cut_ = ending.finish == FinishReason::kLength; }
   std::string_view status() const { return cut_ ? "incomplete" : "completed"; }
 
@@ -136,6 +157,17 @@ class ResponsesStream : public AnswerWriter {
     return out += event("response.in_progress", {{"response", empty}});
   }
 
+  std::string reasoning(size_t, const std::string& piece) override {
+    std::string out;
+    if (!draft_.has_reasoning()) {
+      out = close("completed");
+      draft_.add_reasoning();
+      out += open_item();
+    }
+    draft_.add_text(piece);
+    return out += event("response.reasoning_text.delta", in_part({{"delta", piece}}));
+  }
+
   std::string text(size_t, const AnswerPiece& piece) override {
     std::string out = draft_.has_message() ? std::string() : open_message();
     draft_.add(piece);
@@ -151,7 +183,7 @@ class ResponsesStream : public AnswerWriter {
   }
 
   std::string tool_arguments(size_t, const std::string& piece) override {
-    draft_.add_arguments(piece);
+    draft_.add_text(piece);
     return event("response.function_call_arguments.delta", in_item({{"delta", piece}}));
   }
 
@@ -179,9 +211,15 @@ class ResponsesStream : public AnswerWriter {
   std::string open_message() {
     std::string out = close("completed");
     draft_.add_message();
-    out += event("response.output_item.added", {{"output_index", draft_.index()},
-                                                {"item", draft_.newest().json("in_progress", OrderedJson::array())}});
-    return out += event("response.content_part.added", in_part({{"part", text_part("", OrderedJson::array())}}));
+    return out += open_item();
+  }
+
+  // The newest, with its first part.
+  std::string open_item() {
+    const Item& item = draft_.newest();
+    std::string out = event("response.output_item.added", {{"output_index", draft_.index()},
+                                                           {"item", item.json("in_progress", OrderedJson::array())}});
+    return out += event("response.content_part.added", in_part({{"part", item.part()}}));
   }
 
   // Ends the newest item, if there is one.
@@ -192,6 +230,9 @@ class ResponsesStream : public AnswerWriter {
     if (item.call) {
       out = event("response.function_call_arguments.done",
                   in_item({{"name", item.call->name}, {"arguments", item.text}}));
+    } else if (item.reasoning) {
+      out = event("response.reasoning_text.done", in_part({{"text", item.text}}));
+      out += event("response.content_part.done", in_part({{"part", item.part()}}));
     } else {
       out = event("response.output_text.done",
                   in_part({{"text", item.text}, {"logprobs", without_bytes(item.logprobs)}}));
@@ -233,12 +274,17 @@ class ResponsesWhole : public AnswerWriter {
     draft_.add(piece);
     return {};
   }
+  std::string reasoning(size_t, const std::string& piece) override {
+    if (!draft_.has_reasoning()) draft_.add_reasoning();
+    draft_.add_text(piece);
+    return {};
+  }
   std::string tool_call(size_t, const ToolCallHead& head) override {
     draft_.add_call(head);
     return {};
   }
   std::string tool_arguments(size_t, const std::string& piece) override {
-    draft_.add_arguments(piece);
+    draft_.add_text(piece);
     return {};
   }
   std::string end(size_t, const Ending& ending) override {

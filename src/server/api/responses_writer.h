@@ -2,7 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "server/api/answer_writer.h"
 
@@ -12,6 +14,7 @@ namespace kvasir {
 struct ResponseFrame {
   OrderedJson settings;                                   // what it repeats of the request
   std::function<void(const OrderedJson& response)> keep;  // called with the finished one; empty: nobody keeps it
+  std::map<std::string, std::string> spaces{};            // of functions that were listed in a namespace
 };
 
 std::unique_ptr<AnswerWriter> responses_stream(AnswerHead head, ResponseFrame frame);

@@ -50,6 +50,59 @@ void must_call(Toolbox& box, const std::string& only, const std::string& param) 
   if (!only.empty() && !there) bad_param(param, fmt::format("there is no tool named \"{}\"", excerpt(only, 40)));
 }
 
+void skip_tool(Toolbox& box, const std::string& what) {
+  constexpr size_t kMostTold = 16;
+  if (box.skipped.size() < kMostTold) box.skipped.push_back(excerpt(what, 40));
+}
+
+// A namespace is a list of functions with a name.
+void unfold_namespace(const Fields& tool, Toolbox& box) {
+  const Json& list = tool.required("tools");
+  const std::string space = tool.text("name").value_or("");
+  if (!list.is_array()) bad_param(tool.path("tools"), tool.path("tools") + " must be an array");
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Fields inner(list[i], fmt::format("{}[{}].", tool.path("tools"), i));
+    const bool function = inner.text("type").value_or("function") == "function" && inner.find("name") != nullptr;
+    const auto there = [&](const Toolbox::Tool& one) { return one.name == inner.text("name"); };
+    if (!function || std::ranges::any_of(box.tools, there) || box.tools.size() >= kMostTools) {
+      skip_tool(box, space + "." + inner.text("name").value_or("?"));
+      continue;
+    }
+    box.tools.push_back(read_function(inner, "parameters"));
+    box.tools.back().space = space;
+  }
+}
+
+void read_openai_tool(const Fields& tool, Toolbox& box) {
+  const std::string type = tool.text("type").value_or("function");
+  if (type == "namespace") return unfold_namespace(tool, box);
+  if (type != "function") return skip_tool(box, type);
+  const bool flat = tool.find("function") == nullptr && tool.find("name") != nullptr;
+  if (!flat) tool.required("function");
+  const Fields function = flat ? tool : *tool.object("function");
+  add_tool(box, read_function(function, "parameters"), function.path("name"));
+}
+
+// {"mode": "auto" or "required", "tools": [{"type": "function", "name": …}]}: no other may be called.
+void read_allowed_tools(const Fields& choice, Toolbox& box) {
+  const Fields allowed = choice.object("allowed_tools").value_or(choice);
+  const Json& list = allowed.required("tools");
+  if (!list.is_array()) bad_param(allowed.path("tools"), allowed.path("tools") + " must be an array");
+  std::vector<std::string> names;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Fields one(list[i], fmt::format("{}[{}].", allowed.path("tools"), i));
+    names.push_back(one.object("function").value_or(one).text("name").value_or(""));
+  }
+  std::erase_if(box.tools,
+                [&](const Toolbox::Tool& tool) { return std::ranges::find(names, tool.name) == names.end(); });
+  const std::string mode = allowed.text("mode").value_or("auto");
+  if (mode == "required") {
+    must_call(box, "", "tool_choice");
+  } else if (mode != "auto") {
+    bad_param(allowed.path("mode"), allowed.path("mode") + " must be auto or required");
+  }
+}
+
 void read_openai_choice(const Fields& fields, Toolbox& box) {
   const Json* choice = fields.find("tool_choice");
   if (choice == nullptr || *choice == "auto") return;
@@ -59,8 +112,9 @@ void read_openai_choice(const Fields& fields, Toolbox& box) {
     must_call(box, "", "tool_choice");
   } else if (choice->is_object()) {
     const Fields named(*choice, "tool_choice.");
-    if (named.required_text("type") != "function")
-      bad_param("tool_choice.type", "tool_choice.type must be \"function\"");
+    const std::string type = named.required_text("type");
+    if (type == "allowed_tools") return read_allowed_tools(named, box);
+    if (type != "function") bad_param("tool_choice.type", "tool_choice.type must be \"function\"");
     named.required("function");
     must_call(box, read_name(*named.object("function")), "tool_choice.function.name");
   } else {
@@ -93,16 +147,8 @@ const Json* tool_list(const Fields& fields) {
 Toolbox read_openai_tools(const Fields& fields) {
   Toolbox box;
   const Json* list = tool_list(fields);
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const Fields tool((*list)[i], fmt::format("tools[{}].", i));
-    const std::string type = tool.text("type").value_or("function");
-    if (type != "function") {
-      not_supported(tool.path("type"),
-                    fmt::format("tools of type \"{}\" are not supported: use functions", excerpt(type, 40)));
-    }
-    tool.required("function");
-    add_tool(box, read_function(*tool.object("function"), "parameters"), tool.path("function.name"));
-  }
+  for (size_t i = 0; list != nullptr && i < list->size(); ++i)
+    read_openai_tool(Fields((*list)[i], fmt::format("tools[{}].", i)), box);
   box.parallel = fields.boolean("parallel_tool_calls").value_or(true);
   read_openai_choice(fields, box);
   return box;
@@ -114,9 +160,9 @@ Toolbox read_anthropic_tools(const Fields& fields) {
   for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
     const Fields tool((*list)[i], fmt::format("tools[{}].", i));
     const std::string type = tool.text("type").value_or("custom");
-    if (type != "custom") {
-      not_supported(tool.path("type"),
-                    fmt::format("tools of type \"{}\" are not supported: use your own", excerpt(type, 40)));
+    if (type != "custom") {  // Anthropic's own, whose schema only they know
+      skip_tool(box, type);
+      continue;
     }
     tool.required("input_schema");
     add_tool(box, read_function(tool, "input_schema"), tool.path("name"));
@@ -137,8 +183,12 @@ Toolbox read_anthropic_tools(const Fields& fields) {
   return box;
 }
 
-void check_toolbox(const AnswerOptions& options) {
-  if (options.toolbox.must != Toolbox::Must::kCall || options.format.kind == ResponseFormat::Kind::kText) return;
+void check_toolbox(const ChatRequest& request) {
+  const AnswerOptions& options = request.options;
+  if (options.toolbox.must != Toolbox::Must::kCall) return;
+  if (request.turn == ChatRequest::Turn::kContinues)
+    bad_param("tool_choice", "tool_choice asks for a call, and the last message is to go on");
+  if (options.format.kind == ResponseFormat::Kind::kText) return;
   bad_param("tool_choice", fmt::format("tool_choice asks for a call, and {} for another form", options.format.param));
 }
 
@@ -177,6 +227,7 @@ void add_anthropic_message(const Fields& message, OrderedJson& messages) {
   }
   const Json& content = message.required("content");
   std::string text;
+  std::string thoughts;
   OrderedJson calls = OrderedJson::array();
   bool only_results = false;
   if (!content.is_array()) text = content_text(content, message.path("content"));
@@ -194,13 +245,16 @@ void add_anthropic_message(const Fields& message, OrderedJson& messages) {
            {"type", "function"},
            {"function",
             {{"name", block.required_text("name")}, {"arguments", OrderedJson(block.object("input")->json())}}}});
-    } else if (type != "thinking" && type != "redacted_thinking") {  // what was thought is no part of the text
+    } else if (type == "thinking") {
+      thoughts += block.text("thinking").value_or("");
+    } else if (type != "redacted_thinking") {  // nobody but its maker can read that
       const Json one = Json::array({content[i]});
       text += content_text(one, message.path("content"));
     }
   }
   if (only_results && text.empty()) return;
   messages.push_back({{"role", role}, {"content", std::move(text)}});
+  if (!thoughts.empty() && role == "assistant") messages.back()["reasoning_content"] = std::move(thoughts);
   if (!calls.empty()) messages.back()["tool_calls"] = std::move(calls);
 }
 

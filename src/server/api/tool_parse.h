@@ -12,14 +12,15 @@ namespace kvasir {
 const Json* tool_list(const Fields& fields);
 
 // tools [{type: "function", function: {name, description, parameters}}], tool_choice, parallel_tool_calls: OpenAI's,
-// and Ollama's.
+// and Ollama's. A response's functions, whose words stand beside their type, are read as well, and those in a tool of
+// type "namespace". Tools of other types are for a service that runs them itself: they are skipped.
 Toolbox read_openai_tools(const Fields& fields);
 
 // tools [{name, description, input_schema}], tool_choice {type, name, disable_parallel_tool_use}.
 Toolbox read_anthropic_tools(const Fields& fields);
 
-// An answer cannot be a call and keep to another form.
-void check_toolbox(const AnswerOptions& options);
+// An answer cannot be a call and keep to another form, nor go on with a message that has begun.
+void check_toolbox(const ChatRequest& request);
 
 // The calls in an assistant's message, as templates take them: [{id, type, function: {name, arguments}}], the
 // arguments as an object where they are one.

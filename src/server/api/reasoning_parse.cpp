@@ -1,0 +1,95 @@
+#include "server/api/reasoning_parse.h"
+
+#include <fmt/format.h>
+
+#include "server/api/api_error.h"
+
+namespace kvasir {
+namespace {
+
+// What chat_template_kwargs say of it goes first.
+void set_variable(OrderedJson& variables, const char* name, OrderedJson value) {
+  if (!variables.contains(name)) variables[name] = std::move(value);
+}
+
+// Templates know the switch by one of two names.
+void switch_thinking(ChatRequest& request, const OrderedJson& on) {
+  set_variable(request.variables, "enable_thinking", on);
+  set_variable(request.variables, "thinking", on);
+}
+
+}  // namespace
+
+void read_effort(const Fields& fields, const std::string& name, ChatRequest& request) {
+  const auto effort = fields.text(name);
+  if (!effort) return;
+  if (effort->size() > 32) bad_param(fields.path(name), fields.path(name) + " must be a word like \"low\"");
+  if (*effort == "none") {
+    switch_thinking(request, false);
+  } else {
+    set_variable(request.variables, "reasoning_effort", *effort);
+  }
+}
+
+void read_openai_reasoning(const Fields& fields, ChatRequest& request) {
+  read_effort(fields, "reasoning_effort", request);
+  read_responses_reasoning(fields, request);
+  read_anthropic_thinking(fields, request);
+  if (const auto on = fields.boolean("enable_thinking")) switch_thinking(request, *on);
+  if (const auto show = fields.boolean("include_reasoning")) request.options.show_reasoning = *show;
+}
+
+void read_responses_reasoning(const Fields& fields, ChatRequest& request) {
+  const std::optional<Fields> reasoning = fields.object("reasoning");
+  if (!reasoning) return;
+  reasoning->text("summary");  // thoughts come whole: only the type is checked
+  read_effort(*reasoning, "effort", request);
+  if (reasoning->boolean("exclude").value_or(false)) request.options.show_reasoning = false;
+}
+
+void read_anthropic_thinking(const Fields& fields, ChatRequest& request) {
+  const std::optional<Fields> thinking = fields.object("thinking");
+  if (!thinking) return;
+  const std::string type = thinking->required_text("type");
+  if (type != "enabled" && type != "disabled" && type != "adaptive") {
+    bad_param(thinking->path("type"),
+              fmt::format("the type \"{}\" is none of enabled, adaptive, disabled", excerpt(type, 40)));
+  }
+  switch_thinking(request, type != "disabled");
+  if (const auto budget = thinking->integer("budget_tokens", {0, 1 << 30}))
+    set_variable(request.variables, "thinking_budget", *budget);
+  request.options.show_reasoning = thinking->text("display").value_or("summarized") != "omitted";
+}
+
+void read_ollama_think(const Fields& fields, ChatRequest& request) {
+  const Json* think = fields.find("think");
+  if (think == nullptr) return;
+  if (think->is_string()) {
+    read_effort(fields, "think", request);
+  } else {
+    switch_thinking(request, *fields.boolean("think"));
+  }
+}
+
+std::optional<std::string> reasoning_of(const Fields& message) {
+  for (const char* name : {"reasoning_content", "reasoning", "thinking"}) {
+    if (auto text = message.text(name); text && !text->empty()) return text;
+  }
+  return std::nullopt;
+}
+
+std::string reasoning_item_text(const OrderedJson& item) {
+  std::string text;
+  for (const char* list : {"content", "summary"}) {
+    if (!item.contains(list) || !item[list].is_array()) continue;
+    for (const OrderedJson& part : item[list]) {
+      if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) continue;
+      if (!text.empty()) text += "\n\n";
+      text += part["text"].get<std::string>();
+    }
+    if (!text.empty()) break;
+  }
+  return text;
+}
+
+}  // namespace kvasir
