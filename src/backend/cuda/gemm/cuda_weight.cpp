@@ -10,6 +10,7 @@
 #include "backend/quant/row_codes.h"
 #include "backend/weight_reader.h"
 #include "base/check.h"
+#include "layout/codec_bf16.h"
 #include "layout/codec_f16.h"
 
 namespace kvasir::cuda {
@@ -37,11 +38,13 @@ void write_row(const HostWeight& from, int row, Number number, std::byte* to) {
     return;
   }
   if (number == Number::kF32) return read_kept_row(from, row, reinterpret_cast<float*>(to));
-  CHECK(number == Number::kF16);
   std::vector<float> values(static_cast<size_t>(from.cols));
   read_row(from, row, values.data());
-  auto* out = reinterpret_cast<CodecF16::Stored*>(to);
-  for (const float value : values) *out++ = CodecF16::encode(std::clamp(value, -kLargestF16, kLargestF16));
+  auto* out = reinterpret_cast<std::uint16_t*>(to);
+  for (const float value : values) {
+    *out++ = number == Number::kBF16 ? CodecBF16::encode(value)
+                                     : CodecF16::encode(std::clamp(value, -kLargestF16, kLargestF16));
+  }
 }
 
 struct StackedRow {
