@@ -57,6 +57,22 @@ struct KvView {
 
 inline constexpr int kMostTreeRows = 64;
 
+// Of 64 bits. <bit> has no code for a GPU.
+KVASIR_HD inline int count_of_ones(std::uint64_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __popcll(bits);
+#else
+  return std::popcount(bits);
+#endif
+}
+KVASIR_HD inline int lowest_one(std::uint64_t bits) {  // REQUIRES: there is one
+#if defined(__CUDA_ARCH__)
+  return __ffsll(static_cast<long long>(bits)) - 1;
+#else
+  return std::countr_zero(bits);
+#endif
+}
+
 // Where a row of a draft tree reads what it sees: the text before the tree lies at its positions, and behind it the
 // row's ancestors and the row itself, one after the other, lie at the tree's rows `rows`. Of a chain nothing is
 // apart.
@@ -64,7 +80,7 @@ struct TreePath {
   Position start = std::numeric_limits<Position>::max();  // of the tree
   std::array<std::uint8_t, kMostTreeRows> rows{};
 
-  Position slot_of(Position position) const {
+  KVASIR_HD Position slot_of(Position position) const {
     return position < start ? position : start + rows[static_cast<size_t>(position - start)];
   }
 };
@@ -87,23 +103,23 @@ struct SequenceView {
 
   KVASIR_HD BlockId block_of(Position position, int block_tokens) const { return blocks[position / block_tokens]; }
 
-  Position position_of(int row) const {
-    return start + (ancestors == nullptr ? row : std::popcount(ancestors_of(row)));
+  KVASIR_HD Position position_of(int row) const {
+    return start + (ancestors == nullptr ? row : count_of_ones(ancestors_of(row)));
   }
-  TreePath path_of(int row) const {
+  KVASIR_HD TreePath path_of(int row) const {
     TreePath path;
     if (ancestors == nullptr) return path;
     path.start = start;
     size_t count = 0;
     for (std::uint64_t left = ancestors_of(row); left != 0; left &= left - 1) {
-      path.rows[count++] = static_cast<std::uint8_t>(std::countr_zero(left));
+      path.rows[count++] = static_cast<std::uint8_t>(lowest_one(left));
     }
     path.rows[count] = static_cast<std::uint8_t>(row);
     return path;
   }
 
  private:
-  std::uint64_t ancestors_of(int row) const { return ancestors[row] & ((std::uint64_t{1} << row) - 1); }
+  KVASIR_HD std::uint64_t ancestors_of(int row) const { return ancestors[row] & ((std::uint64_t{1} << row) - 1); }
 };
 
 }  // namespace kvasir

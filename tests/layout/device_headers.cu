@@ -21,6 +21,8 @@ __global__ void read_one(KvView view, SequenceView sequence, float* out) {
   hadamard(out, 4);
   const CodePlace place = CodecInt4::k_place(view.layout.block_tokens, 0, 1);
   out[3] = CodecE4M3::decode(CodecE4M3::encode(out[2])) + static_cast<float>(place.byte);
+  const TreePath path = sequence.path_of(static_cast<int>(threadIdx.x));
+  out[4] = static_cast<float>(path.slot_of(sequence.position_of(static_cast<int>(threadIdx.x))));
   out[2] = view.retention.visible(3, 2) ? 1.0F : 0.0F;
 }
 

@@ -29,27 +29,37 @@ const DeviceSequences& SequenceTables::find(std::span<const SequenceView> sequen
   return last_ = send(sequences, block_tokens);
 }
 
-// One copy brings the views and, after them, their block tables.
+// One copy brings the views and, after them, the ancestors of trees and all block tables.
 DeviceSequences SequenceTables::send(std::span<const SequenceView> sequences, int block_tokens) {
   const auto blocks_of = [block_tokens](const SequenceView& sequence) {
     if (block_tokens == 0) return size_t{0};
-    return static_cast<size_t>((sequence.start + sequence.rows + block_tokens - 1) / block_tokens);
+    const Position end = std::max<Position>(sequence.start + sequence.rows, sequence.keys);
+    return static_cast<size_t>((end + block_tokens - 1) / block_tokens);
   };
-  size_t bytes = sequences.size_bytes();
+  const auto tree_rows_of = [](const SequenceView& sequence) {
+    return sequence.ancestors == nullptr ? size_t{0} : static_cast<size_t>(sequence.rows);
+  };
+  size_t tree = sequences.size_bytes();
+  size_t table = tree;
+  for (const SequenceView& sequence : sequences) table += tree_rows_of(sequence) * sizeof(std::uint64_t);
+  size_t bytes = table;
   for (const SequenceView& sequence : sequences) bytes += blocks_of(sequence) * sizeof(BlockId);
   const Staging::Region region = staging_.take(bytes);
   auto* views = reinterpret_cast<SequenceView*>(region.host);
-  size_t offset = sequences.size_bytes();
   DeviceSequences out{reinterpret_cast<const SequenceView*>(region.device)};
   out.tables.reserve(sequences.size());
   for (const SequenceView& sequence : sequences) {
     const size_t count = blocks_of(sequence);
-    std::copy_n(sequence.blocks, count, reinterpret_cast<BlockId*>(region.host + offset));
+    const size_t tree_rows = tree_rows_of(sequence);
+    std::copy_n(sequence.blocks, count, reinterpret_cast<BlockId*>(region.host + table));
+    std::copy_n(sequence.ancestors, tree_rows, reinterpret_cast<std::uint64_t*>(region.host + tree));
     *views = sequence;
-    views->blocks = reinterpret_cast<const BlockId*>(region.device + offset);
+    views->blocks = reinterpret_cast<const BlockId*>(region.device + table);
+    if (tree_rows > 0) views->ancestors = reinterpret_cast<const std::uint64_t*>(region.device + tree);
     out.tables.push_back(views->blocks);
     ++views;
-    offset += count * sizeof(BlockId);
+    table += count * sizeof(BlockId);
+    tree += tree_rows * sizeof(std::uint64_t);
     out.rows += sequence.rows;
   }
   staging_.send(region, bytes);
