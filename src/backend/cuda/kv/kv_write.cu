@@ -253,6 +253,9 @@ __device__ float* smem_of_warp(float* shared, const KvShape& shape) {
   return shared + static_cast<int>(threadIdx.y) * floats_of_warp(max(shape.k_dim, shape.v_dim));
 }
 
+// K and V, or K alone where V is a part of it.
+__host__ __device__ int sides(const KvShape& shape) { return shape.has_v() ? 2 : 1; }
+
 // A warp for each row and head, of K and then of V.
 __global__ void __launch_bounds__(kHeadsAtOnce * 32) write(const NewRows rows) {
   extern __shared__ float shared[];
@@ -264,7 +267,7 @@ __global__ void __launch_bounds__(kHeadsAtOnce * 32) write(const NewRows rows) {
   float* smem = smem_of_warp(shared, rows.view.layout.shape);
   if (head < heads) {
     write_row<Side::kKeys>(rows, at, head, {}, smem);
-  } else if (head < 2 * heads) {
+  } else if (head < sides(rows.view.layout.shape) * heads) {
     write_row<Side::kValues>(rows, at, head - heads, {}, smem);
   }
 }
@@ -281,7 +284,7 @@ __global__ void __launch_bounds__(kHeadsAtOnce * 32) rope_and_write(const QkvRow
   float* shared = smem_of_warp(all, shape);
   const int head = static_cast<int>(blockIdx.y * kHeadsAtOnce + threadIdx.y);
   pdl_wait();
-  if (head >= qkv.heads + 2 * qkv.kv_heads) return;
+  if (head >= qkv.heads + sides(shape) * qkv.kv_heads) return;
   if (head < qkv.heads) {
     const int dim = qkv.q.cols / qkv.heads;
     float* q = qkv.q.data + row * qkv.q.stride + head * dim;
@@ -354,19 +357,21 @@ LaunchShape shape_of_launch(int rows, int heads, const KvShape& shape, int angle
 }  // namespace
 
 void write_rows(const NewRows& rows, cudaStream_t stream) {
+  if (rows.rows == 0) return;
   const KvShape& shape = rows.view.layout.shape;
-  launch_pdl("kv_write", write, shape_of_launch(rows.rows, 2 * shape.heads, shape, 0), stream, rows);
+  launch_pdl("kv_write", write, shape_of_launch(rows.rows, sides(shape) * shape.heads, shape, 0), stream, rows);
 }
 
 void rope_and_write_rows(const QkvRows& qkv, const NewRows& rows, cudaStream_t stream) {
   if (rope_and_write_f16(qkv, rows, stream)) return;
-  const int heads = qkv.heads + 2 * qkv.kv_heads;
+  const int heads = qkv.heads + sides(rows.view.layout.shape) * qkv.kv_heads;
   launch_pdl("rope_kv_write", rope_and_write,
              shape_of_launch(rows.rows, heads, rows.view.layout.shape, 2 * qkv.table.pairs), stream, qkv, rows);
 }
 
 void move_rows(const MovedRows& rows, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>(rows.view.layout.shape.heads), 2);
+  const KvShape& shape = rows.view.layout.shape;
+  const dim3 grid(static_cast<unsigned>(shape.heads), static_cast<unsigned>(sides(shape)));
   move<<<grid, 32, 0, stream>>>(rows);
   check_launch("kv_move");
 }

@@ -15,7 +15,7 @@ namespace kvasir::cuda {
 class Staging;
 
 struct NewRows {
-  Matrix k, v;
+  Matrix k, v;  // no v where it is a part of k
   KvView view;
   const SequenceView* sequences = nullptr;  // device memory
   int count = 0;                            // sequences

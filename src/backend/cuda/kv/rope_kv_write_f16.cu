@@ -186,7 +186,7 @@ bool is_usual(const QkvRows& qkv, const KvLayout& layout) {
 // Null: the general kernel of kv_write.cu is needed.
 RopeAndWrite f16_kernel_for(const QkvRows& qkv, const KvLayout& layout) {
   const int rotated = 2 * qkv.table.pairs;
-  if (layout.k_format != layout.v_format || qkv.heads * rotated != qkv.q.cols ||
+  if (!layout.shape.has_v() || layout.k_format != layout.v_format || qkv.heads * rotated != qkv.q.cols ||
       qkv.kv_heads * rotated != qkv.k.cols) {
     return nullptr;
   }
