@@ -47,30 +47,10 @@ inline constexpr BatchId kNoBatch = 0;
 using SampleTicket = std::uint64_t;  // of one backend, ascending
 inline constexpr SampleTicket kNoSample = 0;
 
-// What attention may be asked for beyond a scale, a causal mask and a window.
-enum class AttentionFeature : std::uint8_t {
-  kSoftcap,     // ScoreRule::softcap
-  kSinkLogits,  // ScoreRule::sink_logits
-  kBias,        // ScoreRule::bias
-  kAllKeys,     // ScoreRule::Mask::kAll
-  kChunks,      // Retention::chunk
-  kTrees,       // SequenceView::ancestors
-  kValuesInK,   // KvShape::v_in_k
-};
-
 // What a backend can run at most. A model is held to it when it is loaded: what is beyond is an Error that names the
 // config's field, its value and the limit.
 struct BackendLimits {
-  enum class Elementwise : std::uint8_t {
-    kAll,
-    kSwiglu,  // no ActivationOp, and no ScaleOp
-  };
-
-  int heads_per_kv_head = std::numeric_limits<int>::max();
   int head_dim = std::numeric_limits<int>::max();  // of K, and of V
-  std::vector<AttentionFeature> lacks = {};
-  int experts = std::numeric_limits<int>::max();  // of a layer
-  Elementwise elementwise = Elementwise::kAll;
 };
 
 class Backend {

@@ -94,28 +94,6 @@ void check_experts(const MoeSpec& moe, const Fail& fail) {
   }
 }
 
-// What a layer needs of attention beyond the usual, with the words of its config.
-struct NeededFeature {
-  AttentionFeature feature;
-  bool needed;
-  std::string is;
-  const char* lack;
-};
-
-std::vector<NeededFeature> features_of(const AttentionSpec& a) {
-  using enum AttentionFeature;
-  return {{kSoftcap, a.softcap != 0, fmt::format("attn_logit_softcapping is {}", a.softcap), "soft-caps of scores"},
-          {kSinkLogits, a.sink_logits, fmt::format("self_attn.sinks has {} logits", a.heads), "learned sinks"},
-          {kBias, a.bias.kind != PositionBiasSpec::Kind::kNone,
-           a.bias.kind == PositionBiasSpec::Kind::kAlibi
-               ? std::string("alibi is true")
-               : fmt::format("relative_attention_num_buckets is {}", a.bias.buckets),
-           "biases of scores"},
-          {kAllKeys, a.mask == ScoreRule::Mask::kAll, "is_decoder is false", "attention to what follows"},
-          {kChunks, a.chunk != 0, fmt::format("attention_chunk_size is {}", a.chunk), "chunks"},
-          {kValuesInK, !a.kv.has_v(), fmt::format("kv_lora_rank is {}", a.kv.v_dim), "values that are a part of K"}};
-}
-
 std::string to_text(const MoeSpec& moe) {
   const auto& [experts, used, score, normalized, scale, choice_bias, router_bias, groups, used_groups, group_score,
                weighs, shared_width, shared_gate, expert_scale, own_norms] = moe;
@@ -235,59 +213,14 @@ void check_runnable(const ModelSpec& spec, const std::string& where) {
   }
 }
 
-namespace {
-
-// Whether all of it is what backends have that know SwiGLU alone.
-bool swiglu_only(const ModelSpec& spec) {
-  const bool unscaled = spec.embedding_scale == 1 && spec.logit_scale == 1 && spec.logit_softcap == 0;
-  const bool plain = spec.positions == 0 && spec.layer_input == 0 && spec.norm == NormRule::Kind::kRms;
-  const auto scales_queries = [](const RopeSpec& rope) { return rope.query_growth != 0; };
-  return unscaled && plain && std::ranges::none_of(spec.ropes, scales_queries) &&
-         std::ranges::all_of(spec.layers, [](const LayerSpec& layer) {
-           return layer.mlp.kind == MlpSpec::Kind::kGated && layer.mlp.activation == Activation::kSilu &&
-                  layer.branch_scale == 1 && !layer.scaled && layer.attention.owns_kv() && !layer.attention.v_norm &&
-                  layer.attention.values == AttentionSpec::Values::kProjected && !layer.mlp.moe.shared_gate &&
-                  layer.attention.clip == 0 && layer.attention.qk_norm_kind == NormRule::Kind::kRms &&
-                  layer.attention.qk_norm != AttentionSpec::QkNorm::kEachHead;
-         });
-}
-
-}  // namespace
-
 void check_limits(const ModelSpec& spec, const Backend& backend, const std::string& where) {
-  const BackendLimits limits = backend.limits();
-  if (limits.elementwise == BackendLimits::Elementwise::kSwiglu && !swiglu_only(spec)) {
-    fail_input(fmt::format("model_type is {}, and this backend has no activations but SwiGLU and scales nothing yet",
-                           spec.family->name),
-               where, "run it on another --device: " + backend.description() + " cannot");
-  }
+  const int most = backend.limits().head_dim;
   for (int i = 0; i < spec.layer_count(); ++i) {
     const AttentionSpec& a = spec.attention(i);
-    const int shared = a.heads / a.kv.heads;
-    if (shared > limits.heads_per_kv_head) {
-      fail_input(
-          fmt::format("num_attention_heads / num_key_value_heads is {} in layer {}, and this backend reads a KV "
-                      "head for at most {} query heads",
-                      shared, i, limits.heads_per_kv_head),
-          where, "run it on another --device: " + backend.description() + " cannot");
-    }
-    const int experts = spec.layers[static_cast<size_t>(i)].mlp.moe.experts;
-    if (experts > limits.experts) {
-      fail_input(
-          fmt::format("num_experts is {} in layer {}, and this backend has no kernels for experts yet", experts, i),
-          where, "run it on another --device: " + backend.description() + " cannot");
-    }
     const int dim = std::max(a.kv.k_dim, a.kv.v_dim);
-    if (dim > limits.head_dim) {
-      fail_input(fmt::format("head_dim is {} in layer {}, and this backend takes heads of at most {}", dim, i,
-                             limits.head_dim),
-                 where, "run it on another --device: " + backend.description() + " cannot");
-    }
-    for (const NeededFeature& one : features_of(a)) {
-      if (!one.needed || std::ranges::find(limits.lacks, one.feature) == limits.lacks.end()) continue;
-      fail_input(fmt::format("{} in layer {}, and this backend has no {}", one.is, i, one.lack), where,
-                 "run it on another --device: " + backend.description() + " cannot");
-    }
+    if (dim <= most) continue;
+    fail_input(fmt::format("head_dim is {} in layer {}, and this backend takes heads of at most {}", dim, i, most),
+               where, "run it on another --device: " + backend.description() + " cannot");
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend/cuda/attention/cuda_attention.h"
 #include "base/check.h"
 
 namespace kvasir::cuda {
@@ -10,7 +11,8 @@ bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b) {
   KvView view = a.view;
   view.layer = b.view.layer;
   view.first_head = b.view.first_head;
-  return a.sequences == b.sequences && a.heads == b.heads && view == b.view;
+  const bool by_kernels_alike = needs_any_rule(a) == needs_any_rule(b) && a.rule.mask == b.rule.mask;
+  return a.sequences == b.sequences && a.heads == b.heads && view == b.view && by_kernels_alike;
 }
 
 void RecordedOps::begin_again(size_t count) {

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/cuda/ops/cast_rows.h"
+#include "backend/cuda/ops/elementwise.h"
 #include "backend/cuda/sample/sample_rows.h"
 
 namespace kvasir::cuda {
@@ -25,8 +26,9 @@ struct SampleOp {
   friend bool operator==(const SampleOp&, const SampleOp&) = default;
 };
 
-using BatchOp = std::variant<EmbedRowsOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedMatmulOp, RopeOp, KvWriteOp,
-                             RopeKvWriteOp, AttentionOp, SwigluOp, NormMatmulOp, FeedForwardOp, AddOp, SampleOp>;
+using BatchOp = std::variant<EmbedRowsOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedMatmulOp, RopeOp, ProjectedRows,
+                             KvWriteOp, RopeKvWriteOp, AttentionOp, SwigluOp, ActivationOp, ScaleOp, QueryScaleOp,
+                             SigmoidGateOp, ExpertsOp, NormMatmulOp, FeedForwardOp, AddOp, SampleOp>;
 
 // Whether attention to both is partitioned and launched alike.
 bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b);

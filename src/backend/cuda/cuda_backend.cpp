@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backend/cuda/attention/cuda_attention.h"
+#include "backend/cuda/experts/cuda_experts.h"
 #include "backend/cuda/gemm/cuda_matmul.h"
 #include "backend/cuda/graph/graph_cache.h"
 #include "backend/cuda/graph/replayable_batch.h"
@@ -40,15 +41,9 @@ class CudaBackend final : public Backend {
     return fmt::format("cuda:{}, {}, {:.0f} GiB", device_, properties_.name,
                        static_cast<double>(properties_.totalGlobalMem) / (1024.0 * 1024.0 * 1024.0));
   }
-  std::string kernel_version() const override { return fmt::format("cuda-4-{}", name_of(activations_)); }
+  std::string kernel_version() const override { return fmt::format("cuda-5-{}", name_of(activations_)); }
 
-  BackendLimits limits() const override {
-    using enum AttentionFeature;
-    return {.head_dim = kMostHeadDim,
-            .lacks = {kSoftcap, kSinkLogits, kBias, kAllKeys, kChunks, kTrees, kValuesInK},
-            .experts = 0,
-            .elementwise = BackendLimits::Elementwise::kSwiglu};
-  }
+  BackendLimits limits() const override { return {.head_dim = kMostHeadDim}; }
 
   Buffer allocate(size_t bytes) override {
     void* at = nullptr;
@@ -132,8 +127,7 @@ class CudaBackend final : public Backend {
   }
 
   template <class T>
-  static constexpr bool kNeverRecorded =
-      std::is_same_v<T, ProjectOp> || std::is_same_v<T, MergeAttentionOp> || std::is_same_v<T, WatchAttentionOp>;
+  static constexpr bool kNeverRecorded = std::is_same_v<T, MergeAttentionOp> || std::is_same_v<T, WatchAttentionOp>;
 
   // Uploads what the op needs, then launches or records it.
   template <class T>
@@ -159,15 +153,21 @@ class CudaBackend final : public Backend {
     perform(op);
   }
   void take(const AttentionOp& op) {
-    CHECK(op.batch.rule == ScoreRule{op.batch.rule.scale});  // see limits()
     leave_batch_alone();
     perform(op);
   }
-  static void take(const ExpertsOp&) { CHECK_THAT(false, "limits() says that there are no experts here"); }
-  static void take(const ActivationOp&) { CHECK_THAT(false, "limits() says that there is SwiGLU alone here"); }
-  static void take(const ScaleOp&) { CHECK_THAT(false, "limits() says that nothing is scaled here"); }
-  static void take(const SigmoidGateOp&) { CHECK_THAT(false, "limits() says that nothing is scaled here"); }
-  static void take(const QueryScaleOp&) { CHECK_THAT(false, "limits() says that nothing is scaled here"); }
+  // Rows of neighbouring sequences lie one after the other, and are projected together.
+  void take(const ProjectOp& op) {
+    const auto rows_of = [](const Matrix& m, int first, int rows) {
+      return Matrix{m.row(first), rows, m.cols, m.stride};
+    };
+    for (size_t i = 0; i < op.sequences.size();) {
+      const int first = op.sequences[i].first_row;
+      int end = first;
+      while (i < op.sequences.size() && op.sequences[i].first_row == end) end += op.sequences[i++].rows;
+      perform(ProjectedRows{rows_of(op.x, first, end - first), op.heads, op.by, rows_of(op.out, first, end - first)});
+    }
+  }
   void take(const KvMoveOp& op) {
     if (!op.moves.empty()) launch_now(op);
   }
@@ -225,7 +225,8 @@ class CudaBackend final : public Backend {
   SequenceTables tables_{staging_};
   CudaAttention attention_;
   CudaMatmul matmul_{stream_, activations_};
-  OpLauncher launcher_{*this, stream_, staging_, tables_, attention_, matmul_};
+  CudaExperts experts_{stream_};
+  OpLauncher launcher_{*this, stream_, staging_, tables_, attention_, matmul_, experts_};
   GraphCache graphs_{stream_};
   SampledTokens sampled_{stream_};
   bool recording_ = false;
@@ -280,7 +281,8 @@ bool CudaBackend::complete_key() {
     if (!shape) return false;
     key_.shapes.push_back(*shape);
   }
-  key_.rows = matmul_.rows_at();
+  const auto [rows, swiglu_rows] = matmul_.rows_at();
+  key_.workspaces = {rows, swiglu_rows, experts_.workspace()};
   return true;
 }
 

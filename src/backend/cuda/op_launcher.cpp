@@ -2,6 +2,7 @@
 
 #include "backend/cuda/attention/attention_kernels.h"
 #include "backend/cuda/ops/elementwise.h"
+#include "backend/cuda/ops/pointwise.h"
 #include "backend/cuda/runtime/cuda_check.h"
 #include "backend/cuda/sample/sample_rows.h"
 #include "backend/lower.h"
@@ -30,9 +31,10 @@ void OpLauncher::launch(const CopyOp& op) const {
 }
 
 void OpLauncher::launch(const NormOp& op) const {
-  CHECK_THAT(op.weights == NormOp::Weights::kShared, "limits() says that heads share their norms here");
   matmul.forget_rows();
-  normalize(op.rule.kind, norm_rows(op.rule, op.x, op.out), op.heads, stream);
+  NormRows rows = norm_rows(op.rule, op.x, op.out);
+  if (op.weights == NormOp::Weights::kOfEachPart) rows.weights_step = op.width();
+  normalize(op.rule.kind, rows, op.heads, stream);
 }
 
 // The norm goes into the next GEMM's input as well, if a GEMM of such rows is known.
@@ -106,9 +108,34 @@ void OpLauncher::launch(const AddOp& op) const {
 
 void OpLauncher::launch(const SampleOp& op) const { sample_rows(op.rows, stream); }
 
-void OpLauncher::launch(const ProjectOp& op) const {
-  const DeviceSequences& on_device = tables.find(op.sequences, 0);
-  project({op.x, op.heads, op.by, on_device.at, on_device.rows, op.out}, stream);
+void OpLauncher::launch(const ActivationOp& op) const {
+  matmul.forget_rows();
+  activate(op, stream);
+}
+
+void OpLauncher::launch(const ScaleOp& op) const {
+  matmul.forget_rows();
+  scale(op, stream);
+}
+
+void OpLauncher::launch(const QueryScaleOp& op) const {
+  matmul.forget_rows();
+  scale_queries(op, stream);
+}
+
+void OpLauncher::launch(const SigmoidGateOp& op) const {
+  matmul.forget_rows();
+  sigmoid_gate(op, stream);
+}
+
+void OpLauncher::launch(const ExpertsOp& op) const {
+  matmul.forget_rows();
+  experts.run(op);
+}
+
+void OpLauncher::launch(const ProjectedRows& op) const {
+  matmul.forget_rows();
+  project(op, stream);
 }
 
 void OpLauncher::launch(const MergeAttentionOp& op) const {

@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "backend/cuda/attention/cuda_attention.h"
 #include "backend/cuda/batch_ops.h"
+#include "backend/cuda/experts/cuda_experts.h"
 #include "backend/cuda/gemm/cuda_matmul.h"
 #include "backend/cuda/kv/kv_write.h"
 #include "backend/cuda/runtime/device_sequences.h"
@@ -22,6 +23,7 @@ struct OpLauncher {
   SequenceTables& tables;
   CudaAttention& attention;
   CudaMatmul& matmul;
+  CudaExperts& experts;
 
   void launch(const EmbedRowsOp& op) const;
   void launch(const CopyOp& op) const;
@@ -36,10 +38,15 @@ struct OpLauncher {
   void launch(const RopeKvWriteOp& op) const;
   void launch(const AttentionOp& op) const;
   void launch(const SwigluOp& op) const;
+  void launch(const ActivationOp& op) const;
+  void launch(const ScaleOp& op) const;
+  void launch(const QueryScaleOp& op) const;
+  void launch(const SigmoidGateOp& op) const;
+  void launch(const ExpertsOp& op) const;
+  void launch(const ProjectedRows& op) const;
   void launch(const AddOp& op) const;
   void launch(const SampleOp& op) const;
   // These are never recorded. They upload what they need.
-  void launch(const ProjectOp& op) const;
   void launch(const MergeAttentionOp& op) const;
   void launch(const WatchAttentionOp& op) const;
   void launch(const KvMoveOp& op) const;

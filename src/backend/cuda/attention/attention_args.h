@@ -138,6 +138,7 @@ struct AttentionArgs {
   int first_item = 0;               // of the first tile
   const WorkItem* items = nullptr;  // of all tiles, one after the other
   int item_count = 0;
+  const TreePath* paths = nullptr;           // [rows], where the batch has trees: generic.cu alone knows them
   const ChunkGroup* chunk_groups = nullptr;  // of all tiles of the batch, one after the other
   int first_chunk_group = 0;                 // of the first tile
   int chunk_group_count = 0;

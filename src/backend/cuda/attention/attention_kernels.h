@@ -8,6 +8,10 @@
 
 namespace kvasir::cuda {
 
+// Longer heads are an Error on this device; tensor cores take heads of at most kMostTileDim.
+inline constexpr int kMostHeadDim = 1024;
+inline constexpr int kMostTileDim = 256;
+
 // Whether K is multiplied as bf16. All other formats use f16, which holds every integer code and every fp8 exactly.
 constexpr bool multiplies_bf16_keys(KvFormat format) { return format == KvFormat::kBF16; }
 // Whether V is. Scales are multiplied into the softmax weights, which may then be too small for f16.
@@ -64,21 +68,66 @@ void merge_states(const AttentionArgs& args, cudaStream_t stream);
 // The same bits, faster with few rows of many chunks. REQUIRES: merges_chunk_groups is false.
 void merge_states_wide(const AttentionArgs& args, cudaStream_t stream);
 
-// decode/f32.cu: everything in float32, if K or V is; a warp for each row and head.
-struct F32Attention {
+// Attention by any rule of scores over any layout, in float32 (decode/any_rule.cu). A tile is up to kTileRows query
+// heads of a KV head, of neighbouring tokens of a chain or one of a tree. Every chunk that a tile sees leaves
+// partials, which merge in the order of the context.
+struct RuleAttention {
   KvView view;
   const SequenceView* sequences = nullptr;  // device memory
-  int rows = 0;                             // summed over the sequences
+  int sequence_count = 0;
+  ScoreRule rule;
   int heads = 0;
-  float scale = 1.0F;
-  const float* q = nullptr;  // [rows][heads][k_dim], of prepare_queries()
+  const float* q = nullptr;  // [rows][heads][k_dim], rotated and rounded as the keys' format wants it
+  std::int64_t q_stride = 0;
   Matrix out;
   SoftmaxState* states = nullptr;
-};
-void f32_attention(const F32Attention& args, cudaStream_t stream);
+  int mixed_dim =
+      0;  // numbers of a cached row that are mixed (row_codec.h): K's from `mixed_from` on if there is no V
+  int mixed_from = 0;
+  int out_from = 0;  // the first mixed number that is one of the output's
+  bool rotated = false;
+  int chunk_slots = 0;           // the most chunks that a tile sees
+  int first_tile = 0;            // of a pass
+  float* partial_out = nullptr;  // [tiles of the pass][KV heads][head tiles][chunk_slots][kTileRows][mixed_dim]
+  SoftmaxState* partial_states = nullptr;  // the same but for the last
 
-// Rotates each head of the rows by hadamard().
-void hadamard_rows(Matrix x, int heads, const SequenceView* sequences, int rows, cudaStream_t stream);
+  KVASIR_HD int heads_per_kv() const { return heads / view.layout.shape.heads; }
+  KVASIR_HD int heads_of_tile() const { return heads_per_kv() < kTileRows ? heads_per_kv() : kTileRows; }
+  KVASIR_HD int head_tiles() const { return (heads_per_kv() + kTileRows - 1) / kTileRows; }
+  KVASIR_HD int tokens_of_tile(const SequenceView& sequence) const {
+    return sequence.ancestors == nullptr ? kTileRows / heads_of_tile() : 1;
+  }
+  KVASIR_HD int tiles_of(const SequenceView& sequence) const {
+    const int tokens = tokens_of_tile(sequence);
+    return (sequence.rows + tokens - 1) / tokens;
+  }
+};
+// The chunks that tokens [first_token, first_token + tokens) of a sequence may see keys of: those before `sink_end`,
+// and those from `first` on.
+struct SeenChunks {
+  int sink_end = 0;
+  int first = 0;
+  int end = 0;
+
+  KVASIR_HD int count() const { return sink_end + end - first; }
+  KVASIR_HD int at(int index) const { return index < sink_end ? index : first + index - sink_end; }
+};
+KVASIR_HD inline SeenChunks seen_chunks(const RuleAttention& args, const SequenceView& sequence, int first_token,
+                                        int tokens) {
+  if (args.rule.mask == ScoreRule::Mask::kAll) {
+    return {0, 0, static_cast<int>((sequence.keys + kChunkTokens - 1) / kChunkTokens)};
+  }
+  const Retention& retention = args.view.retention;
+  SeenChunks out;
+  out.end = static_cast<int>(sequence.position_of(first_token + tokens - 1) / kChunkTokens) + 1;
+  out.first = static_cast<int>(retention.window_begin(sequence.position_of(first_token)) / kChunkTokens);
+  if (retention.full()) return out;
+  const auto sinks = static_cast<int>((retention.sinks + kChunkTokens - 1) / kChunkTokens);
+  out.sink_end = sinks < out.first ? sinks : out.first;
+  return out;
+}
+// The tiles [first_tile, first_tile + tiles): their partials, and out and states from those.
+void attend_by_rule(const RuleAttention& args, int tiles, cudaStream_t stream);
 
 struct MergeRows {
   Matrix into, from;
@@ -93,11 +142,12 @@ struct WatchedRows {
   KvView view;
   const SequenceView* sequence = nullptr;  // device memory
   int heads = 0;
-  float scale = 1.0F;
+  ScoreRule rule;
   const float* q = nullptr;  // [rows][heads][k_dim], of prepare_queries()
   AttentionWatch watch;
   float* scratch = nullptr;  // [KV heads][stride]
 };
+// watch_rows.cu. REQUIRES: as WatchAttentionOp.
 void watch_rows(const WatchedRows& rows, cudaStream_t stream);
 
 }  // namespace kvasir::cuda

@@ -1,34 +1,24 @@
 #include "backend/cuda/attention/cuda_attention.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "backend/cuda/attention/partition.h"
 #include "backend/cuda/attention/prefix_plan.h"
 #include "backend/cuda/capability.h"
 #include "base/check.h"
-#include "base/error.h"
 #include "layout/codec.h"
+#include "layout/row_codec.h"
 
 namespace kvasir::cuda {
 namespace {
 
 constexpr float kLog2E = 1.4426950408889634F;
 constexpr size_t kMostPartialBytes = size_t{256} << 20;  // of the partials of a pass
+constexpr size_t kMostTilesOfPass = size_t{1} << 20;
 
 int padded_dim(const KvShape& shape) {
   const int dim = std::max(shape.k_dim, shape.v_dim);
   return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
-}
-
-void check_dims(const KvShape& shape, int most) {
-  const int dim = std::max(shape.k_dim, shape.v_dim);
-  if (dim > most) {
-    fail_usage(
-        fmt::format("heads of {} numbers are longer than the {} that attention on this device takes", dim, most),
-        "--device cuda", "use --device cpu");
-  }
 }
 
 AttentionDevice device_in_use(int sm_count) {
@@ -64,23 +54,25 @@ bool usual_blocks(const KvView& view, int alignment) {
          (dim == 64 || dim == 128) && view.page_bytes % alignment == 0;
 }
 
-namespace {
-
-bool is_f32(const KvLayout& layout) { return layout.k_format == KvFormat::kF32 || layout.v_format == KvFormat::kF32; }
-
-}  // namespace
+bool needs_any_rule(const AttentionBatch& batch) {
+  const KvLayout& layout = batch.view.layout;
+  const bool has_float32 = layout.k_format == KvFormat::kF32 || layout.v_format == KvFormat::kF32;
+  const bool plain_keys = layout.shape.has_v() && std::max(layout.shape.k_dim, layout.shape.v_dim) <= kMostTileDim &&
+                          batch.view.retention.chunk == 0;
+  return has_float32 || !plain_keys || batch.rule != ScoreRule{batch.rule.scale};
+}
 
 bool CudaAttention::fills_rows(const AttentionBatch& batch, Matrix out) {
   int rows = 0;
   for (const SequenceView& sequence : batch.sequences) rows += sequence.rows;
-  return rows == out.rows && !is_f32(batch.view.layout);
+  return rows == out.rows && !needs_any_rule(batch);
 }
 
 void CudaAttention::attend(const AttentionBatch& batch, Matrix out, GemmInput also) {
-  is_f32(batch.view.layout) ? attend_f32(batch, out) : attend_tiles(batch, out, also);
+  needs_any_rule(batch) ? attend_any_rule(batch, out) : attend_tiles(batch, out, also);
 }
 
-const float* CudaAttention::float_queries(const AttentionBatch& batch) {
+const float* CudaAttention::rounded_queries(const AttentionBatch& batch) {
   const KvLayout& layout = batch.view.layout;
   const auto numbers = static_cast<size_t>(batch.q.rows) * static_cast<size_t>(batch.heads * layout.shape.k_dim);
   QueryRows rows{batch.q, batch.heads, layout.shape.k_dim, layout.k_format};
@@ -89,14 +81,56 @@ const float* CudaAttention::float_queries(const AttentionBatch& batch) {
   return rows.floats;
 }
 
-void CudaAttention::attend_f32(const AttentionBatch& batch, Matrix out) {
+// All but what attend_any_rule() adds.
+RuleAttention CudaAttention::rule_attention(const AttentionBatch& batch) {
   const KvLayout& layout = batch.view.layout;
-  check_dims(layout.shape, kMostF32HeadDim);
   const DeviceSequences& sequences = tables_.find(batch.sequences, layout.block_tokens);
-  const float* q = float_queries(batch);
-  f32_attention({batch.view, sequences.at, sequences.rows, batch.heads, batch.rule.scale, q, out, batch.states},
-                stream_);
-  if (is_rotated(layout.v_format)) hadamard_rows(out, batch.heads, sequences.at, sequences.rows, stream_);
+  RuleAttention args;
+  args.view = batch.view;
+  args.sequences = sequences.at;
+  args.sequence_count = static_cast<int>(batch.sequences.size());
+  args.rule = batch.rule;
+  args.heads = batch.heads;
+  args.q = batch.q.data;
+  args.q_stride = batch.q.stride;
+  args.states = batch.states;
+  const KvShape& shape = layout.shape;
+  args.mixed_dim = mixed_dim(layout);
+  args.mixed_from = shape.has_v() || args.mixed_dim == shape.k_dim ? 0 : shape.v_in_k;
+  args.out_from = args.mixed_dim == shape.v_dim ? 0 : shape.v_in_k;
+  args.rotated = is_rotated(layout.v_format);
+  for (const SequenceView& sequence : batch.sequences) {
+    const int tokens = args.tokens_of_tile(sequence);
+    for (int first = 0; first < sequence.rows; first += tokens) {
+      const SeenChunks seen = seen_chunks(args, sequence, first, std::min(tokens, sequence.rows - first));
+      args.chunk_slots = std::max(args.chunk_slots, seen.count());
+    }
+  }
+  return args;
+}
+
+// Passes bound the memory of partials.
+void CudaAttention::attend_any_rule(const AttentionBatch& batch, Matrix out) {
+  const KvLayout& layout = batch.view.layout;
+  RuleAttention args = rule_attention(batch);
+  args.out = out;
+  if (is_packed(layout.k_format)) {
+    args.q = rounded_queries(batch);
+    args.q_stride = std::int64_t{batch.heads} * layout.shape.k_dim;
+  }
+  int tiles = 0;
+  for (const SequenceView& sequence : batch.sequences) tiles += args.tiles_of(sequence);
+  const size_t rows_of_tile =
+      static_cast<size_t>(layout.shape.heads * args.head_tiles()) * static_cast<size_t>(args.chunk_slots) * kTileRows;
+  const size_t bytes_of_tile =
+      std::max<size_t>(1, rows_of_tile * static_cast<size_t>(args.mixed_dim) * sizeof(float));
+  const int most = static_cast<int>(std::clamp<size_t>(kMostPartialBytes / bytes_of_tile, 1, kMostTilesOfPass));
+  const auto rows = rows_of_tile * static_cast<size_t>(std::min(most, tiles));
+  args.partial_out = grown<float>(partial_out_, rows * static_cast<size_t>(args.mixed_dim));
+  args.partial_states = grown<SoftmaxState>(partial_states_, rows);
+  for (; args.first_tile < tiles; args.first_tile += most) {
+    attend_by_rule(args, std::min(most, tiles - args.first_tile), stream_);
+  }
 }
 
 void CudaAttention::prepare(const AttentionBatch& batch, AttentionArgs& args) {
@@ -126,16 +160,16 @@ AttentionArgs CudaAttention::args_for(const AttentionBatch& batch, const Attenti
   args.states = batch.states;
   args.queries = batch.q;
   args.chunk_groups = plan.device_chunk_groups;
+  args.paths = plan.device_paths;
   return args;
 }
 
 void CudaAttention::attend_tiles(const AttentionBatch& batch, Matrix out, GemmInput also) {
-  check_dims(batch.view.layout.shape, kMostHeadDim);
   const AttentionPlan& plan = plans_.plan(batch);
   AttentionArgs args = args_for(batch, plan);
   args.out = out;
   args.also = also;
-  const bool takes_float32 = device_.uses_tma(batch.view) || device_.uses_fp8(batch.view);
+  const bool takes_float32 = !plan.trees && (device_.uses_tma(batch.view) || device_.uses_fp8(batch.view));
   if (!takes_float32) prepare(batch, args);
   if (!plan.prefill_tiles.empty()) {
     args.prefill_tiles = plan.device_prefill_tiles;
@@ -211,7 +245,7 @@ void CudaAttention::reserve_items_beside_prefixes(const AttentionPlan& plan, Att
 
 WholeRowLaunch CudaAttention::whole_row_launch(const AttentionPlan& plan, const KvView& view) const {
   const bool tma = device_.uses_tma(view);
-  if (!tma && !device_.uses_fp8(view) && !device_.uses_int(view)) return {};
+  if (plan.trees || (!tma && !device_.uses_fp8(view) && !device_.uses_int(view))) return {};
   if (tma && plan.ctas_per_row > 0) return {plan.ctas_per_row, false, plan.decode_only};
   const int warps = tma ? kWarpsOfRows : warps_of_scaled_rows(view.layout.k_format);
   if (!plan.whole_rows.fits(warps, device_.sm_count)) return {};
@@ -300,7 +334,10 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
   out.partial_out = partial_out_.data();
   out.partial_states = partial_states_.data();
   out.ticket_counter = ticket_counter_.data();
-  if (is_f32(layout)) return out;
+  if (needs_any_rule(batch)) {
+    out.chunk_slots = rule_attention(batch).chunk_slots;
+    return out;
+  }
   const AttentionPlan& plan = plans_.plan(batch);
   if (!plan.prefill_tiles.empty() || plan.tiles.empty()) return std::nullopt;
   out.tiles = plan.device_tiles;
@@ -324,6 +361,7 @@ std::optional<AttentionShape> CudaAttention::shape(const AttentionBatch& batch) 
 
 // Whether a kernel takes whole chunk groups. With a window a group may lack its first chunks.
 bool CudaAttention::merges_chunk_groups(const AttentionArgs& args) const {
+  if (args.paths != nullptr) return false;
   const bool tma = device_.uses_tma(args.view) && !fits_low_latency(args);
   const bool int8 = device_.uses_int(args.view) && args.view.layout.k_format == KvFormat::kInt8;
   if (!tma && !device_.uses_fp8(args.view) && !int8) return false;
@@ -332,6 +370,7 @@ bool CudaAttention::merges_chunk_groups(const AttentionArgs& args) const {
 }
 
 void CudaAttention::attend_items(const AttentionArgs& args) {
+  if (args.paths != nullptr) return generic_attention(args, stream_);
   if (device_.uses_fp8(args.view)) return fp8_attention(args, stream_);
   if (device_.uses_tma(args.view)) {
     return fits_low_latency(args) ? low_latency_attention(args, stream_) : tma_attention(args, stream_);
@@ -352,8 +391,7 @@ void CudaAttention::merge(const AttentionPlan& plan, const AttentionArgs& args) 
 void CudaAttention::watch(const AttentionBatch& batch, const AttentionWatch& watch) {
   const KvLayout& layout = batch.view.layout;
   const DeviceSequences& sequences = tables_.find(batch.sequences, layout.block_tokens);
-  WatchedRows rows{batch.view,       sequences.at + watch.sequence, batch.heads,
-                   batch.rule.scale, float_queries(batch),          watch};
+  WatchedRows rows{batch.view, sequences.at + watch.sequence, batch.heads, batch.rule, rounded_queries(batch), watch};
   rows.scratch = grown<float>(shares_, static_cast<size_t>(watch.stride) * static_cast<size_t>(layout.shape.heads));
   watch_rows(rows, stream_);
 }

@@ -11,9 +11,9 @@
 
 namespace kvasir::cuda {
 
-// Longer heads are an Error on this device.
-inline constexpr int kMostHeadDim = 256;
-inline constexpr int kMostF32HeadDim = 512;  // if K or V is float32
+// Whether only decode/any_rule.cu computes it: whatever is more than a scale, a causal mask and a window over usual
+// K and V.
+bool needs_any_rule(const AttentionBatch& batch);
 
 // How a whole-row kernel is launched. No CTAs per row: none is.
 struct WholeRowLaunch {
@@ -58,6 +58,7 @@ struct AttentionShape {
   int tile_count = 0;
   int item_count = 0;
   int chunk_group_count = 0;
+  int chunk_slots = 0;  // of any_rule.cu
   bool has_many_groups = false;
   WholeRowLaunch whole_row_launch;
   PrefixShape prefix;
@@ -82,7 +83,8 @@ class CudaAttention {
   void forget() { plans_.forget(); }
 
  private:
-  void attend_f32(const AttentionBatch& batch, Matrix out);
+  RuleAttention rule_attention(const AttentionBatch& batch);
+  void attend_any_rule(const AttentionBatch& batch, Matrix out);
   void attend_tiles(const AttentionBatch& batch, Matrix out, GemmInput also);
   AttentionArgs args_for(const AttentionBatch& batch, const AttentionPlan& plan);
   // Casts queries, for kernels that do not take float32.
@@ -97,7 +99,7 @@ class CudaAttention {
   bool merges_chunk_groups(const AttentionArgs& args) const;
   void attend_items(const AttentionArgs& args);
   void merge(const AttentionPlan& plan, const AttentionArgs& args);
-  const float* float_queries(const AttentionBatch& batch);
+  const float* rounded_queries(const AttentionBatch& batch);
   int* ticket_counter();
 
   cudaStream_t stream_;

@@ -80,9 +80,10 @@ __device__ float scale_at(const KvView& view, BlockId block, int head, int token
 
 struct KeyRange {
   const BlockId* blocks;
-  Position first;  // of the tile
-  Position end;    // of the sequence's tokens
-  int head;        // KV head
+  Position first;                  // of the tile
+  Position end;                    // of the sequence's tokens
+  int head;                        // KV head
+  const TreePath* path = nullptr;  // where they lie, of a row of a tree
 };
 
 // Loads kTileTokens rows of K or V, by one warp, and their scales if the format has them.
@@ -99,8 +100,9 @@ __device__ void load_rows(const KvView& view, const KeyRange& keys, std::uint16_
       const int token = kSide == Side::kKeys ? i % kTileTokens : i / kDim;
       const int dim = kSide == Side::kKeys ? i / kTileTokens : i % kDim;
       const Position key = keys.first + token;
-      const BlockId block = key < keys.end ? keys.blocks[key / layout.block_tokens] : kNoBlock;
-      const int token_in_block = static_cast<int>(key % layout.block_tokens);
+      const Position slot = keys.path != nullptr && key < keys.end ? keys.path->slot_of(key) : key;
+      const BlockId block = key < keys.end ? keys.blocks[slot / layout.block_tokens] : kNoBlock;
+      const int token_in_block = static_cast<int>(slot % layout.block_tokens);
       float value = 0.0F;
       if (block != kNoBlock && dim < dims)
         value = number_at<Codec, kSide>(view, block, keys.head, token_in_block, dim);

@@ -15,7 +15,7 @@ AttentionTile make_tile(const SequenceView& sequence, const Retention& retention
   AttentionTile tile;
   tile.first_token = first_token;
   tile.tokens = tokens;
-  const Position first = sequence.start + first_token;
+  const Position first = sequence.position_of(first_token);
   tile.end_chunk = static_cast<int>((first + tokens - 1) / kChunkTokens) + 1;
   tile.first_chunk = static_cast<int>(retention.window_begin(first) / kChunkTokens);
   if (!retention.full()) {

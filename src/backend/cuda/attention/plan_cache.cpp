@@ -30,6 +30,11 @@ std::vector<size_t> longest_first(std::span<const SequenceView> sequences) {
 
 }  // namespace
 
+bool has_trees(std::span<const SequenceView> sequences) {
+  return std::ranges::any_of(
+      sequences, [](const SequenceView& sequence) { return sequence.ancestors != nullptr && sequence.rows > 1; });
+}
+
 const AttentionPlan& PlanCache::plan(const AttentionBatch& batch) {
   const PlanKey asked = key_of(batch);
   if (!tables_.in_batch()) forget();
@@ -50,7 +55,7 @@ void PlanCache::forget() {
 }
 
 bool AttentionPlan::partitions_alike(std::span<const SequenceView> now) const {
-  if (!decode_only || !retention.full() || !prefixes.items.empty()) return false;
+  if (!decode_only || trees || !retention.full() || !prefixes.items.empty()) return false;
   const auto begins_alike = [](const SequenceView& sequence, BlockId block) { return sequence.blocks[0] == block; };
   return std::ranges::equal(now, first_blocks, begins_alike) &&
          std::ranges::all_of(tiles, [now](const AttentionTile& tile) {
@@ -62,13 +67,15 @@ bool AttentionPlan::partitions_alike(std::span<const SequenceView> now) const {
 PlanKey PlanCache::key_of(const AttentionBatch& batch) const {
   const int kv_heads = batch.view.layout.shape.heads;
   const int heads_per_kv = batch.heads / kv_heads;
+  const bool trees = has_trees(batch.sequences);
   return {batch.sequences.data(),
           batch.sequences.size(),
           heads_per_kv,
           kv_heads,
           batch.view.retention,
-          prefill_path_of(batch.view),
-          shares_prefixes(batch.view, heads_per_kv)};
+          trees ? PrefillPath::kDecode : prefill_path_of(batch.view),
+          !trees && shares_prefixes(batch.view, heads_per_kv),
+          trees};
 }
 
 PrefillPath PlanCache::prefill_path_of(const KvView& view) const {
@@ -122,16 +129,26 @@ void PlanCache::dequantize_prefixes(AttentionPlan& plan) {
   }
 }
 
+void PlanCache::add_paths(AttentionPlan& plan, const AttentionBatch& batch) {
+  plan.paths.resize(static_cast<size_t>(batch.q.rows));
+  for (const SequenceView& sequence : batch.sequences) {
+    for (int row = 0; row < sequence.rows; ++row) {
+      plan.paths[static_cast<size_t>(sequence.first_row + row)] = sequence.path_of(row);
+    }
+  }
+}
+
 AttentionPlan PlanCache::make(const AttentionBatch& batch) {
   AttentionPlan plan(key_of(batch));
   for (const SequenceView& sequence : batch.sequences) plan.first_blocks.push_back(sequence.blocks[0]);
   if (plan.shares && batch.sequences.size() > 1) add_prefixes(plan, batch);
+  if (plan.trees) add_paths(plan, batch);
   const DeviceSequences& on_device = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const int heads = heads_of_tile(plan.heads_per_kv);
-  const int tokens = kTileRows / heads;
   int item = 0;
   for (const size_t i : longest_first(batch.sequences)) {
     const SequenceView& sequence = batch.sequences[i];
+    const int tokens = sequence.ancestors == nullptr ? kTileRows / heads : 1;  // of a tree each sees others
     plan.decode_only = plan.decode_only && sequence.rows == 1;
     if (plan.prefill_path != PrefillPath::kDecode && sequence.rows >= tokens * kTilesOfPrefill) {
       const BlockId* blocks = blocks_of(plan, sequence, on_device.tables[i]);
@@ -174,6 +191,7 @@ void PlanCache::send(AttentionPlan& plan, const AttentionBatch& batch) {
     }
   }
   if (plan.tiles.empty()) return;
+  if (plan.trees) plan.device_paths = staging_.send(std::span<const TreePath>(plan.paths));
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
   const DeviceSequences& sequences = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const int items = plan.tiles.back().first_item + plan.tiles.back().chunks();
@@ -194,11 +212,11 @@ void PlanCache::send(AttentionPlan& plan, const AttentionBatch& batch) {
     const SequenceView& sequence = batch.sequences[static_cast<size_t>(tile.sequence)];
     WorkItem item;
     item.blocks = sequences.tables[static_cast<size_t>(tile.sequence)];
-    item.query = sequence.start + tile.first_token;
+    item.query = sequence.position_of(tile.first_token);
     item.row = sequence.first_row + tile.first_token;
     item.tokens = static_cast<std::int16_t>(tile.tokens);
     item.first_head = static_cast<std::int16_t>(tile.first_head);
-    item.after = sequence.rows - tile.first_token;
+    item.after = sequence.ancestors == nullptr ? sequence.rows - tile.first_token : 1;
     for (int i = 0; i < tile.chunks(); ++i) {
       item.first_key = tile.chunk_at(i);
       *to++ = item;

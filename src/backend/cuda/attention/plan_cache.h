@@ -41,9 +41,13 @@ struct PlanKey {
   Retention retention;
   PrefillPath prefill_path = PrefillPath::kDecode;
   bool shares = false;  // shared prefixes are looked for
+  bool trees = false;   // a row may have a path of its own: generic.cu runs
 
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };
+
+// Whether a row of the batch has keys elsewhere than at their positions. A tree of one row is a chain.
+bool has_trees(std::span<const SequenceView> sequences);
 
 // The partition of a batch.
 struct AttentionPlan : PlanKey {
@@ -62,6 +66,8 @@ struct AttentionPlan : PlanKey {
   PrefixPlan prefixes;
   std::vector<DequantBlock> dequant_prefix_blocks;  // the same for shared prefixes
   int padding_items = 0;                            // items of no tile, which make the number of items change rarely
+  std::vector<TreePath> paths;                      // by row of the batch, with `trees`
+  const TreePath* device_paths = nullptr;
   const AttentionTile* device_tiles = nullptr;
   const WorkItem* device_items = nullptr;
   const ChunkGroup* device_chunk_groups = nullptr;
@@ -97,6 +103,7 @@ class PlanCache {
   const BlockId* blocks_of(AttentionPlan& plan, const SequenceView& sequence, const BlockId* table);
   bool shares_prefixes(const KvView& view, int heads_per_kv) const;
   void add_prefixes(AttentionPlan& plan, const AttentionBatch& batch);
+  static void add_paths(AttentionPlan& plan, const AttentionBatch& batch);
   void dequantize_prefixes(AttentionPlan& plan);
   void send(AttentionPlan& plan, const AttentionBatch& batch);
 

@@ -92,16 +92,6 @@ __global__ void prepare(const QueryRows rows) {
   }
 }
 
-__global__ void hadamard(Matrix x, int dim, const SequenceView* sequences) {
-  extern __shared__ float row[];
-  const RowOfBatch owner = row_of_batch(sequences, blockIdx.x);
-  float* at = x.data + (sequences[owner.sequence].first_row + owner.row) * x.stride + blockIdx.y * dim;
-  for (int i = threadIdx.x; i < dim; i += 32) row[i] = at[i];
-  __syncwarp();
-  hadamard_row(row, dim);
-  for (int i = threadIdx.x; i < dim; i += 32) at[i] = row[i];
-}
-
 }  // namespace
 
 void prepare_queries(const QueryRows& rows, cudaStream_t stream) {
@@ -120,13 +110,6 @@ void prepare_queries(const QueryRows& rows, cudaStream_t stream) {
     prepare<false, HalfF16><<<grid, 32, shared, stream>>>(rows);
   }
   check_launch("prepare_queries");
-}
-
-void hadamard_rows(Matrix x, int heads, const SequenceView* sequences, int rows, cudaStream_t stream) {
-  const int dim = x.cols / heads;
-  const dim3 grid(static_cast<unsigned>(rows), static_cast<unsigned>(heads));
-  hadamard<<<grid, 32, sizeof(float) * static_cast<size_t>(dim), stream>>>(x, dim, sequences);
-  check_launch("hadamard rows");
 }
 
 }  // namespace kvasir::cuda

@@ -20,7 +20,7 @@ GraphCache::~GraphCache() {
 
 GraphCache::Entry* GraphCache::find(const GraphKey& key) {
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->rows != key.rows || entry->shapes != key.shapes) continue;
+    if (entry->workspaces != key.workspaces || entry->shapes != key.shapes) continue;
     if (entry->version != key.ops.version() && entry->ops != key.ops.list()) continue;
     entry->version = key.ops.version();
     entries_.splice(entries_.begin(), entries_, entry);
@@ -36,7 +36,7 @@ GraphCache::Seen GraphCache::seen(const GraphKey& key) {
 }
 
 void GraphCache::remember(const GraphKey& key) {
-  entries_.push_front({key.ops.list(), key.ops.version(), key.shapes, key.rows});
+  entries_.push_front({key.ops.list(), key.ops.version(), key.shapes, key.workspaces});
   if (entries_.size() <= kMostEntries) return;
   if (entries_.back().graph != nullptr) {
     check(cudaStreamSynchronize(stream_), "waiting for the device");  // it may still run

@@ -7,10 +7,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <utility>
 #include <vector>
 
 #include "backend/cuda/attention/cuda_attention.h"
@@ -18,10 +18,13 @@
 
 namespace kvasir::cuda {
 
+// Where GEMM inputs (CudaMatmul::rows_at()) and pairs of experts (CudaExperts::workspace()) lie.
+using Workspaces = std::array<const void*, 3>;
+
 struct GraphKey {
   RecordedOps ops;
-  std::vector<AttentionShape> shapes;        // of its attention ops; one for neighbouring layers that are alike
-  std::pair<const void*, const void*> rows;  // where GEMM inputs lie (CudaMatmul::rows_at())
+  std::vector<AttentionShape> shapes;  // of its attention ops; one for neighbouring layers that are alike
+  Workspaces workspaces{};
 };
 
 class GraphCache {
@@ -44,7 +47,7 @@ class GraphCache {
     std::vector<BatchOp> ops;
     std::uint64_t version = 0;  // of the last recorded ops that were equal
     std::vector<AttentionShape> shapes;
-    std::pair<const void*, const void*> rows;
+    Workspaces workspaces{};
     cudaGraphExec_t graph = nullptr;
     bool hopeless = false;  // capturing failed
   };

@@ -59,6 +59,8 @@ __global__ void normalize_heads(const NormRows rows, int heads) {
   if (item >= rows.x.rows * heads) return;
   const int dim = rows.x.cols / heads;
   const int first = item % heads * dim;
+  const float* weight = rows.weight + item % heads * rows.weights_step;
+  const float* bias = rows.bias == nullptr ? nullptr : rows.bias + item % heads * rows.weights_step;
   const float* x = rows.x.data + item / heads * rows.x.stride + first;
   float* out = rows.out.data + item / heads * rows.out.stride + first;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -72,8 +74,8 @@ __global__ void normalize_heads(const NormRows rows, int heads) {
   for (int c = lane; c < dim; c += 32) squares = __fmaf_rn(x[c] - mean, x[c] - mean, squares);
   const float scale = __frsqrt_rn(__fdiv_rn(warp_sum(squares), static_cast<float>(dim)) + rows.eps);
   for (int c = lane; c < dim; c += 32) {
-    const float value = __fmul_rn(__fmul_rn(x[c] - mean, scale), rows.weight[c]);
-    out[c] = rows.bias != nullptr ? __fadd_rn(value, rows.bias[c]) : value;
+    const float value = __fmul_rn(__fmul_rn(x[c] - mean, scale), weight[c]);
+    out[c] = bias != nullptr ? __fadd_rn(value, bias[c]) : value;
   }
 }
 
@@ -220,10 +222,11 @@ __global__ void sum(Matrix x, Matrix y) {
 
 // A thread for each output of each head.
 __global__ void project_heads(const ProjectedRows rows) {
+  pdl_trigger();
+  pdl_wait();
   const int i = blockIdx.y * blockDim.x + threadIdx.x;
   if (i >= rows.heads * rows.by.outputs) return;
-  const RowOfBatch owner = row_of_batch(rows.sequences, blockIdx.x);
-  const int row = rows.sequences[owner.sequence].first_row + owner.row;
+  const auto row = static_cast<std::int64_t>(blockIdx.x);
   const int head = i / rows.by.outputs;
   const int output = i % rows.by.outputs;
   const float* from = rows.x.data + row * rows.x.stride + head * rows.by.inputs;
@@ -288,8 +291,9 @@ void add(Matrix x, Matrix y, cudaStream_t stream) {
 }
 
 void project(const ProjectedRows& rows, cudaStream_t stream) {
-  project_heads<<<over(rows.rows, rows.heads * rows.by.outputs), kThreads, 0, stream>>>(rows);
-  check_launch("project");
+  if (rows.x.rows == 0) return;
+  launch_pdl("project", project_heads, {over(rows.x.rows, rows.heads * rows.by.outputs), dim3(kThreads)}, stream,
+             rows);
 }
 
 }  // namespace kvasir::cuda

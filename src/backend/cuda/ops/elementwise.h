@@ -14,6 +14,7 @@ struct NormRows {
   const float* bias = nullptr;  // or null
   float eps = 0;
   Matrix out;
+  int weights_step = 0;  // from the weights and biases of one head to those of the next; 0: all share them
 };
 // Normalizes whole rows, or each of a row's `heads` heads.
 void normalize(NormRule::Kind kind, const NormRows& rows, int heads, cudaStream_t stream);
@@ -29,13 +30,13 @@ void swiglu(Matrix gate, Matrix up, GemmInput to, cudaStream_t stream);
 void swiglu_rounded(const GemmArgs& gemm, cudaStream_t stream);
 void add(Matrix x, Matrix y, cudaStream_t stream);
 
+// All rows of a ProjectOp's x, whichever sequence they are of.
 struct ProjectedRows {
   Matrix x;
   int heads = 0;
   PerHeadLinear by;
-  const SequenceView* sequences = nullptr;  // device memory
-  int rows = 0;                             // summed over the sequences
   Matrix out;
+  friend bool operator==(const ProjectedRows&, const ProjectedRows&) = default;
 };
 void project(const ProjectedRows& rows, cudaStream_t stream);
 

@@ -20,24 +20,32 @@ __device__ inline RowOfBatch row_of_batch(const SequenceView* sequences, int row
   return out;
 }
 
-// The same by a warp, for `count` sequences.
-__device__ inline RowOfBatch row_of_batch_by_warp(const SequenceView* sequences, int count, int row) {
+// The sequence that has part `part` of all sequences' parts, and the part inside it, by a warp, for `count` sequences
+// of parts_of(sequence) parts.
+template <class PartsOf>
+__device__ inline RowOfBatch part_of_batch_by_warp(const SequenceView* sequences, int count, int part,
+                                                   const PartsOf& parts_of) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int first = 0; first < count; first += 32) {
-    const int rows = first + lane < count ? sequences[first + lane].rows : 0;
-    int end = rows;  // rows of the sequences up to this lane's
+    const int parts = first + lane < count ? parts_of(sequences[first + lane]) : 0;
+    int end = parts;  // parts of the sequences up to this lane's
     for (int step = 1; step < 32; step *= 2) {
       const int other = __shfl_up_sync(kAllLanes, end, step);
       if (lane >= step) end += other;
     }
-    const unsigned behind = __ballot_sync(kAllLanes, row < end);
+    const unsigned behind = __ballot_sync(kAllLanes, part < end);
     if (behind != 0) {
       const int at = __ffs(static_cast<int>(behind)) - 1;
-      return {first + at, row - __shfl_sync(kAllLanes, end - rows, at)};
+      return {first + at, part - __shfl_sync(kAllLanes, end - parts, at)};
     }
-    row -= __shfl_sync(kAllLanes, end, 31);
+    part -= __shfl_sync(kAllLanes, end, 31);
   }
   return {};
+}
+
+// The same of rows.
+__device__ inline RowOfBatch row_of_batch_by_warp(const SequenceView* sequences, int count, int row) {
+  return part_of_batch_by_warp(sequences, count, row, [](const SequenceView& sequence) { return sequence.rows; });
 }
 
 __device__ inline float warp_max(float value) {

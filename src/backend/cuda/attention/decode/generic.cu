@@ -76,7 +76,7 @@ __global__ void attend_generic(const AttentionArgs args) {
   const TileRows rows{args, item, static_cast<int>(blockIdx.y)};
   load_queries<kDim>(rows, reinterpret_cast<std::byte*>(smem.q));
   const KeyRange keys{item.blocks, static_cast<Position>(item.first_key) * kChunkTokens, item.query + item.after,
-                      rows.kv_head};
+                      rows.kv_head, args.paths == nullptr ? nullptr : args.paths + item.row};
   Sums<kDim> sums;
   attend_chunk<KHalf, VHalf, kDim>(args.view, rows.seen(), keys, smem, sums);
   write_partial<kDim>(rows, static_cast<std::int64_t>(blockIdx.x) * gridDim.y + rows.kv_head, sums);
