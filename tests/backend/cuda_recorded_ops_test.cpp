@@ -133,6 +133,11 @@ TEST(RecordedOpsTest, AttentionIsToldOnceForNeighboursThatAreAlike) {
   version_of(ops, {attention_of(5, 8)});
   ASSERT_EQ(ops.attention().size(), 1U);
   EXPECT_EQ(ops.attention()[0]->view.layer, 5);
+  AttentionOp capped = attention_of(6, 8);
+  capped.batch.rule.softcap = 30.0F;  // another kernel
+  version_of(ops, {attention_of(5, 8), capped, capped});
+  ASSERT_EQ(ops.attention().size(), 2U);
+  EXPECT_EQ(ops.attention()[1]->view.layer, 6);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ void expect_paths_as_chains(Backend& backend, const RuleCase& c, Position start,
 }
 
 class TreeTest : public OpTest {};
-INSTANTIATE_TEST_SUITE_P(Forms, TreeTest, ::testing::ValuesIn(forms_with_rules()), form_name);
+INSTANTIATE_TEST_SUITE_P(Forms, TreeTest, ::testing::ValuesIn(all_forms()), form_name);
 
 TEST_P(TreeTest, EachPathHasTheBitsOfAChainOverFormats) {
   for (const KvFormat format : kAllKvFormats) {

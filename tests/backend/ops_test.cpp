@@ -54,14 +54,12 @@ TEST_P(OpTest, NormsOfEachHead) {
       ref_->run(NormOp{x.view.columns(head * kWidth, kWidth), rule, expected.view.columns(head * kWidth, kWidth)});
     }
     const NormRule rule{weight.data(), 1e-5F, all, kind};
-    if (tested_->limits().elementwise == BackendLimits::Elementwise::kSwiglu) continue;
     tested_->run(NormOp{x.view, rule, got.view, kHeads, NormOp::Weights::kOfEachPart});
     EXPECT_LT(relative_error(got.values, expected.values), 5e-6);
   }
 }
 
 TEST_P(OpTest, ScalesCapsAndLimits) {
-  if (tested_->limits().elementwise == BackendLimits::Elementwise::kSwiglu) return;
   for (const int width : kWidths) {
     for (const ScaleOp& like : {ScaleOp{{}, 1.7F}, ScaleOp{{}, 1.0F, 0.8F}, ScaleOp{{}, 2.0F, 0.0F, 0.6F}}) {
       OwnedMatrix expected(9, width, 44);
@@ -76,7 +74,6 @@ TEST_P(OpTest, ScalesCapsAndLimits) {
 }
 
 TEST_P(OpTest, SigmoidGatesOfNumbersAndOfRows) {
-  if (tested_->limits().elementwise == BackendLimits::Elementwise::kSwiglu) return;
   for (const int width : kWidths) {
     for (const int gates : {width, 1}) {
       OwnedMatrix gate(9, gates, 45);
@@ -100,6 +97,44 @@ TEST_P(OpTest, SwiGluIncludingExtremeGates) {
     ref_->run(SwigluOp{gate.view, up.view, expected.view});
     tested_->run(SwigluOp{gate.view, up.view, got.view});
     EXPECT_LT(relative_error(got.values, expected.values), 2e-6) << width;
+  }
+}
+
+// With an up beside it and without, and where nothing of it is left.
+TEST_P(OpTest, Activations) {
+  for (const int width : kWidths) {
+    OwnedMatrix x(9, width, 47);
+    for (size_t i = 0; i < x.values.size(); ++i) x.values[i] *= i % 5 == 0 ? 60.0F : 4.0F;
+    const OwnedMatrix up(9, width, 48);
+    for (const Activation activation : {Activation::kSilu, Activation::kGelu, Activation::kGeluTanh,
+                                        Activation::kRelu, Activation::kReluSquared, Activation::kSwigluOai}) {
+      for (const bool gated : {false, true}) {
+        if (!gated && activation == Activation::kSwigluOai) continue;
+        OwnedMatrix expected(9, width);
+        OwnedMatrix got(9, width);
+        const Matrix beside = gated ? up.view : Matrix{};
+        ref_->run(ActivationOp{activation, x.view, beside, expected.view, 0.7F});
+        tested_->run(ActivationOp{activation, x.view, beside, got.view, 0.7F});
+        EXPECT_LT(relative_error(got.values, expected.values), 2e-6)
+            << static_cast<int>(activation) << gated << width;
+      }
+    }
+  }
+}
+
+TEST_P(OpTest, QueriesGrowWithTheirPlaces) {
+  const std::vector<float> angles(size_t{20} * 4);
+  const std::vector<float> growth = noise_vector(20, 49);
+  std::vector<std::int32_t> places;
+  for (int r = 0; r < 9; ++r) places.push_back(r * 7 % 20);
+  for (const std::int32_t* at :
+       {static_cast<const std::int32_t*>(nullptr), static_cast<const std::int32_t*>(places.data())}) {
+    const RopeTable table{angles.data(), angles.data(), 4, at, growth.data()};
+    OwnedMatrix expected(9, 50, 50);
+    OwnedMatrix got(9, 50, 50);
+    ref_->run(QueryScaleOp{expected.view, table});
+    tested_->run(QueryScaleOp{got.view, table});
+    EXPECT_EQ(got.values, expected.values);
   }
 }
 

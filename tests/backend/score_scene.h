@@ -199,11 +199,4 @@ inline std::vector<int> counted(int first, int count) {
   return out;
 }
 
-// The rules' own forms: a GPU has none of them.
-inline std::vector<Form> forms_with_rules() {
-  std::vector<Form> out = all_forms();
-  std::erase_if(out, on_gpu);
-  return out;
-}
-
 }  // namespace kvasir::testing

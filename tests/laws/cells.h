@@ -138,7 +138,7 @@ inline void add_families(std::vector<Cell>& cells) {
   }
 }
 
-// Layers with experts, and with LayerNorms, biases and an MLP without gates. No GPU has kernels for them.
+// Layers with experts, and with LayerNorms, biases and an MLP without gates.
 inline void add_other_layers(std::vector<Cell>& cells) {
   const std::vector<std::pair<std::string, std::vector<std::int64_t>>> experts{{"qwen3_moe", {}}, {"olmoe", {24, 0}}};
   for (const char* device : {"ref", "cpu", "far"}) {
@@ -185,7 +185,7 @@ inline void add_kinds_of_layers(std::vector<Cell>& cells) {
 }
 
 // Layers whose scores have a rule, many heads or wide ones on a KV head, and values in keys: each with what of
-// windows, formats and recent tokens it can have. No GPU has kernels for them.
+// windows, formats and recent tokens it can have.
 inline void add_rules(std::vector<Cell>& cells) {
   const auto add = [&](const char* device, const char* model, const char* policy,
                        const std::vector<std::int64_t>& spans = {}) {
@@ -280,11 +280,11 @@ inline std::vector<Cell> all_cells() {
     cells.push_back({"repeating", "auto", 1, parse_kv_policy(policy, "cell"), "gqa", {}});
   }
   cells.push_back({"repeating", "auto", 1, uniform_policy(KvFormat::kBF16), "gqa", {24, 0}});
-  add_gpu(cells);
-  add_large_heads(cells);
   add_rules(cells);
   add_other_layers(cells);
   add_kinds_of_layers(cells);
+  add_gpu(cells);
+  add_large_heads(cells);
   return cells;
 }
 
@@ -314,13 +314,13 @@ inline std::vector<Cell> evicting_cells() {
     cells.push_back({"ref", "auto", 1, policy(rows), "gqa", {}});
     cells.push_back({"cpu", fastest, 2, policy(rows), "gqa", {}});
   }
-  add_gpu(cells);
   cells.push_back({"ref", "auto", 1, policy("f16, evict=h2o:20, sinks=2"), "sink_logits", {}});
   cells.push_back({"cpu", fastest, 2, policy("int4, evict=snapkv:24, heads=adaptive, sinks=2"), "sink_logits", {}});
   cells.push_back({"cpu", fastest, 2, policy("f16, evict=h2o:20"), "gemma2", {24, 0}});
   cells.push_back({"cpu", fastest, 2, policy("f16, evict=lru:20"), "chunked", {48, 0}});
   cells.push_back({"cpu", fastest, 2, policy("int8, evict=tova:20"), "falcon", {}});
   cells.push_back({"cpu", fastest, 2, policy("bf16, evict=h2o:20, sinks=2"), "latent", {}});
+  add_gpu(cells);
   return cells;
 }
 

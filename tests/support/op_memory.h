@@ -100,7 +100,8 @@ class OpMemory {
   RopeTable of(const RopeTable& table, int rows) const {
     const std::int32_t* rope_rows = move_(table.rope_rows, rows);
     const std::int64_t end = move_.angles(table, rows);
-    return {move_(table.cos, end), move_(table.sin, end), table.pairs, rope_rows, move_(table.query_scale, 1)};
+    const std::int64_t scales = table.pairs > 0 ? std::max<std::int64_t>(end / table.pairs, 1) : 1;
+    return {move_(table.cos, end), move_(table.sin, end), table.pairs, rope_rows, move_(table.query_scale, scales)};
   }
   KvView of(KvView view) const {
     view.arena = move_.arena(view.arena);
