@@ -156,8 +156,10 @@ class CudaBackend final : public Backend {
     leave_batch_alone();
     perform(op);
   }
-  // Rows of neighbouring sequences lie one after the other, and are projected together.
+  // Rows of neighbouring sequences lie one after the other, and are projected together. Sequences of the batch's
+  // groups may have other rows when it comes again, and what is recorded is of these rows.
   void take(const ProjectOp& op) {
+    if (tables_.knows(op.sequences)) stop_recording();
     const auto rows_of = [](const Matrix& m, int first, int rows) {
       return Matrix{m.row(first), rows, m.cols, m.stride};
     };

@@ -22,10 +22,14 @@ void SequenceTables::begin(std::span<const std::vector<SequenceView>> groups, in
   }
 }
 
+const SequenceTables::Known* SequenceTables::known(std::span<const SequenceView> sequences) const {
+  const auto is_it = [&](const Known& one) { return one.host == sequences.data() && one.count == sequences.size(); };
+  const auto found = std::ranges::find_if(known_, is_it);
+  return found == known_.end() ? nullptr : &*found;
+}
+
 const DeviceSequences& SequenceTables::find(std::span<const SequenceView> sequences, int block_tokens) {
-  for (const Known& known : known_) {
-    if (known.host == sequences.data() && known.count == sequences.size()) return known.device;
-  }
+  if (const Known* there = known(sequences)) return there->device;
   return last_ = send(sequences, block_tokens);
 }
 

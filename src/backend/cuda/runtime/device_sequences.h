@@ -26,6 +26,7 @@ class SequenceTables {
   void begin(std::span<const std::vector<SequenceView>> groups, int block_tokens);
   void end() { known_.clear(); }
   bool in_batch() const { return !known_.empty(); }
+  bool knows(std::span<const SequenceView> sequences) const { return known(sequences) != nullptr; }
 
   // Uploads them unless begin() did; without block tables if block_tokens is 0.
   const DeviceSequences& find(std::span<const SequenceView> sequences, int block_tokens);
@@ -37,6 +38,7 @@ class SequenceTables {
     size_t count = 0;
     DeviceSequences device;
   };
+  const Known* known(std::span<const SequenceView> sequences) const;
 
   Staging& staging_;
   std::vector<Known> known_;
