@@ -130,12 +130,13 @@ void PlanCache::dequantize_prefixes(AttentionPlan& plan) {
 }
 
 void PlanCache::add_paths(AttentionPlan& plan, const AttentionBatch& batch) {
-  plan.paths.resize(static_cast<size_t>(batch.q.rows));
+  std::vector<TreePath> paths(static_cast<size_t>(batch.q.rows));
   for (const SequenceView& sequence : batch.sequences) {
     for (int row = 0; row < sequence.rows; ++row) {
-      plan.paths[static_cast<size_t>(sequence.first_row + row)] = sequence.path_of(row);
+      paths[static_cast<size_t>(sequence.first_row + row)] = sequence.path_of(row);
     }
   }
+  plan.device_paths = staging_.send(std::span<const TreePath>(paths));
 }
 
 AttentionPlan PlanCache::make(const AttentionBatch& batch) {
@@ -191,7 +192,6 @@ void PlanCache::send(AttentionPlan& plan, const AttentionBatch& batch) {
     }
   }
   if (plan.tiles.empty()) return;
-  if (plan.trees) plan.device_paths = staging_.send(std::span<const TreePath>(plan.paths));
   plan.device_tiles = staging_.send(std::span<const AttentionTile>(plan.tiles));
   const DeviceSequences& sequences = tables_.find(batch.sequences, batch.view.layout.block_tokens);
   const int items = plan.tiles.back().first_item + plan.tiles.back().chunks();

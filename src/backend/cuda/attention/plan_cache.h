@@ -66,8 +66,7 @@ struct AttentionPlan : PlanKey {
   PrefixPlan prefixes;
   std::vector<DequantBlock> dequant_prefix_blocks;  // the same for shared prefixes
   int padding_items = 0;                            // items of no tile, which make the number of items change rarely
-  std::vector<TreePath> paths;                      // by row of the batch, with `trees`
-  const TreePath* device_paths = nullptr;
+  const TreePath* device_paths = nullptr;           // by row of the batch, with `trees`
   const AttentionTile* device_tiles = nullptr;
   const WorkItem* device_items = nullptr;
   const ChunkGroup* device_chunk_groups = nullptr;
@@ -103,7 +102,7 @@ class PlanCache {
   const BlockId* blocks_of(AttentionPlan& plan, const SequenceView& sequence, const BlockId* table);
   bool shares_prefixes(const KvView& view, int heads_per_kv) const;
   void add_prefixes(AttentionPlan& plan, const AttentionBatch& batch);
-  static void add_paths(AttentionPlan& plan, const AttentionBatch& batch);
+  void add_paths(AttentionPlan& plan, const AttentionBatch& batch);
   void dequantize_prefixes(AttentionPlan& plan);
   void send(AttentionPlan& plan, const AttentionBatch& batch);
 
