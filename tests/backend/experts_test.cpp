@@ -207,7 +207,8 @@ TEST_P(ExpertsTest, ActivationsAndBiasesAgreeWithRef) {
   }
 }
 
-// As many as large models have, and equal ones among them; few of them have many rows.
+// As many as large models have, and equal ones among them; few of them have many rows. A wrong expert is a third of a
+// row, and a number that is rounded to the other side a ten-thousandth.
 TEST_P(ExpertsTest, ManyExpertsAndTies) {
   const Sizes sizes{128, 64, 32};
   const SomeExperts expected(*ref_, sizes, kHalves);
@@ -218,8 +219,7 @@ TEST_P(ExpertsTest, ManyExpertsAndTies) {
     for (const float levels : {1.0F, 4.0F, 1e6F}) {
       OwnedMatrix logits(rows, sizes.experts, 6);
       for (float& value : logits.values) value = std::floor(value * levels) / levels;
-      EXPECT_LT(relative_error(tested.run(*tested_, x, logits, rule), expected.run(*ref_, x, logits, rule)),
-                tolerance(kHalves))
+      EXPECT_LT(relative_error(tested.run(*tested_, x, logits, rule), expected.run(*ref_, x, logits, rule)), 3e-3)
           << rows << " rows, " << levels;
     }
   }
