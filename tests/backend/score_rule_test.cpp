@@ -182,6 +182,30 @@ TEST_P(RuleTest, ValuesInKeysEqualRefOverFormats) {
   }
 }
 
+// Queries and keys are rotated in part, and keys written, values with them.
+TEST_P(RuleTest, KeysThatHoldValuesAreRotatedAndWritten) {
+  constexpr int kPairs = 4;
+  const std::vector<float> cos = noise_vector(size_t{40} * kPairs, 21);
+  const std::vector<float> sin = noise_vector(size_t{40} * kPairs, 22);
+  for (const KvFormat format : {KvFormat::kF32, KvFormat::kBF16, KvFormat::kInt8}) {
+    const RuleCase c{6, {2, 24, 16, {}, {}, 8}, format, 16, {}, {}};
+    std::vector<float> outs[2];
+    Backend* backends[]{ref_.get(), tested_.get()};
+    for (size_t i = 0; i < 2; ++i) {
+      ScoreScene scene(*backends[i], c, 1, 40);
+      OwnedMatrix q = scene.queries(counted(0, 40));
+      OwnedMatrix k(40, 48, 23);
+      const std::vector<SequenceView> all{scene.sequence(0, 0, 40)};
+      const QkvRows rows{q.view, k.view, {}, c.heads, c.shape.heads, {cos.data(), sin.data(), kPairs}};
+      backends[i]->run(RopeKvWriteOp{rows, scene.view(), all});
+      OwnedMatrix out(40, c.heads * c.shape.v_dim);
+      backends[i]->run(AttentionOp{{q.view, scene.view(), all, c.heads, scene.rule()}, out.view});
+      outs[i] = out.values;
+    }
+    EXPECT_LT(relative_error(outs[1], outs[0]), tolerance(c)) << format_name(format);
+  }
+}
+
 // The same cache with values of their own that are K's numbers: formats whose rows are not changed by their company.
 TEST_P(RuleTest, ValuesInKeysAreThoseOfKeys) {
   for (const KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kBF16}) {
