@@ -41,7 +41,7 @@ std::uint64_t Staging::will_be_seen() {
 Staging::Region Staging::take(size_t bytes) {
   slots_[slot_].will_be_seen = false;  // this upload is not covered yet
   bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (held_) bytes = std::bit_ceil(bytes);
+  if (held_ && bytes > 0) bytes = std::bit_ceil(bytes);  // of 0 it is 1, which would take the next region's alignment
   while (current_ < segments_.size() && segments_[current_].used + bytes > segments_[current_].device.size())
     ++current_;
   if (current_ == segments_.size()) {
