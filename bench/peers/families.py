@@ -22,6 +22,14 @@ SIZES = {
     "bos_token_id": 0, "eos_token_id": 0,
 }
 EXPERTS = {"num_experts_per_tok": 2, "num_hidden_layers": 4}
+OWN_HEAD = {"tie_word_embeddings": False}
+# Latents: sizes are of a head, of a query's that is not rotated, of what is rotated, of values.
+LATENT = {**EXPERTS, "num_key_value_heads": 4, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 32,
+          "v_head_dim": 64, "moe_intermediate_size": 128, "n_shared_experts": 1, "n_routed_experts": 8,
+          "rms_norm_eps": 1e-6, "routed_scaling_factor": 1.5, **OWN_HEAD}
+V3 = {**LATENT, "q_lora_rank": 96, "first_k_dense_replace": 1, "norm_topk_prob": True, "n_group": 1, "topk_group": 1}
+GPT2 = {"n_layer": 4, "n_embd": 256, "n_head": 4, "n_inner": 512, "n_positions": 512}
+PHI3_FACTORS = {"long_factor": [1.5 + 0.1 * i for i in range(24)], "short_factor": [1 + 0.05 * i for i in range(24)]}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 128}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
@@ -55,11 +63,78 @@ FAMILIES = {
     "smollm3": {"rope_theta": 2e6, "tie_word_embeddings": False},
     "cohere2": {"sliding_window": 32, "logit_scale": 0.25},
     "starcoder2": {"use_bias": True, "tie_word_embeddings": False},
+    "gpt_oss": {**EXPERTS, "head_dim": 64, "num_local_experts": 8, "sliding_window": 32, **OWN_HEAD},
+    "gpt_oss-yarn": {**EXPERTS, "head_dim": 64, "num_local_experts": 8, "sliding_window": 32, **OWN_HEAD,
+                     "rope_theta": 150000.0, "rope_scaling": {**YARN, "original_max_position_embeddings": 123,
+                                                              "truncate": False}},  # bounds near whole pairs
+    "gemma": {"head_dim": 64},
+    "phi3": {"tie_word_embeddings": False},
+    "phi3-long": {"partial_rotary_factor": 0.75, "original_max_position_embeddings": 128,
+                  "rope_scaling": {"type": "longrope", **PHI3_FACTORS}},
+    "phi3-short": {"partial_rotary_factor": 0.75, "original_max_position_embeddings": 1024,
+                   "rope_scaling": {"type": "longrope", **PHI3_FACTORS}},
+    "qwen2_moe": {**EXPERTS, "num_experts": 8, "moe_intermediate_size": 128, "shared_expert_intermediate_size": 192,
+                  **OWN_HEAD},
+    "deepseek_v2": {**LATENT, "q_lora_rank": 96, "first_k_dense_replace": 1, "topk_method": "greedy"},
+    "deepseek_v2-lite": {**LATENT, "q_lora_rank": None, "num_hidden_layers": 27, "hidden_size": 128,
+                         "moe_intermediate_size": 32, "intermediate_size": 96, "n_shared_experts": 2,
+                         "first_k_dense_replace": 1, "topk_method": "greedy",
+                         "rope_scaling": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}},
+    "deepseek_v2-groups": {**LATENT, "q_lora_rank": 96, "first_k_dense_replace": 1, "n_group": 4, "topk_group": 2,
+                           "topk_method": "group_limited_greedy"},
+    "deepseek_v3": {**V3, "n_group": 4, "topk_group": 2, "num_experts_per_tok": 3,
+                    "rope_scaling": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}},
+    "deepseek_v3-half": {**V3, "rope_interleave": False, "first_k_dense_replace": 0},
+    "kimi_k2": V3,
+    "glm4_moe_lite": {**V3, "rope_theta": 1e6},
+    "mistral4": {**V3, "first_k_dense_replace": 0,
+                 "rope_parameters": {**YARN, "rope_theta": 1e4, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                     "llama_4_scaling_beta": 0.3}},
+    "glm4": {"attention_bias": True, "head_dim": 64, **OWN_HEAD},
+    "glm4_moe": {**EXPERTS, "head_dim": 64, "n_routed_experts": 8, "moe_intermediate_size": 128,
+                 "n_shared_experts": 1, "first_k_dense_replace": 1, "attention_bias": True, "use_qk_norm": True,
+                 "routed_scaling_factor": 1.5, "norm_topk_prob": True, **OWN_HEAD},
+    "glm4_moe-plain": {**EXPERTS, "head_dim": 64, "n_routed_experts": 8, "moe_intermediate_size": 128,
+                       "n_shared_experts": 2, "first_k_dense_replace": 0, "n_group": 4, "topk_group": 2,
+                       "norm_topk_prob": False, **OWN_HEAD},
+    "llama4_text": {**EXPERTS, "num_hidden_layers": 8, "head_dim": 64, "num_local_experts": 8, "num_experts_per_tok": 1,
+                    "interleave_moe_layer_step": 2, "intermediate_size_mlp": 384, **OWN_HEAD},
+    "llama4_text-llama3": {**EXPERTS, "num_hidden_layers": 8, "head_dim": 64, "num_local_experts": 8,
+                           "num_experts_per_tok": 1, "interleave_moe_layer_step": 1, "intermediate_size_mlp": 384,
+                           "rope_theta": 500000.0, "rope_scaling": LLAMA3, **OWN_HEAD},
+    "ministral3": {"head_dim": 64, "rope_parameters": {**YARN, "rope_theta": 1e6, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                                       "llama_4_scaling_beta": 0.3}},
+    "gpt2": GPT2,
+    "gpt2-untied": {**GPT2, **OWN_HEAD},
+    "gpt_bigcode": {**GPT2, "activation_function": "gelu_pytorch_tanh"},
+    "gpt_bigcode-heads": {**GPT2, "activation_function": "gelu_pytorch_tanh", "multi_query": False},
+    "gpt_neox": {"hidden_act": "gelu", **OWN_HEAD},
+    "gpt_neox-serial": {"hidden_act": "gelu_fast", "use_parallel_residual": False, "rotary_pct": 1.0, **OWN_HEAD},
+    "falcon": {"new_decoder_architecture": False, "multi_query": True},
+    "falcon-groups": {"new_decoder_architecture": True, "num_kv_heads": 2, **OWN_HEAD},
+    "falcon-one_norm": {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1},
+    "phi": {"hidden_act": "gelu_new", "num_key_value_heads": 4, **OWN_HEAD},
+    "stablelm": {"use_qkv_bias": True, **OWN_HEAD},
+    "stablelm-parallel": {"use_parallel_residual": True, "qk_layernorm": True, **OWN_HEAD},
+    "cohere": {"logit_scale": 0.25},
+    "cohere-norms": {"logit_scale": 0.25, "use_qk_norm": True, "num_hidden_layers": 64, "hidden_size": 128,
+                     "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 128},
+    "bloom": {"n_layer": 4, "n_head": 4},
+    "bloom-heads": {"n_layer": 4, "n_head": 12, "hidden_size": 384},
+    "olmo": {"clip_qkv": 0.5, **OWN_HEAD},
+    "olmo-unclipped": {"tie_word_embeddings": True},
+    "granitemoe": {**EXPERTS, "num_local_experts": 8, "embedding_multiplier": 0.5, "attention_multiplier": 0.5,
+                   "residual_multiplier": 0.7, "logits_scaling": 0.5},
+    "hunyuan_v1_dense": {"head_dim": 64, "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}},
+    "hunyuan_v1_moe": {**EXPERTS, "head_dim": 64, "num_experts": 8, "moe_topk": 2, "moe_intermediate_size": 192,
+                       "num_shared_expert": 2, "attention_bias": False, **OWN_HEAD},
+    "minimax_m2": {**EXPERTS, "head_dim": 64, "rotary_dim": 32, "num_local_experts": 8, **OWN_HEAD},
+    "ernie4_5": {"head_dim": 64, "use_bias": False},
 }
 
 
 def make(kvasir, folder, name, more):
-    model = folder / name
+    model = folder / "random"  # llama.cpp looks for tokens of Phi-3 where general.name has phi3 in it
     shutil.rmtree(model, ignore_errors=True)
     shape = folder / f"{name}.json"
     shape.write_text(json.dumps({**SIZES, "model_type": name.split("-")[0], **more}))

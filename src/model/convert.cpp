@@ -43,7 +43,7 @@ std::uint32_t file_type_of(DType type) {
 
 // Which of a tensor's rows a file's tensor has at `row`; none: it is another's.
 std::optional<int> row_within(const TensorSpec& spec, std::int64_t row) {
-  const RowSlice& slice = spec.gguf_slice;
+  const RowSlice& slice = spec.gguf_at.slice;
   if (slice.whole()) return static_cast<int>(row);
   const std::int64_t from_first = row - slice.first;
   if (from_first < 0 || from_first % slice.period >= slice.block) return std::nullopt;
@@ -64,12 +64,19 @@ class OutTensor {
     const TensorSpec& first = parts_.front().spec;
     GgufOutTensor out{.name = first.gguf, .type = type_};
     if (first.expert >= 0) out.shape.push_back(first.experts);
-    out.shape.push_back(file_rows());
-    if (!first.vector()) out.shape.push_back(first.cols);
+    if (first.gguf_at.parts > 0) out.shape.push_back(first.gguf_at.parts);
+    if (!first.vector()) {
+      out.shape.push_back(file_rows() * first.cols / std::max(first.gguf_at.parts, 1) / first.gguf_cols());
+      out.shape.push_back(first.gguf_cols());
+    } else {
+      out.shape.push_back(file_rows());
+    }
     out.open = [this] { open(); };
     out.close = [this] { close(); };
     if (first.vector()) {
       out.make_row = [this](std::int64_t row, std::byte* to) { return make_vector(row, to); };
+    } else if (turned(first)) {
+      out.make_row = [this](std::int64_t row, std::byte* to) { return make_turned_row(row, to); };
     } else {
       out.make_row = [this](std::int64_t row, std::byte* to) { return make_matrix_row(row, to); };
     }
@@ -80,13 +87,14 @@ class OutTensor {
   struct Part {
     TensorSpec spec;
     HostWeight weight;
-    std::vector<float> values;  // of a vector
+    std::vector<float> values;  // of a vector, or of a matrix that is turned around
   };
 
   std::int64_t file_rows() const {
     const TensorSpec& first = parts_.front().spec;
-    return first.gguf_slice.whole() ? first.rows : first.gguf_slice.file_rows;
+    return first.gguf_at.slice.whole() ? first.rows : first.gguf_at.slice.file_rows;
   }
+  static bool turned(const TensorSpec& spec) { return spec.gguf_at.axes == FilePlace::Axes::kTransposed; }
 
   void open() {
     for (Part& part : parts_) {
@@ -96,6 +104,7 @@ class OutTensor {
         weights_.done_with(stored);
       } else {
         part.weight = weights_.matrix(part.spec.name, part.spec.row_count(), part.spec.cols);
+        if (turned(part.spec)) part.values = read_matrix(part.weight);
       }
     }
   }
@@ -104,6 +113,14 @@ class OutTensor {
       if (!part.spec.vector()) weights_.done_with(part.weight);
       part.values = {};
     }
+  }
+
+  static std::vector<float> read_matrix(const HostWeight& weight) {
+    std::vector<float> out(static_cast<size_t>(weight.rows) * static_cast<size_t>(weight.cols));
+    for (int r = 0; r < weight.rows; ++r) {
+      read_row(weight, r, out.data() + static_cast<std::ptrdiff_t>(r) * weight.cols);
+    }
+    return out;
   }
 
   // Ours that a row of the file is of. Every one of a slice's rows is somebody's.
@@ -122,7 +139,7 @@ class OutTensor {
   // Where we have the row that GGUF has at `row`.
   static int our_row(const TensorSpec& spec, int row) {
     if (spec.gguf_rows == GgufRows::kAsStored) return row;
-    return InterleavedRows{spec.head_dim, spec.rotated_dim}.hugging_face_row(row);
+    return InterleavedRows{spec.head_dim, spec.rotated_dim, spec.rotated_first}.hugging_face_row(row);
   }
 
   bool make_matrix_row(std::int64_t row, std::byte* to) const {
@@ -131,6 +148,19 @@ class OutTensor {
     read_row(place.part->weight, place.row, values.data());
     if (!fit(values, type_)) return false;
     encode_row(type_, values.data(), place.part->spec.cols, to);
+    return true;
+  }
+  // A column of ours, of one of the parts.
+  bool make_turned_row(std::int64_t row, std::byte* to) const {
+    const Part& part = parts_.front();
+    const auto cols = static_cast<std::int64_t>(part.spec.cols);
+    std::vector<float> values(static_cast<size_t>(part.spec.gguf_cols()));
+    const std::int64_t first = row / cols * part.spec.gguf_cols() * cols + row % cols;
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = part.values[static_cast<size_t>(first + static_cast<std::int64_t>(i) * cols)];
+    }
+    if (!fit(values, type_)) return false;
+    encode_row(type_, values.data(), static_cast<int>(values.size()), to);
     return true;
   }
   bool make_vector(std::int64_t expert, std::byte* to) const {
@@ -196,7 +226,7 @@ DType converted_type(DType wanted, const TensorSpec& tensor) {
   const bool table = tensor.role == TensorRole::kEmbedding || tensor.role == TensorRole::kHead;
   const DType first = wanted == DType::kQ4_K && table ? DType::kQ6_K : wanted;
   for (const DType type : {first, DType::kQ8_0}) {
-    if (tensor.cols % block_elements(type) == 0) return type;
+    if (tensor.gguf_cols() % block_elements(type) == 0) return type;
   }
   return DType::kF16;
 }

@@ -96,11 +96,13 @@ class Loader {
     out.latent = load_stack(found(layer, {kLatentRope, kLatent}));
     out.latent_bias = load_vectors(biases(layer, {kLatentRope, kLatent}));
     out.latent_norm = load_norm(layer, kLatentNorm);
-    const HostWeight up = found(layer, {kLatentUp}).front();
     const AttentionSpec& attention = spec_.attention(layer);
-    out.absorb = upload(absorbing(attention, up, weights_.is_gguf()));
-    out.expand = upload(expanding(attention, up));
-    done_with(up);
+    const HostWeight keys = found(layer, {kLatentKeys}).front();
+    out.absorb = upload(absorbing(attention, keys));
+    done_with(keys);
+    const HostWeight values = found(layer, {kLatentValues}).front();
+    out.expand = upload(expanding(attention, values));
+    done_with(values);
   }
 
   // Routing is float32 whatever the weights are: rows are not rounded before they meet such a matrix.

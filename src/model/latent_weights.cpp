@@ -1,7 +1,6 @@
 #include "model/latent_weights.h"
 
 #include "backend/weight_reader.h"
-#include "model/tensors.h"
 
 namespace kvasir {
 namespace {
@@ -31,31 +30,27 @@ PerHeadLinear expand_linear(const AttentionSpec& attention, const float* at) {
   return linear(attention, attention.latent.kv_rank, attention.latent.v_dim, at);
 }
 
-std::vector<float> absorbing(const AttentionSpec& attention, const HostWeight& up, bool gguf) {
+std::vector<float> absorbing(const AttentionSpec& attention, const HostWeight& keys) {
   const LatentSpec& latent = attention.latent;
   const PerHeadLinear shape = absorb_linear(attention, nullptr);
-  const bool neighbours = gguf || latent.pairs == LatentSpec::Pairs::kNeighbours;
-  const InterleavedRows order{latent.rope_dim};
   std::vector<float> out = zeros(shape);
   for (int head = 0; head < attention.heads; ++head) {
-    const int first = head * (latent.nope_dim + latent.v_dim);
-    for (int i = 0; i < latent.nope_dim; ++i) read_row(up, first + i, row_of(out, shape, head, i) + latent.rope_dim);
-    for (int i = 0; i < latent.rope_dim; ++i) {
-      row_of(out, shape, head, latent.nope_dim + (neighbours ? order.gguf_row(i) : i))[i] = 1.0F;
+    for (int i = 0; i < latent.nope_dim; ++i) {
+      read_row(keys, head * latent.nope_dim + i, row_of(out, shape, head, i) + latent.rope_dim);
     }
+    for (int i = 0; i < latent.rope_dim; ++i) row_of(out, shape, head, latent.nope_dim + i)[i] = 1.0F;
   }
   return out;
 }
 
-std::vector<float> expanding(const AttentionSpec& attention, const HostWeight& up) {
+std::vector<float> expanding(const AttentionSpec& attention, const HostWeight& values) {
   const LatentSpec& latent = attention.latent;
   const PerHeadLinear shape = expand_linear(attention, nullptr);
   std::vector<float> out = zeros(shape);
   std::vector<float> row(static_cast<size_t>(latent.kv_rank));
   for (int head = 0; head < attention.heads; ++head) {
-    const int first = head * (latent.nope_dim + latent.v_dim) + latent.nope_dim;
     for (int v = 0; v < latent.v_dim; ++v) {
-      read_row(up, first + v, row.data());
+      read_row(values, head * latent.v_dim + v, row.data());
       for (int r = 0; r < latent.kv_rank; ++r) row_of(out, shape, head, r)[v] = row[static_cast<size_t>(r)];
     }
   }

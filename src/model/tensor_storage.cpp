@@ -25,18 +25,41 @@ std::string layer_prefix(const TensorSpec& tensor) {
 
 }  // namespace
 
+namespace {
+
+using Joint = std::vector<TensorSpec*>;  // what lies together, in the order of its roles
+
+std::vector<Joint> joined(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles, JointRows::Of of) {
+  using Key = std::tuple<int, int, bool>;  // layer, expert, whether biases
+  std::map<Key, Joint> by_key;
+  for (TensorSpec& tensor : tensors) {
+    const bool apart = of == JointRows::Of::kExperts && tensor.expert < 0;
+    if (!apart && any_of(roles, tensor.role)) by_key[{tensor.layer, tensor.expert, tensor.bias}].push_back(&tensor);
+  }
+  std::vector<Joint> out;
+  for (auto& [key, parts] : by_key) {
+    std::ranges::sort(parts, {}, [&](const TensorSpec* one) { return std::ranges::find(roles, one->role); });
+    out.push_back(std::move(parts));
+  }
+  return out;
+}
+
+std::int64_t rows_of(const Joint& parts) {
+  std::int64_t all = 0;
+  for (const TensorSpec* part : parts) all += part->rows;
+  return all;
+}
+
+std::string gguf_name(const TensorSpec& tensor, std::string_view name) {
+  return fmt::format("blk.{}.{}.{}", tensor.layer, name, tensor.bias ? "bias" : "weight");
+}
+
+}  // namespace
+
 void store_together(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles, const JointName& as,
                     JointRows rows) {
-  using Key = std::tuple<int, int, bool>;  // layer, expert, whether biases
-  std::map<Key, std::vector<TensorSpec*>> joint;
-  for (TensorSpec& tensor : tensors) {
-    const bool apart = rows.of == JointRows::Of::kExperts && tensor.expert < 0;
-    if (!apart && any_of(roles, tensor.role)) joint[{tensor.layer, tensor.expert, tensor.bias}].push_back(&tensor);
-  }
-  for (auto& [key, parts] : joint) {
-    std::ranges::sort(parts, {}, [&](const TensorSpec* one) { return std::ranges::find(roles, one->role); });
-    std::int64_t all = 0;
-    for (const TensorSpec* part : parts) all += part->rows;
+  for (const Joint& parts : joined(tensors, roles, rows.of)) {
+    const std::int64_t all = rows_of(parts);
     std::int64_t below = 0;   // rows of the parts before
     std::int64_t within = 0;  // the same of a group
     for (TensorSpec* part : parts) {
@@ -44,11 +67,26 @@ void store_together(std::vector<TensorSpec>& tensors, std::span<const TensorRole
       part->hf.name = layer_prefix(*part) + std::string(part->bias ? as.bias : as.weight);
       part->hf.slice = {all, within, block, all / rows.groups};
       if (!as.gguf.empty()) {
-        part->gguf = fmt::format("blk.{}.{}.{}", part->layer, as.gguf, part->bias ? "bias" : "weight");
-        part->gguf_slice = {all, below, part->rows, part->rows};
+        part->gguf_else = {part->gguf_place()};
+        part->gguf = gguf_name(*part, as.gguf);
+        part->gguf_at.slice = {all, below, part->rows, part->rows};
       }
       below += part->rows;
       within += block;
+    }
+  }
+}
+
+void may_be_together(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles, std::string_view gguf,
+                     JointRows::Of of) {
+  for (const Joint& parts : joined(tensors, roles, of)) {
+    const std::int64_t all = rows_of(parts);
+    std::int64_t below = 0;
+    for (TensorSpec* part : parts) {
+      FilePlace& place = part->gguf_else.emplace_back(part->gguf_place());
+      place.name = gguf_name(*part, gguf);
+      place.slice = {all, below, part->rows, part->rows};
+      below += part->rows;
     }
   }
 }

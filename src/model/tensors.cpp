@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "model/families/family.h"
 
@@ -39,6 +40,15 @@ class LayerTensors {
       like.layer = layer_;
       out_.push_back(like);
     }
+  }
+  void latent_up(std::string_view gguf, TensorSpec like) {
+    const std::string name = fmt::format("{}.{}.self_attn.kv_b_proj", names_.layers, layer_);
+    like.name = fmt::format("{}.{}.weight", name, gguf);
+    like.hf.name = name + ".weight";
+    like.gguf = fmt::format("blk.{}.{}.weight", layer_, gguf);
+    like.gguf_else.push_back({fmt::format("blk.{}.attn_kv_b.weight", layer_), like.hf.slice});
+    like.layer = layer_;
+    out_.push_back(std::move(like));
   }
   void sinks(int heads) {  // whose name has no suffix
     add("self_attn.sinks", "attn_sinks", "weight", {.rows = heads, .role = TensorRole::kSinks});
@@ -119,33 +129,57 @@ void add_mlp(LayerTensors& to, const MlpSpec& mlp, int hidden, const ExpertNames
   to.linear(routed ? experts.shared_down : names.down, {.rows = hidden, .cols = width, .role = kDown}, biased);
 }
 
+// What heads make of the latent lies by head in Hugging Face's file, the keys before the values. In GGUF the two are
+// apart, those of keys turned around, but in files from before llama.cpp cached latents.
+void add_latent_up(LayerTensors& to, const AttentionSpec& a) {
+  const LatentSpec& latent = a.latent;
+  const std::int64_t of_head = latent.nope_dim + latent.v_dim;
+  const auto add = [&](std::int64_t first, std::int64_t block, const char* part, TensorSpec like) {
+    like.rows = a.heads * block;
+    like.cols = latent.kv_rank;
+    like.hf.slice = {a.heads * of_head, first, block, of_head};
+    like.gguf_at.parts = a.heads;
+    to.latent_up(part, std::move(like));
+  };
+  TensorSpec keys{.role = TensorRole::kLatentKeys};
+  keys.gguf_at.axes = FilePlace::Axes::kTransposed;
+  add(0, latent.nope_dim, "attn_k_b", std::move(keys));
+  add(latent.nope_dim, latent.v_dim, "attn_v_b", {.role = TensorRole::kLatentValues});
+}
+
 void add_latent_attention(LayerTensors& to, const AttentionSpec& a, int hidden, const LayerNames& names) {
   using enum TensorRole;
   const LatentSpec& latent = a.latent;
   const auto add = [&to](std::string_view name, std::string_view gguf, const TensorSpec& like) {
     to.expert(std::string(name) + ".weight", std::string(gguf) + ".weight", like);
   };
-  const int queries = a.heads * latent.q_dim();
+  const bool neighbours = latent.pairs == LatentSpec::Pairs::kNeighbours;
+  const GgufRows hf_rows = neighbours ? GgufRows::kInterleaved : GgufRows::kAsStored;
+  TensorSpec queries{.rows = a.heads * latent.q_dim(), .role = kQB, .gguf_rows = GgufRows::kInterleaved};
+  queries.hf_rows = hf_rows;
+  queries.head_dim = latent.q_dim();
+  queries.rotated_dim = latent.rope_dim;
+  queries.rotated_first = latent.nope_dim;
+  queries.cols = latent.q_rank > 0 ? latent.q_rank : hidden;
   if (latent.q_rank > 0) {
     to.linear({"self_attn.q_a_proj", "attn_q_a"}, {.rows = latent.q_rank, .cols = hidden, .role = kQA}, latent.bias);
     to.norm({"self_attn.q_a_layernorm", "attn_q_a_norm"}, latent.q_rank, kQANorm);
-    add("self_attn.q_b_proj", "attn_q_b", {.rows = queries, .cols = latent.q_rank, .role = kQB});
+    add("self_attn.q_b_proj", "attn_q_b", queries);
   } else {
-    add("self_attn.q_proj", "attn_q", {.rows = queries, .cols = hidden, .role = kQB});
+    add("self_attn.q_proj", "attn_q", queries);
   }
   // The latent and what is rotated of a key lie in one tensor, in this order.
   const std::int64_t rows = latent.kv_rank + latent.rope_dim;
   TensorSpec compressed{.rows = latent.kv_rank, .cols = hidden, .role = kLatent};
-  compressed.gguf_slice = compressed.hf.slice = {rows, 0, latent.kv_rank, latent.kv_rank};
+  compressed.gguf_at.slice = compressed.hf.slice = {rows, 0, latent.kv_rank, latent.kv_rank};
   TensorSpec rotated{.rows = latent.rope_dim, .cols = hidden, .role = kLatentRope, .head_dim = latent.rope_dim};
-  rotated.gguf_slice = rotated.hf.slice = {rows, latent.kv_rank, latent.rope_dim, latent.rope_dim};
+  rotated.gguf_at.slice = rotated.hf.slice = {rows, latent.kv_rank, latent.rope_dim, latent.rope_dim};
   rotated.gguf_rows = GgufRows::kInterleaved;
-  if (latent.pairs == LatentSpec::Pairs::kNeighbours) rotated.hf_rows = GgufRows::kInterleaved;
+  rotated.hf_rows = hf_rows;
   to.latent(compressed, "latent", latent.bias);
   to.latent(rotated, "rope", latent.bias);
   to.norm({"self_attn.kv_a_layernorm", "attn_kv_a_norm"}, latent.kv_rank, kLatentNorm);
-  add("self_attn.kv_b_proj", "attn_kv_b",
-      {.rows = a.heads * (latent.nope_dim + latent.v_dim), .cols = latent.kv_rank, .role = kLatentUp});
+  add_latent_up(to, a);
   to.linear(names.out, {.rows = hidden, .cols = a.heads * latent.v_dim, .role = kO}, a.out_bias);
 }
 
@@ -214,6 +248,18 @@ void add_ends(const ModelSpec& spec, const LayerNames& names, std::vector<Tensor
 
 }  // namespace
 
+FilePlace TensorSpec::gguf_place() const {
+  FilePlace out = gguf_at;
+  out.name = gguf;
+  out.all_experts = expert >= 0;
+  return out;
+}
+
+int TensorSpec::gguf_cols() const {
+  if (gguf_at.axes == FilePlace::Axes::kRowMajor) return cols;
+  return row_count() / std::max(gguf_at.parts, 1);
+}
+
 std::vector<TensorSpec> tensors_of(const ModelSpec& spec) { return spec.family->tensors(spec); }
 
 std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated, const ExpertNames& experts,
@@ -237,6 +283,8 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
     add_mlp(to, one.mlp, hidden, experts, names);
   }
   add_ends(spec, names, out);
+  may_be_together(out, std::array{kQ, kK, kV}, "attn_qkv", JointRows::Of::kAll);
+  may_be_together(out, std::array{kGate, kUp}, "ffn_gate_up_exps", JointRows::Of::kExperts);
   return out;
 }
 

@@ -37,7 +37,8 @@ enum class TensorRole : std::uint8_t {
   kLatentRope,    // what is rotated of a key
   kLatent,        // the latent …
   kLatentNorm,    // … and its norm
-  kLatentUp,      // what heads make of the latent: of each the keys, then the values
+  kLatentKeys,    // what heads make their keys of the latent by …
+  kLatentValues,  // … and their values
   kSinks,         // a logit a head that stands for no key
   kRelativeBias,  // [buckets][heads], added to scores by distance
   kMlpNorm,
@@ -89,6 +90,7 @@ struct FilePlace {
   RowSlice slice = {};
   Axes axes = Axes::kRowMajor;
   bool all_experts = false;  // the file's tensor holds those of all experts of the layer: [experts][…]
+  int parts = 0;  // in so many parts, one for each head: [parts][rows / parts][cols], each of them by `axes`; 0: as one
 };
 
 struct TensorSpec {
@@ -107,14 +109,18 @@ struct TensorSpec {
   // of a layer as one tensor.
   int expert = -1;
   int experts = 0;      // of its layer
-  int rotated_dim = 0;  // of interleaved rows: how many of a head's are; 0: all
+  int rotated_dim = 0;    // of interleaved rows: how many of a head's are; 0: all
+  int rotated_first = 0;  // the first of these
   FilePlace hf = {};
-  RowSlice gguf_slice = {};  // of the tensor that GGUF calls `gguf`
+  FilePlace gguf_at = {};                  // of the tensor that GGUF calls `gguf`, whose name it leaves out
+  std::vector<FilePlace> gguf_else = {};  // where a file that has no such tensor may have it
 
   bool vector() const { return cols == 0; }
   int row_count() const { return static_cast<int>(rows); }  // REQUIRES: of a family that runs
   std::int64_t elements() const { return rows * (vector() ? 1 : cols); }
   const std::string& hf_name() const { return hf.name.empty() ? name : hf.name; }
+  FilePlace gguf_place() const;
+  int gguf_cols() const;  // of a matrix: how long the rows of GGUF's tensor are
 };
 
 // All tensors of a model, in the order of a file.
@@ -165,7 +171,7 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
                                         const LayerNames& names = {});
 
 // What a file's tensor is called that holds those of several roles, behind "model.layers.N.". GGUF's name may be
-// empty: there they are apart.
+// empty: there they are apart, as some of its files have them anyway.
 struct JointName {
   std::string_view weight;
   std::string_view bias = {};
@@ -187,6 +193,10 @@ struct JointRows {
 void store_together(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles, const JointName& as,
                     JointRows rows = {});
 
+// GGUF files may have those of these roles of an expert, or those of none, in one tensor of this name.
+void may_be_together(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles, std::string_view gguf,
+                     JointRows::Of of);
+
 // Hugging Face's file has the matrices of these roles as [inputs][outputs].
 void store_transposed(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles);
 
@@ -198,17 +208,18 @@ void store_stacked(std::vector<TensorSpec>& tensors, TensorRole role, std::strin
 struct InterleavedRows {
   int head_dim;
   int rotated_dim = 0;  // of a head; 0: all. The others stay where they are.
+  int first = 0;        // of those
 
   // The row that a GGUF file has at `row`, in Hugging Face's order.
   int hugging_face_row(int row) const {
-    const int within = row % head_dim;
-    if (within >= rotated()) return row;
+    const int within = row % head_dim - first;
+    if (within < 0 || within >= rotated()) return row;
     return row - within + within / 2 + within % 2 * (rotated() / 2);
   }
   // The row that Hugging Face has at `row`, in GGUF's order.
   int gguf_row(int row) const {
-    const int within = row % head_dim;
-    if (within >= rotated()) return row;
+    const int within = row % head_dim - first;
+    if (within < 0 || within >= rotated()) return row;
     const int half = rotated() / 2;
     return row - within + within % half * 2 + within / half;
   }

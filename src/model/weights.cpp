@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "backend/quant/decode.h"
 #include "base/error.h"
 #include "base/json_reader.h"
 #include "model/gguf/gguf_model.h"
@@ -107,7 +108,11 @@ FilePlace Weights::place_of(const TensorSpec& spec) const {
     place.name = spec.hf_name();
     return place;
   }
-  return {spec.gguf, spec.gguf_slice, FilePlace::Axes::kRowMajor, spec.expert >= 0};
+  FilePlace place = spec.gguf_place();
+  if (find(place.name) != nullptr) return place;
+  const auto other =
+      std::ranges::find_if(spec.gguf_else, [this](const FilePlace& one) { return find(one.name) != nullptr; });
+  return other == spec.gguf_else.end() ? place : *other;
 }
 
 const Weights::Tensor* Weights::find(const std::string& stored) const {
@@ -142,10 +147,11 @@ Weights::Tensor Weights::plain_tensor(const TensorSpec& spec, const FilePlace& p
   }
   Tensor tensor = *stored;
   const std::int64_t file_rows = place.slice.whole() ? shape.rows : place.slice.file_rows;
-  std::vector<std::int64_t> expected{file_rows, shape.cols};
+  std::vector<std::int64_t> expected{file_rows / std::max(place.parts, 1), shape.cols};
   if (shape.vector) expected = {file_rows};
   const bool transposed = place.axes == FilePlace::Axes::kTransposed;
   if (transposed) std::ranges::reverse(expected);
+  if (place.parts > 0) expected.insert(expected.begin(), place.parts);
   std::vector<std::int64_t> whole = expected;
   if (place.all_experts) whole.insert(whole.begin(), spec.experts);
   const bool one_row = shape.vector && tensor.shape.size() == whole.size() + 1 && tensor.shape.front() == 1;
@@ -160,8 +166,7 @@ Weights::Tensor Weights::plain_tensor(const TensorSpec& spec, const FilePlace& p
     fail_input(fmt::format("tensor '{}' has type {}", place.name, tensor.type), where_,
                "this type is not computed: convert the model to another, such as F32, F16, BF16 or q8_0");
   }
-  if (transposed) tensor.bytes = turned(tensor, place.name);
-  return tensor;
+  return transposed ? turned(tensor) : tensor;
 }
 
 HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
@@ -178,7 +183,7 @@ HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
         {place.name, static_cast<int>(file_rows), cols, place.all_experts ? spec.expert : -1, spec.experts});
   }
   if (!tensor) tensor = plain_tensor(spec, place, shape);
-  const std::span<const std::byte> ours = in_our_order(*tensor, spec, shape);
+  const std::span<const std::byte> ours = in_our_order(*tensor, spec, place.slice, shape);
   if (ours.data() != tensor->bytes.data()) forget_copy(tensor->bytes);
   return {ours, *tensor->dtype, rows, cols};
 }
@@ -192,28 +197,33 @@ Weights::Tensor Weights::expert_of(const Tensor& all, const TensorSpec& spec) {
           all.bytes.subspan(bytes * static_cast<size_t>(spec.expert), bytes)};
 }
 
-// [inputs][outputs] as [outputs][inputs].
-std::span<const std::byte> Weights::turned(const Tensor& tensor, const std::string& name) const {
-  if (is_quantized(*tensor.dtype)) {
-    fail_input(fmt::format("tensor '{}' has type {}, and its blocks cannot be turned around", name, tensor.type),
-               where_, "use a file with plain numbers");
+// Each [inputs][outputs] of it as [outputs][inputs]. Blocks cannot be turned around: of a quantized type in float32.
+Weights::Tensor Weights::turned(const Tensor& tensor) const {
+  const size_t axes = tensor.shape.size();
+  const auto inputs = static_cast<size_t>(tensor.shape[axes - 2]);
+  const auto outputs = static_cast<size_t>(tensor.shape[axes - 1]);
+  const DType dtype = is_quantized(*tensor.dtype) ? DType::kF32 : *tensor.dtype;
+  const size_t size = block_bytes(dtype);
+  const size_t stored = row_bytes(*tensor.dtype, tensor.shape[axes - 1]);
+  const size_t rows = tensor.bytes.size() / stored;
+  std::vector<std::byte>& out = moved_.emplace_back(rows * outputs * size);
+  std::vector<std::byte> row(outputs * size);
+  for (size_t r = 0; r < rows; ++r) {
+    const std::byte* from = tensor.bytes.data() + r * stored;
+    if (dtype != tensor.dtype) {
+      decode_row(*tensor.dtype, from, static_cast<int>(outputs), reinterpret_cast<float*>(row.data()));
+      from = row.data();
+    }
+    std::byte* to = out.data() + r / inputs * inputs * outputs * size + r % inputs * size;
+    for (size_t o = 0; o < outputs; ++o) std::memcpy(to + o * inputs * size, from + o * size, size);
   }
-  const auto inputs = static_cast<size_t>(tensor.shape[0]);
-  const auto outputs = static_cast<size_t>(tensor.shape[1]);
-  const size_t size = block_bytes(*tensor.dtype);
-  std::vector<std::byte>& out = moved_.emplace_back(tensor.bytes.size());
-  for (size_t i = 0; i < inputs; ++i) {
-    const std::byte* from = tensor.bytes.data() + i * outputs * size;
-    for (size_t o = 0; o < outputs; ++o) std::memcpy(out.data() + (o * inputs + i) * size, from + o * size, size);
-  }
-  return out;
+  return {tensor.type, dtype, tensor.shape, out};
 }
 
 // The rows (of a vector: the numbers) that are asked for, as the decoder takes them: out of a tensor that has more,
 // and out of an order in which rope's pairs lie side by side. Whole rows move, so their type does not matter.
 std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, const TensorSpec& spec,
-                                                 const Shape& shape) const {
-  const RowSlice& slice = gguf_ ? spec.gguf_slice : spec.hf.slice;
+                                                 const RowSlice& slice, const Shape& shape) const {
   const bool pairs = (gguf_ ? spec.gguf_rows : spec.hf_rows) == GgufRows::kInterleaved;
   if (slice.whole() && !pairs) return tensor.bytes;
   if ((pairs && shape.rows % spec.head_dim != 0) || (shape.vector && is_quantized(*tensor.dtype))) {
@@ -229,7 +239,7 @@ std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, const Ten
     return moved_.emplace_back(part.begin(), part.end());  // a copy's beginning is how it is known
   }
   std::vector<std::byte>& out = moved_.emplace_back(bytes);
-  const InterleavedRows order{pairs ? spec.head_dim : 1, spec.rotated_dim};
+  const InterleavedRows order{pairs ? spec.head_dim : 1, spec.rotated_dim, spec.rotated_first};
   for (int r = 0; r < shape.rows; ++r) {
     const std::int64_t from = slice.file_row(pairs ? order.gguf_row(r) : r);
     std::memcpy(out.data() + static_cast<size_t>(r) * row, tensor.bytes.data() + static_cast<size_t>(from) * row,

@@ -61,8 +61,9 @@ class Weights final : public TensorSource {
   Tensor plain_tensor(const TensorSpec& spec, const FilePlace& place, const Shape& shape) const;
   bool forget_copy(std::span<const std::byte> bytes) const;  // whether it is one
   static Tensor expert_of(const Tensor& all, const TensorSpec& spec);
-  std::span<const std::byte> turned(const Tensor& tensor, const std::string& name) const;
-  std::span<const std::byte> in_our_order(const Tensor& tensor, const TensorSpec& spec, const Shape& shape) const;
+  Tensor turned(const Tensor& tensor) const;
+  std::span<const std::byte> in_our_order(const Tensor& tensor, const TensorSpec& spec, const RowSlice& slice,
+                                          const Shape& shape) const;
 
   std::string where_;
   std::vector<File> files_;

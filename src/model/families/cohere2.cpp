@@ -32,6 +32,13 @@ void read_cohere2(const JsonReader& in, DecoderConfig& config) {
 constexpr std::array<std::string_view, 4> kCohere2Known{"logit_scale", "attention.sliding_window",
                                                         "attention.sliding_window_pattern", "rope.freq_base_swa"};
 
+constexpr std::array<std::string_view, 1> kCohereKnown{"logit_scale"};
+constexpr std::array<std::string_view, 2> kCohereRefused{"output.weight", "attn_output.bias"};
+
+void read_cohere_gguf(const GgufReader& in, DecoderConfig& config) {
+  if (in.has_tensor("blk.0.attn_q_norm.weight")) config.qk_norm = AttentionSpec::QkNorm::kEachHead;
+}
+
 void read_cohere2_gguf(const GgufReader& /*in*/, DecoderConfig& config) { drop_global_ropes(config); }
 
 ModelSpec cohere_spec(const DecoderConfig& config) {
@@ -59,6 +66,11 @@ std::vector<TensorSpec> cohere_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kCohereFamily{.name = "cohere",
+                                      .gguf = {.architecture = "command-r",
+                                               .norm_eps = "attention.layer_norm_epsilon",
+                                               .known = kCohereKnown,
+                                               .refused = kCohereRefused,
+                                               .read = read_cohere_gguf},
                                       .keys = {.norm_eps = "layer_norm_eps"},
                                       .defaults = {.tied = true, .norm_eps = 1e-5, .rope_theta = kCohereTheta},
                                       .read = read_cohere,

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
+#include "model/gguf/gguf_rope.h"
 
 namespace kvasir {
 namespace {
@@ -109,12 +111,40 @@ std::vector<TensorSpec> mistral4_tensors(const ModelSpec& spec) {
   return out;
 }
 
+constexpr std::array<std::string_view, 9> kLatentKnown{
+    "expert_shared_count",     "expert_gating_func",        "expert_weights_norm",
+    "expert_weights_scale",    "expert_group_count",        "expert_group_used_count",
+    "leading_dense_block_count", "attention.temperature_scale", "attention.temperature_length"};
+constexpr std::array<std::string_view, 3> kLatentRefused{"attn_q_a.bias", "attn_kv_a_mqa.bias", "attn_output.bias"};
+
+// Groups of experts are chosen by their best expert where scores are a softmax (V2), and by their best two where they
+// are sigmoids. llama.cpp takes the best two of both. Files of GLM-4.7-Flash may leave the score out.
+void read_deepseek_gguf(const GgufReader& in, DecoderConfig& config) {
+  constexpr int kGlmVocab = 154880;
+  read_latent_yarn(in, YarnMagnitude::kKept, config);
+  const std::int64_t gating = in.integer_if("expert_gating_func", 0, UINT32_MAX).value_or(0);
+  const bool glm = gating == 0 && (config.layers == 47 || config.layers == 48) && config.vocab == kGlmVocab;
+  if (glm) config.moe.score = RouterRule::Score::kSigmoid;
+  if (!glm && gating < 2) config.moe.group_score = RouterRule::GroupScore::kBest;
+}
+
+void read_mistral4_gguf(const GgufReader& in, DecoderConfig& config) {
+  read_latent_yarn(in, YarnMagnitude::kDivided, config);
+}
+
+constexpr GgufForm kDeepseekGguf{.architecture = "deepseek2",
+                                 .moe = {},
+                                 .known = kLatentKnown,
+                                 .refused = kLatentRefused,
+                                 .read = read_deepseek_gguf};
+
 constexpr ConfigKeys kLatentKeys{.head_dim = ""};
 constexpr ConfigDefaults kLatentDefaults{.head_dim = 64};
 
 }  // namespace
 
 extern constexpr Family kDeepseekV2Family{.name = "deepseek_v2",
+                                          .gguf = kDeepseekGguf,
                                           .experts = true,
                                           .keys = kLatentKeys,
                                           .defaults = kLatentDefaults,
@@ -124,6 +154,7 @@ extern constexpr Family kDeepseekV2Family{.name = "deepseek_v2",
 
 extern constexpr Family kDeepseekV3Family{.name = "deepseek_v3",
                                           .also = "kimi_k2",
+                                          .gguf = kDeepseekGguf,
                                           .experts = true,
                                           .keys = kLatentKeys,
                                           .defaults = kLatentDefaults,
@@ -132,6 +163,7 @@ extern constexpr Family kDeepseekV3Family{.name = "deepseek_v3",
                                           .tensors = deepseek_tensors};
 
 extern constexpr Family kGlm4MoeLiteFamily{.name = "glm4_moe_lite",
+                                           .gguf = kDeepseekGguf,
                                            .experts = true,
                                            .keys = kLatentKeys,
                                            .defaults = kLatentDefaults,
@@ -140,6 +172,11 @@ extern constexpr Family kGlm4MoeLiteFamily{.name = "glm4_moe_lite",
                                            .tensors = deepseek_tensors};
 
 extern constexpr Family kMistral4Family{.name = "mistral4",
+                                        .gguf = {.architecture = "mistral4",
+                                                 .moe = {},
+                                                 .known = kLatentKnown,
+                                                 .refused = kLatentRefused,
+                                                 .read = read_mistral4_gguf},
                                         .experts = true,
                                         .keys = kLatentKeys,
                                         .defaults = kLatentDefaults,

@@ -1,4 +1,6 @@
 // ERNIE 4.5 (dense): Llama's layers; rope's pairs lie side by side on disk; one flag for the biases of all matrices.
+#include <array>
+
 #include "model/families/family.h"
 
 namespace kvasir {
@@ -17,10 +19,13 @@ std::vector<TensorSpec> ernie_tensors(const ModelSpec& spec) {
   return out;
 }
 
+constexpr std::array<std::string_view, 1> kErnieRefused{"ffn_up.bias"};
+
 }  // namespace
 
 extern constexpr Family kErnie45Family{
     .name = "ernie4_5",
+    .gguf = {.architecture = "ernie4_5", .refused = kErnieRefused},
     .defaults = {.tied = true, .norm_eps = 1e-5, .head_dim = 128, .rope_theta = kErnieTheta},
     .read = read_ernie,
     .spec = plain_decoder,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -43,6 +44,24 @@ void read_bloom(const JsonReader& in, DecoderConfig& config) {
   require_flag(in, "apply_residual_connection_post_layernorm", false);
   config.activation = Activation::kGeluTanh;
   config.attention_bias = config.mlp_bias = true;
+  config.bias.kind = PositionBiasSpec::Kind::kAlibi;
+}
+
+constexpr std::array<std::string_view, 5> kFalconRefused{"attn_qkv.bias", "attn_output.bias", "ffn_norm.weight",
+                                                         "ffn_up.bias", "ffn_down.bias"};
+
+// Its models have the exact GELU, which llama.cpp approximates. What norms there are says where they stand.
+void read_falcon_gguf(const GgufReader& in, DecoderConfig& config) {
+  config.activation = Activation::kGelu;
+  if (in.has_tensor("blk.0.attn_norm_2.weight")) {
+    config.norms = NormPlacement::kParallelApart;
+  } else if (!in.has_tensor("blk.0.ffn_norm.weight")) {
+    config.norms = NormPlacement::kParallel;
+  }
+}
+
+void read_bloom_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
+  config.activation = Activation::kGeluTanh;
   config.bias.kind = PositionBiasSpec::Kind::kAlibi;
 }
 
@@ -93,6 +112,10 @@ std::vector<TensorSpec> bloom_tensors(const ModelSpec& spec) {
 
 extern constexpr Family kFalconFamily{
     .name = "falcon",
+    .gguf = {.architecture = "falcon",
+             .norm_eps = "attention.layer_norm_epsilon",
+             .refused = kFalconRefused,
+             .read = read_falcon_gguf},
     .keys = {.ffn = "ffn_hidden_size", .kv_heads = "", .head_dim = "", .norm_eps = "layer_norm_epsilon"},
     .defaults = {.tied = true, .norm_eps = 1e-5, .ffn_times_hidden = 4, .context = 2048},
     .read = read_falcon,
@@ -101,6 +124,7 @@ extern constexpr Family kFalconFamily{
 
 extern constexpr Family kBloomFamily{
     .name = "bloom",
+    .gguf = {.architecture = "bloom", .norm_eps = "attention.layer_norm_epsilon", .read = read_bloom_gguf},
     .keys = {.layers = "n_layer",
              .ffn = "n_inner",
              .heads = "n_head",

@@ -70,6 +70,13 @@ void read_gemma_gguf(int largest, DecoderConfig& config) {
   config.attention_scale = 1 / std::sqrt(static_cast<double>(size));
 }
 
+void read_gemma1_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
+  config.activation = Activation::kGeluTanh;
+  config.embedding_scale = std::sqrt(static_cast<double>(config.hidden));
+}
+
+constexpr std::array<std::string_view, 2> kGemma1Refused{"output.weight", "attn_output.bias"};
+
 void read_gemma2_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
   constexpr int kLargest = 46;
   read_gemma_gguf(kLargest, config);
@@ -107,6 +114,9 @@ std::vector<TensorSpec> gemma_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kGemmaFamily{.name = "gemma",
+                                     .gguf = {.architecture = "gemma",
+                                              .refused = kGemma1Refused,
+                                              .read = read_gemma1_gguf},
                                      .defaults = {.tied = true, .head_dim = 256},
                                      .known_norm_eps = 1e-6,
                                      .read = read_gemma1,

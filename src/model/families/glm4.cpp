@@ -4,6 +4,7 @@
 #include <array>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -27,6 +28,13 @@ void read_glm4_moe(const JsonReader& in, DecoderConfig& config) {
   read_sigmoid_routing(in, config);
 }
 
+void read_glm4_gguf(const GgufReader& /*in*/, DecoderConfig& config) { config.norms = NormPlacement::kSandwich; }
+
+// Not every size has norms of heads.
+void read_glm4_moe_gguf(const GgufReader& in, DecoderConfig& config) {
+  if (in.has_tensor("blk.0.attn_q_norm.weight")) config.qk_norm = AttentionSpec::QkNorm::kPerHead;
+}
+
 ModelSpec glm4_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
   for (LayerSpec& layer : spec.layers) layer.attention.out_bias = false;
@@ -45,15 +53,25 @@ std::vector<TensorSpec> glm4_moe_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kAsStored, {}, kGlm4MoeNames);
 }
 
+constexpr std::array<std::string_view, 7> kGlm4MoeKnown{"expert_shared_count",     "expert_gating_func",
+                                                        "expert_weights_norm",     "expert_weights_scale",
+                                                        "expert_group_count",      "expert_group_used_count",
+                                                        "leading_dense_block_count"};
+
 }  // namespace
 
 extern constexpr Family kGlm4Family{.name = "glm4",
+                                    .gguf = {.architecture = "glm4", .read = read_glm4_gguf},
                                     .defaults = {.norm_eps = 1e-5, .rotated = kGlmRotated},
                                     .read = read_glm4,
                                     .spec = glm4_spec,
                                     .tensors = glm4_tensors};
 
 extern constexpr Family kGlm4MoeFamily{.name = "glm4_moe",
+                                       .gguf = {.architecture = "glm4moe",
+                                                .moe = {.score = RouterRule::Score::kSigmoid},
+                                                .known = kGlm4MoeKnown,
+                                                .read = read_glm4_moe_gguf},
                                        .experts = true,
                                        .defaults = {.norm_eps = 1e-5, .rotated = kGlmRotated},
                                        .read = read_glm4_moe,

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -31,6 +32,8 @@ void read_gpt_bigcode(const JsonReader& in, DecoderConfig& config) {
   config.by_head = !in.flag_or("multi_query", true);
   config.kv_heads = config.by_head ? config.heads : 1;
 }
+
+void read_gpt2_gguf(const GgufReader& /*in*/, DecoderConfig& config) { config.activation = Activation::kGeluTanh; }
 
 ModelSpec gpt2_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
@@ -78,6 +81,9 @@ constexpr ConfigDefaults kGpt2Defaults{.tied = true, .norm_eps = 1e-5, .ffn_time
 }  // namespace
 
 extern constexpr Family kGpt2Family{.name = "gpt2",
+                                    .gguf = {.architecture = "gpt2",
+                                             .norm_eps = "attention.layer_norm_epsilon",
+                                             .read = read_gpt2_gguf},
                                     .keys = kGpt2Keys,
                                     .defaults = kGpt2Defaults,
                                     .read = read_gpt2,
@@ -85,6 +91,9 @@ extern constexpr Family kGpt2Family{.name = "gpt2",
                                     .tensors = gpt2_tensors};
 
 extern constexpr Family kGptBigcodeFamily{.name = "gpt_bigcode",
+                                          .gguf = {.architecture = "starcoder",
+                                                   .norm_eps = "attention.layer_norm_epsilon",
+                                                   .read = read_gpt2_gguf},
                                           .keys = kGpt2Keys,
                                           .defaults = kGpt2Defaults,
                                           .read = read_gpt_bigcode,

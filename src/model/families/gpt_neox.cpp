@@ -3,6 +3,7 @@
 #include <array>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -26,6 +27,15 @@ void read_gpt_neox(const JsonReader& in, DecoderConfig& config) {
   if (in.flag_or("use_parallel_residual", true)) config.norms = NormPlacement::kParallelApart;
 }
 
+constexpr std::array<std::string_view, 1> kNeoxKnown{"use_parallel_residual"};
+constexpr std::array<std::string_view, 3> kNeoxNeeded{"output.weight", "attn_qkv.bias", "attn_output.bias"};
+
+// Most of its models have the exact GELU, which llama.cpp approximates.
+void read_gpt_neox_gguf(const GgufReader& in, DecoderConfig& config) {
+  config.activation = Activation::kGelu;
+  if (in.flag_if("use_parallel_residual").value_or(true)) config.norms = NormPlacement::kParallelApart;
+}
+
 ModelSpec gpt_neox_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
   spec.norm = NormRule::Kind::kLayer;
@@ -46,6 +56,11 @@ std::vector<TensorSpec> gpt_neox_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kGptNeoxFamily{.name = "gpt_neox",
+                                       .gguf = {.architecture = "gptneox",
+                                                .norm_eps = "attention.layer_norm_epsilon",
+                                                .known = kNeoxKnown,
+                                                .needed = kNeoxNeeded,
+                                                .read = read_gpt_neox_gguf},
                                        .keys = {.kv_heads = "", .norm_eps = "layer_norm_eps"},
                                        .defaults = {.norm_eps = 1e-5, .rotated = kNeoxRotated},
                                        .read = read_gpt_neox,

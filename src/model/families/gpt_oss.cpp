@@ -3,6 +3,7 @@
 #include <array>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -22,6 +23,13 @@ void read_gpt_oss(const JsonReader& in, DecoderConfig& config) {
   config.swiglu_limit = static_cast<float>(positive_or(in, "swiglu_limit", kSwigluLimit));
   read_windows(in, 128, {.every = 2}, config);
 }
+
+constexpr std::array<std::string_view, 3> kGptOssKnown{"attention.sliding_window", "attention.sliding_window_pattern",
+                                                       "rope.freq_base_swa"};
+constexpr std::array<std::string_view, 2> kGptOssNeeded{"output.weight", "attn_output.bias"};
+
+// Released models stretch parts of pairs, which no key says; llama.cpp moves the bounds to whole ones.
+void read_gpt_oss_gguf(const GgufReader& /*in*/, DecoderConfig& config) { config.rope.whole_pairs = false; }
 
 ModelSpec gpt_oss_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
@@ -49,6 +57,13 @@ std::vector<TensorSpec> gpt_oss_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kGptOssFamily{.name = "gpt_oss",
+                                      .gguf = {.architecture = "gpt-oss",
+                                               .moe = {.score = RouterRule::Score::kSoftmaxOfChosen},
+                                               .global_every = 2,
+                                               .windows_need_pattern = false,
+                                               .known = kGptOssKnown,
+                                               .needed = kGptOssNeeded,
+                                               .read = read_gpt_oss_gguf},
                                       .experts = true,
                                       .defaults = {.norm_eps = 1e-5, .head_dim = 64, .rope_theta = 150000},
                                       .known_windows = {.every = 2},

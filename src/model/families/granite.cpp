@@ -51,6 +51,10 @@ extern constexpr Family kGraniteFamily{
     .tensors = granite_tensors};
 
 extern constexpr Family kGraniteMoeFamily{.name = "granitemoe",
+                                          .gguf = {.architecture = "granitemoe",
+                                                   .divides_logits = true,
+                                                   .moe = {.score = RouterRule::Score::kSoftmaxOfChosen},
+                                                   .known = kGraniteKnown},
                                           .experts = true,
                                           .read = read_granite_moe,
                                           .spec = plain_decoder,

@@ -1,5 +1,7 @@
 // Hunyuan v1 (dense, and A13B with experts): norms of query and key heads behind the rope, whose theta the config
 // stretches.
+#include <array>
+
 #include "model/families/family.h"
 
 namespace kvasir {
@@ -58,15 +60,22 @@ std::vector<TensorSpec> hunyuan_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kAsStored, kHunyuanExperts, kHunyuanNames);
 }
 
+constexpr std::array<std::string_view, 1> kHunyuanMoeKnown{"expert_shared_feed_forward_length"};
+constexpr std::array<std::string_view, 2> kHunyuanRefused{"attn_output.bias", "ffn_up.bias"};
+
 }  // namespace
 
 extern constexpr Family kHunyuanFamily{.name = "hunyuan_v1_dense",
+                                       .gguf = {.architecture = "hunyuan-dense", .refused = kHunyuanRefused},
                                        .defaults = {.norm_eps = 1e-5},
                                        .read = read_hunyuan,
                                        .spec = hunyuan_spec,
                                        .tensors = hunyuan_tensors};
 
 extern constexpr Family kHunyuanMoeFamily{.name = "hunyuan_v1_moe",
+                                          .gguf = {.architecture = "hunyuan-moe",
+                                                   .known = kHunyuanMoeKnown,
+                                                   .refused = kHunyuanRefused},
                                           .experts = true,
                                           .defaults = {.norm_eps = 1e-5},
                                           .read = read_hunyuan_moe,

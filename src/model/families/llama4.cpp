@@ -5,6 +5,7 @@
 #include <array>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -70,6 +71,23 @@ void read_llama4(const JsonReader& in, DecoderConfig& config) {
   config.no_rope.query_shift = 1;
 }
 
+constexpr std::array<std::string_view, 2> kLlama4Known{"interleave_moe_layer_step", kGgufRopeFactors};
+constexpr std::array<std::string_view, 1> kLlama4Refused{"attn_output.bias"};
+
+// Files say neither chunks nor which layers have no rope, and the largest model alone has no norms of heads. A window,
+// where there is one, is the chunk.
+void read_llama4_gguf(const GgufReader& in, DecoderConfig& config) {
+  constexpr int kExpertsOfLargest = 128;
+  config.chunk = static_cast<int>(in.integer_if("attention.sliding_window", 0, 1 << 30).value_or(kLlama4Chunk));
+  if (config.chunk == 0) in.fail("llama4.attention.sliding_window is 0, and Llama 4 without chunks is not supported");
+  for (int i = kGlobalEveryFourth - 1; i < config.layers; i += kGlobalEveryFourth) config.no_rope_layers.push_back(i);
+  if (config.moe.experts != kExpertsOfLargest) config.qk_norm = AttentionSpec::QkNorm::kPerHead;
+  config.no_rope.rotated = 0;
+  config.no_rope.query_growth = kLlama4Growth;
+  config.no_rope.query_length = kLlama4Chunk;
+  config.no_rope.query_shift = 1;
+}
+
 ModelSpec llama4_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
   for (LayerSpec& layer : spec.layers) {
@@ -109,6 +127,12 @@ std::vector<TensorSpec> llama4_tensors(const ModelSpec& spec) {
 
 extern constexpr Family kLlama4Family{.name = "llama4_text",
                                       .also = "llama4",
+                                      .gguf = {.architecture = "llama4",
+                                               .moe = {.score = RouterRule::Score::kSigmoid,
+                                                       .weighs = RouterRule::Weighs::kInputs},
+                                               .known = kLlama4Known,
+                                               .refused = kLlama4Refused,
+                                               .read = read_llama4_gguf},
                                       .experts = true,
                                       .defaults = {.norm_eps = 1e-5, .head_dim = 128, .rope_theta = 500000},
                                       .read = read_llama4,

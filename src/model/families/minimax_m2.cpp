@@ -1,6 +1,9 @@
 // MiniMax-M2: norms of all query heads, and of all key heads, together; rope over a part of each head; experts behind
 // a sigmoid.
+#include <array>
+
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -22,6 +25,13 @@ void read_minimax_m2(const JsonReader& in, DecoderConfig& config) {
   config.moe.choice_bias = true;
 }
 
+constexpr std::array<std::string_view, 1> kMinimaxKnown{"expert_gating_func"};
+constexpr std::array<std::string_view, 2> kMinimaxNeeded{"output.weight", "attn_q_norm.weight"};
+
+void read_minimax_m2_gguf(const GgufReader& in, DecoderConfig& config) {
+  if (in.has_tensor("blk.0.attn_q_norm.weight")) config.qk_norm = AttentionSpec::QkNorm::kWhole;
+}
+
 std::vector<TensorSpec> minimax_m2_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kAsStored, kMinimaxExperts);
 }
@@ -30,6 +40,11 @@ std::vector<TensorSpec> minimax_m2_tensors(const ModelSpec& spec) {
 
 extern constexpr Family kMinimaxM2Family{.name = "minimax_m2",
                                          .also = "minimax",
+                                         .gguf = {.architecture = "minimax-m2",
+                                                  .moe = {.score = RouterRule::Score::kSigmoid, .normalized = true},
+                                                  .known = kMinimaxKnown,
+                                                  .needed = kMinimaxNeeded,
+                                                  .read = read_minimax_m2_gguf},
                                          .experts = true,
                                          .read = read_minimax_m2,
                                          .spec = plain_decoder,

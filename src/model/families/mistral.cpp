@@ -24,6 +24,9 @@ std::vector<TensorSpec> mistral_tensors(const ModelSpec& spec) {
 
 constexpr std::array kMistralKnown{kGgufRopeFactors};
 
+constexpr std::array<std::string_view, 4> kMinistral3Known{
+    kGgufRopeFactors, "attention.temperature_scale", "attention.scale", "rope.scaling.yarn_beta"};
+
 }  // namespace
 
 extern constexpr Family kMistralFamily{.name = "mistral",
@@ -33,6 +36,7 @@ extern constexpr Family kMistralFamily{.name = "mistral",
                                        .tensors = mistral_tensors};
 
 extern constexpr Family kMinistral3Family{.name = "ministral3",
+                                          .gguf = {.architecture = "mistral3", .known = kMinistral3Known},
                                           .defaults = {.norm_eps = 1e-5, .rope_theta = 1e6},
                                           .read = read_ministral3,
                                           .spec = plain_decoder,

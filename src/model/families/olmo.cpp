@@ -19,6 +19,13 @@ void read_olmo1(const JsonReader& in, DecoderConfig& config) {
   config.norm_eps = kOlmoEps;
 }
 
+constexpr std::array<std::string_view, 1> kOlmo1Known{"attention.clamp_kqv"};
+constexpr std::array<std::string_view, 1> kOlmo1Refused{"attn_output.bias"};
+
+void read_olmo1_gguf(const GgufReader& /*in*/, DecoderConfig& config) { config.norm_weights = false; }
+
+std::vector<TensorSpec> olmo1_tensors(const ModelSpec& spec) { return decoder_tensors(spec, GgufRows::kInterleaved); }
+
 ModelSpec olmo1_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
   spec.norm = NormRule::Kind::kLayer;
@@ -65,8 +72,16 @@ std::vector<TensorSpec> olmo_tensors(const ModelSpec& spec) { return decoder_ten
 
 }  // namespace
 
-extern constexpr Family kOlmoFamily{
-    .name = "olmo", .keys = {.norm_eps = ""}, .read = read_olmo1, .spec = olmo1_spec, .tensors = olmo_tensors};
+extern constexpr Family kOlmoFamily{.name = "olmo",
+                                    .gguf = {.architecture = "olmo",
+                                             .norm_eps = "attention.layer_norm_epsilon",
+                                             .known = kOlmo1Known,
+                                             .refused = kOlmo1Refused,
+                                             .read = read_olmo1_gguf},
+                                    .keys = {.norm_eps = ""},
+                                    .read = read_olmo1,
+                                    .spec = olmo1_spec,
+                                    .tensors = olmo1_tensors};
 
 extern constexpr Family kOlmo2Family{.name = "olmo2",
                                      .gguf = kOlmoGguf,

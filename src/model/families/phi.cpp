@@ -1,7 +1,10 @@
 // Phi-1, 1.5 and 2, and GPT-J: one LayerNorm feeds attention and MLP side by side, rope over a part of each head, an
 // MLP without gates, a head with a bias. GPT-J's attention has no biases, and its rope's pairs lie side by side on
 // disk.
+#include <array>
+
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -39,6 +42,14 @@ void read_gptj(const JsonReader& in, DecoderConfig& config) {
   config.rope.rotated = static_cast<double>(rotated) / config.head_dim;
 }
 
+constexpr std::array<std::string_view, 1> kPhiNeeded{"output.weight"};
+constexpr std::array<std::string_view, 1> kPhiRefused{"attn_q_norm.weight"};
+
+void read_phi_gguf(const GgufReader& in, DecoderConfig& config) {
+  config.activation = Activation::kGeluTanh;
+  if (in.has_tensor("blk.0.attn_q_norm.weight")) config.qk_norm = AttentionSpec::QkNorm::kPerHead;
+}
+
 ModelSpec phi_spec(const DecoderConfig& config) {
   ModelSpec spec = plain_decoder(config);
   spec.norm = NormRule::Kind::kLayer;
@@ -66,6 +77,11 @@ std::vector<TensorSpec> gptj_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kPhiFamily{.name = "phi",
+                                   .gguf = {.architecture = "phi2",
+                                            .norm_eps = "attention.layer_norm_epsilon",
+                                            .needed = kPhiNeeded,
+                                            .refused = kPhiRefused,
+                                            .read = read_phi_gguf},
                                    .keys = {.head_dim = "", .norm_eps = "layer_norm_eps"},
                                    .defaults = {.norm_eps = 1e-5, .rotated = kPhiRotated},
                                    .read = read_phi,

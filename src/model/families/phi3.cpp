@@ -20,9 +20,12 @@ std::vector<TensorSpec> phi3_tensors(const ModelSpec& spec) {
   return out;
 }
 
+constexpr std::array<std::string_view, 2> kPhi3Known{"rope_factors_long.weight", "rope_factors_short.weight"};
+
 }  // namespace
 
 extern constexpr Family kPhi3Family{.name = "phi3",
+                                    .gguf = {.architecture = "phi3", .known = kPhi3Known},
                                     .defaults = {.norm_eps = 1e-5},
                                     .read = read_phi3,
                                     .spec = plain_decoder,

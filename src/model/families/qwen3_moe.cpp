@@ -1,6 +1,7 @@
 // Qwen2-MoE and Qwen3-MoE: Qwen's attention, and experts in all layers but those that the config takes out. Qwen2-MoE
 // has an MLP beside them, which a row takes a part of.
 #include <algorithm>
+#include <array>
 
 #include "model/families/family.h"
 
@@ -58,6 +59,9 @@ constexpr ExpertNames kQwen2Experts{.shared_gate = {"mlp.shared_expert.gate_proj
                                     .shared_up = {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                     .shared_down = {"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
 
+constexpr std::array<std::string_view, 1> kQwen2MoeKnown{"expert_shared_feed_forward_length"};
+constexpr std::array<std::string_view, 2> kQwen2MoeNeeded{"output.weight", "ffn_gate_inp.weight"};
+
 std::vector<TensorSpec> qwen2_moe_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kAsStored, kQwen2Experts);
 }
@@ -69,7 +73,10 @@ std::vector<TensorSpec> qwen3_moe_tensors(const ModelSpec& spec) {
 }  // namespace
 
 extern constexpr Family kQwen2MoeFamily{.name = "qwen2_moe",
-                                        .gguf = {.moe = {.normalized = false}},
+                                        .gguf = {.architecture = "qwen2moe",
+                                                 .moe = {.normalized = false},
+                                                 .known = kQwen2MoeKnown,
+                                                 .needed = kQwen2MoeNeeded},
                                         .experts = true,
                                         .known_norm_eps = 1e-6,
                                         .read = read_qwen2_moe,

@@ -24,11 +24,11 @@ std::int64_t experts_of(const GgufModel& model, std::string_view architecture) {
 const Family& read_family(const GgufModel& model) {
   const std::string_view name = model.text_if("general.architecture").value_or("");
   const bool experts = experts_of(model, name) > 0;
-  std::vector<std::string_view> known;
+  std::vector<std::string_view> known;  // architectures, each once
   for (const Family* family : families()) {
     const std::string_view theirs = family->gguf.architecture;
     if (theirs.empty()) continue;
-    if (theirs == name && family->experts == experts) return *family;
+    if (theirs == name && (family->experts == experts || family->gguf.maybe_experts)) return *family;
     if (std::ranges::find(known, theirs) == known.end()) known.push_back(theirs);
   }
   if (experts) model.fail(fmt::format("general.architecture is '{}' with experts", name.substr(0, 40)));
@@ -45,6 +45,34 @@ void read_expert_sizes(const GgufReader& in, DecoderConfig& config) {
   for (int layer = 0; layer < config.layers; ++layer) {
     if (!in.has_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", layer))) config.dense_layers.push_back(layer);
   }
+  int first = 0;
+  while (std::ranges::find(config.dense_layers, first) != config.dense_layers.end()) ++first;
+  const auto tensor = [first](std::string_view name) { return fmt::format("blk.{}.{}", first, name); };
+  config.moe.shared_width = in.rows_of(tensor("ffn_up_shexp.weight"), ShapeLimits::kFfn);
+  config.moe.shared_gate = in.has_tensor(tensor("ffn_gate_inp_shexp.weight"));
+  config.moe.choice_bias = in.has_tensor(tensor("exp_probs_b.bias"));
+  config.moe.router_bias = in.has_tensor(tensor("ffn_gate_inp.bias"));
+}
+
+// Latent attention. Files from before llama.cpp cached latents say what heads are once keys and values are made.
+void read_latent_sizes(const GgufReader& in, DecoderConfig& config) {
+  LatentSpec& latent = config.latent;
+  const auto size = [&in](std::string_view newer, std::string_view older) {
+    return in.size_or(newer, ShapeLimits::kHeadDim, in.size_or(older, ShapeLimits::kHeadDim, 0));
+  };
+  latent.kv_rank = in.size("attention.kv_lora_rank", ShapeLimits::kHeadDim);
+  latent.q_rank = in.size_or("attention.q_lora_rank", ShapeLimits::kHidden, 0);
+  latent.rope_dim = in.size("rope.dimension_count", ShapeLimits::kHeadDim);
+  latent.nope_dim = size("attention.key_length_mla", "attention.key_length") - latent.rope_dim;
+  latent.v_dim = size("attention.value_length_mla", "attention.value_length");
+  if (latent.nope_dim < 1 || latent.v_dim < 1 || latent.rope_dim % 2 != 0) {
+    in.fail(fmt::format("heads of {} numbers, {} of them rotated, and {} as values, are not supported",
+                        latent.q_dim(), latent.rope_dim, latent.v_dim));
+  }
+  latent.pairs = LatentSpec::Pairs::kNeighbours;
+  latent.bias = config.attention_bias = in.has_tensor("blk.0.attn_kv_a_mqa.bias");
+  config.kv_heads = config.heads;
+  config.head_dim = latent.shape().k_dim;
 }
 
 int read_vocab(const GgufReader& in) {
@@ -103,13 +131,22 @@ void read_tokens(const GgufModel& model, DecoderConfig& config) {
 
 void read_sizes(const GgufReader& in, DecoderConfig& config) {
   config.layers = in.size("block_count", ShapeLimits::kLayers);
+  // Layers behind the last one that predict further tokens, and are not run.
+  config.layers -= static_cast<int>(in.integer_if("nextn_predict_layers", 0, config.layers - 1).value_or(0));
   config.hidden = in.size("embedding_length", ShapeLimits::kHidden);
-  config.ffn = in.alike("feed_forward_length", ShapeLimits::kFfn, 0, config.layers);
+  const bool two_kinds = config.family->gguf.two_kinds;
+  const auto size = [&](std::string_view name, std::int64_t most, int unsaid) {
+    return two_kinds ? in.of_first_layer(name, most, unsaid, config.layers)
+                     : in.alike(name, most, unsaid, config.layers);
+  };
+  config.ffn = size("feed_forward_length", ShapeLimits::kFfn, 0);
   config.heads = in.alike("attention.head_count", ShapeLimits::kHeads, 0, config.layers);
-  config.kv_heads = in.alike("attention.head_count_kv", ShapeLimits::kHeads, config.heads, config.layers);
+  config.kv_heads = size("attention.head_count_kv", ShapeLimits::kHeads, config.heads);
   if (config.heads < 1) in.fail(fmt::format("{} is missing", in.key("attention.head_count")));
   config.head_dim = in.size_or("attention.key_length", ShapeLimits::kHeadDim, config.hidden / config.heads);
-  if (in.size_or("attention.value_length", ShapeLimits::kHeadDim, config.head_dim) != config.head_dim) {
+  if (in.integer_if("attention.kv_lora_rank", 1, ShapeLimits::kHeadDim)) {
+    read_latent_sizes(in, config);
+  } else if (in.size_or("attention.value_length", ShapeLimits::kHeadDim, config.head_dim) != config.head_dim) {
     in.fail("keys and values of different length are not supported");
   }
   config.vocab = read_vocab(in);
@@ -124,10 +161,10 @@ ModelSpec gguf_config(const GgufModel& model) {
   config.family = &read_family(model);
   const GgufForm& form = config.family->gguf;
   const GgufReader in(model, form.architecture);
+  config.attention_bias = in.has_tensor("blk.0.attn_q.bias") || in.has_tensor("blk.0.attn_qkv.bias");
   read_sizes(in, config);
-  if (config.family->experts) read_expert_sizes(in, config);
+  if (experts_of(model, form.architecture) > 0) read_expert_sizes(in, config);
   config.tied_embeddings = !in.has_tensor(kHead);
-  config.attention_bias = in.has_tensor("blk.0.attn_q.bias");
   config.attention_out_bias = in.has_tensor("blk.0.attn_output.bias");
   config.mlp_bias = in.has_tensor("blk.0.ffn_up.bias");
   config.dtype = main_type(model);

@@ -24,6 +24,12 @@ class Keys {
   void size(std::string_view key, std::int64_t value) {
     add(key, static_cast<std::uint32_t>(std::min<std::int64_t>(value, UINT32_MAX)));
   }
+  // One for each layer, or one number where they are alike.
+  void sizes(std::string_view key, const std::vector<int>& values) {
+    const bool alike = std::ranges::adjacent_find(values, std::ranges::not_equal_to{}) == values.end();
+    if (alike) return size(key, values.front());
+    add(key, std::vector<std::int32_t>(values.begin(), values.end()));
+  }
   void number(std::string_view key, double value) { add(key, static_cast<float>(value)); }
 
  private:
@@ -32,18 +38,52 @@ class Keys {
 };
 
 // The width of MLPs that all rows go through, or of experts where there are none such.
-int dense_width(const ModelSpec& spec) {
-  const auto dense =
-      std::ranges::find_if(spec.layers, [](const LayerSpec& layer) { return layer.mlp.moe.experts == 0; });
-  return dense == spec.layers.end() ? spec.layers.front().mlp.width : dense->mlp.width;
+std::vector<int> dense_widths(const ModelSpec& spec) {
+  std::vector<int> out;
+  for (const LayerSpec& layer : spec.layers) {
+    const MlpSpec& mlp = layer.mlp;
+    if (mlp.moe.experts == 0) out.push_back(mlp.width);
+    if (mlp.moe.own_norms) out.push_back(mlp.moe.shared_width);  // that of Gemma 4 is not called a shared expert
+  }
+  if (out.empty()) out.push_back(spec.layers.front().mlp.width);
+  return out;
+}
+
+// Heads, which may be others in layers with a window than in those without.
+void add_heads(const ModelSpec& spec, Keys& out) {
+  const auto windowed = [](const LayerSpec& layer) { return layer.attention.window > 0; };
+  const auto global = std::ranges::find_if_not(spec.layers, windowed);
+  const auto local = std::ranges::find_if(spec.layers, windowed);
+  const AttentionSpec& main = (global == spec.layers.end() ? spec.layers.front() : *global).attention;
+  std::vector<int> kv_heads;
+  for (const LayerSpec& layer : spec.layers) kv_heads.push_back(layer.attention.kv.heads);
+  out.size("attention.head_count", main.heads);
+  out.sizes("attention.head_count_kv", kv_heads);
+  out.size("attention.key_length", main.kv.k_dim);
+  out.size("attention.value_length", main.kv.v_dim);
+  if (spec.family->gguf.two_kinds && local != spec.layers.end()) {
+    const AttentionSpec& other = local->attention;
+    out.size("attention.key_length_swa", other.kv.k_dim);
+    out.size("attention.value_length_swa", other.kv.v_dim);
+    out.size("rope.dimension_count_swa", spec.ropes[static_cast<size_t>(other.rope)].rotated_dim(other.kv.k_dim));
+  }
+  const LatentSpec& latent = main.latent;
+  if (latent.none()) return;
+  if (latent.q_rank > 0) out.size("attention.q_lora_rank", latent.q_rank);
+  out.size("attention.kv_lora_rank", latent.kv_rank);
+  out.size("attention.key_length_mla", latent.q_dim());
+  out.size("attention.value_length_mla", latent.v_dim);
 }
 
 void add_sizes(const ModelSpec& spec, Keys& out) {
-  const AttentionSpec& attention = spec.uniform_attention();
   out.size("block_count", spec.layer_count());
   out.size("context_length", spec.context);
   out.size("embedding_length", spec.hidden);
-  out.size("feed_forward_length", dense_width(spec));
+  if (spec.family->gguf.two_kinds) {
+    out.sizes("feed_forward_length", dense_widths(spec));
+  } else {
+    out.size("feed_forward_length", dense_widths(spec).front());
+  }
   for (const LayerSpec& layer : spec.layers) {
     if (layer.mlp.moe.experts == 0) continue;
     out.size("expert_count", layer.mlp.moe.experts);
@@ -51,13 +91,13 @@ void add_sizes(const ModelSpec& spec, Keys& out) {
     out.size("expert_feed_forward_length", layer.mlp.width);
     break;
   }
-  out.size("attention.head_count", attention.heads);
-  out.size("attention.head_count_kv", attention.kv.heads);
-  out.size("attention.key_length", attention.kv.k_dim);
-  out.size("attention.value_length", attention.kv.v_dim);
+  add_heads(spec, out);
   out.number(spec.family->gguf.norm_eps, spec.norm_eps);
   out.size("vocab_size", spec.vocab);
 }
+
+constexpr auto kNotRead =
+    "llama.cpp does not read {}.{}{}, which this model needs: it will compute something else where that matters";
 
 // Whether llama.cpp reads this for the architecture. A list is another thing than one number.
 bool knows(const GgufForm& form, std::string_view name, const GgufOutValue* value = nullptr) {
@@ -66,11 +106,26 @@ bool knows(const GgufForm& form, std::string_view name, const GgufOutValue* valu
   return std::ranges::find(form.known, listed) != form.known.end();
 }
 
+constexpr std::string_view kYarnBetas = "rope.scaling.yarn_beta";
+
+// What llama.cpp takes them for that does not read them.
+bool usual_beta(const GgufOutKey& entry) {
+  const RopeSpec usual;
+  const double beta = entry.key.ends_with("fast") ? usual.beta_fast : usual.beta_slow;
+  return std::get<float>(entry.value) == static_cast<float>(beta);
+}
+
 void add_rope(const ModelSpec& spec, GgufDescription& out) {
   const GgufForm& form = spec.family->gguf;
   GgufRope rope = gguf_rope_of(spec);
   Keys keys(form.architecture, out.keys);
-  for (GgufOutKey& entry : rope.keys) keys.add(entry.key, std::move(entry.value));
+  for (GgufOutKey& entry : rope.keys) {
+    const bool tuned = entry.key.starts_with(kYarnBetas) && !usual_beta(entry);
+    if (tuned && !knows(form, kYarnBetas)) {
+      out.notes.push_back(fmt::format(kNotRead, form.architecture, entry.key, ""));
+    }
+    keys.add(entry.key, std::move(entry.value));
+  }
   for (GgufVector& vector : rope.vectors) {
     if (!knows(form, vector.name)) {
       out.notes.push_back(
@@ -121,6 +176,13 @@ ModelSpec read_again(const GgufDescription& description, std::span<const TensorS
 
 bool close(double a, double b) { return std::fabs(a - b) <= 1e-6 * std::fabs(b); }  // float32 is what files hold
 
+bool same(const std::optional<GgufOutValue>& a, const std::optional<GgufOutValue>& b) {
+  if (a == b) return true;
+  const auto* x = a ? std::get_if<float>(&*a) : nullptr;
+  const auto* y = b ? std::get_if<float>(&*b) : nullptr;
+  return x != nullptr && y != nullptr && close(*x, *y);
+}
+
 // What of a layer came back as something else; empty: nothing did.
 std::string lost_of_layer(const LayerSpec& want, LayerSpec got) {
   const AttentionSpec& a = want.attention;
@@ -128,7 +190,9 @@ std::string lost_of_layer(const LayerSpec& want, LayerSpec got) {
   if (a.window != b.window || a.chunk != b.chunk) return "which of its layers see how many tokens back";
   if ((a.rope == kNoRope) != (b.rope == kNoRope)) return "which of its layers have no rope";
   b.rope = a.rope;
-  if (a.scale != b.scale || a.softcap != b.softcap) return "what its scores are scaled by";
+  if (!close(a.scale, b.scale) || a.softcap != b.softcap) return "what its scores are scaled by";
+  b.scale = a.scale;
+  b.latent.pairs = a.latent.pairs;  // how a folder has them
   if (a != b) return "what its attention is made of";
   if (want.mlp.activation != got.mlp.activation) return "that its MLPs have another activation";
   if (want.mlp.moe != got.mlp.moe) return "how its rows go to experts";
@@ -163,20 +227,45 @@ void add_options(const ModelSpec& spec, const std::string& where, GgufDescriptio
     if (!value) continue;
     const bool known = knows(form, option.key, &*value);
     const bool insisted = known && option.write == GgufOption::Write::kWhereKnown;
-    const bool needed = value != option.of(unsaid);
+    const bool needed = !same(value, option.of(unsaid));
     if (!insisted && !needed) continue;
     keys.add(option.key, *value);
     if (needed) unsaid = read_again(out, tensors, where);
     if (known) continue;
     const char* form_of_it = std::holds_alternative<GgufBools>(*value) ? " as a list" : "";
-    out.notes.push_back(fmt::format(
-        "llama.cpp does not read {}.{}{}, which this model needs: it will compute something else where that matters",
-        form.architecture, option.key, form_of_it));
+    out.notes.push_back(fmt::format(kNotRead, form.architecture, option.key, form_of_it));
   }
   const std::string what = lost(spec, unsaid);
   if (what.empty()) return;
   fail_input(fmt::format("a GGUF file of architecture {} cannot say {}", form.architecture, what), where,
              "run the model from its folder");
+}
+
+// Of each layer, but for what lies beside all of them.
+bool is_there(const std::vector<TensorSpec>& tensors, const ModelSpec& spec, std::string_view name, bool everywhere) {
+  const auto has = [&](const std::string& full) {
+    return std::ranges::find(tensors, full, &TensorSpec::gguf) != tensors.end();
+  };
+  if (name.starts_with("output")) return has(std::string(name));
+  for (int i = 0; i < spec.layer_count(); ++i) {
+    if (has(fmt::format("blk.{}.{}", i, name)) != everywhere) return !everywhere;
+  }
+  return everywhere;
+}
+
+void note_tensors(const ModelSpec& spec, GgufDescription& out) {
+  const GgufForm& form = spec.family->gguf;
+  const std::vector<TensorSpec> tensors = tensors_of(spec);
+  const auto note = [&](const char* how, std::string_view name) {
+    out.notes.push_back(
+        fmt::format("llama.cpp does not load a file of architecture {} {} {}", form.architecture, how, name));
+  };
+  for (const std::string_view name : form.needed) {
+    if (!is_there(tensors, spec, name, true)) note("without", name);
+  }
+  for (const std::string_view name : form.refused) {
+    if (is_there(tensors, spec, name, false)) note("with", name);
+  }
 }
 
 }  // namespace
@@ -189,6 +278,7 @@ GgufDescription describe_as_gguf(const ModelSpec& spec, const std::string& where
   add_sizes(spec, keys);
   add_rope(spec, out);
   add_options(spec, where, out);
+  note_tensors(spec, out);
   return out;
 }
 

@@ -16,6 +16,8 @@ struct GgufForm {
   std::string_view architecture = {};  // general.architecture, read as the first family that has it; empty: no GGUF
   std::string_view norm_eps = "attention.layer_norm_rms_epsilon";
   bool divides_logits = false;  // logit_scale divides, where others multiply
+  bool maybe_experts = false;   // files may have some or none, whatever Family::experts says
+  bool two_kinds = false;       // layers with a window may have other heads than those without, or other MLPs
 
   // What files mean that do not say it.
   MoeSpec moe{.normalized = true};
@@ -27,7 +29,13 @@ struct GgufForm {
   // a file says with others is true for us alone, and `convert` tells so.
   std::span<const std::string_view> known = {};
 
+  // Tensors without which llama.cpp does not load a file of this architecture, and others with which it does not:
+  // "output.weight", or behind "blk.N.". `convert` tells so, too.
+  std::span<const std::string_view> needed = {};
+  std::span<const std::string_view> refused = {};
+
   // What else the architecture means: called when sizes, ropes and windows are known, before the options are read.
+  // What it sets must not need an option: files are looked at without them, too.
   // May be null.
   void (*read)(const GgufReader& in, DecoderConfig& config) = nullptr;
 };

@@ -40,6 +40,7 @@ class GgufModel {
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most) const;
   std::optional<double> positive_if(std::string_view key) const;      // finite, above zero
   std::optional<double> not_negative_if(std::string_view key) const;  // finite, zero or above
+  std::optional<double> finite_if(std::string_view key) const;
   std::optional<bool> flag_if(std::string_view key) const;
   std::optional<std::string_view> text_if(std::string_view key) const;
   const GgufStrings* strings_if(std::string_view key) const;
@@ -47,7 +48,6 @@ class GgufModel {
 
  private:
   void open_parts(const std::filesystem::path& path);
-  std::optional<double> finite_if(std::string_view key) const;
 
   std::string where_;
   std::vector<GgufFile> files_;  // at least one

@@ -121,6 +121,127 @@ Said said_leading_dense(const ModelSpec& spec) {
   return static_cast<std::uint32_t>(first - spec.layers.begin());
 }
 
+Said said_shared_width(const ModelSpec& spec) {
+  const MoeSpec* moe = first_moe(spec);
+  if (moe == nullptr || moe->shared_width == 0) return std::nullopt;
+  return static_cast<std::uint32_t>(moe->shared_width);
+}
+
+// How many experts the MLP beside them would be.
+Said said_shared_count(const ModelSpec& spec) {
+  const auto found =
+      std::ranges::find_if(spec.layers, [](const LayerSpec& layer) { return layer.mlp.moe.experts > 0; });
+  if (found == spec.layers.end() || found->mlp.moe.shared_width % found->mlp.width != 0) return std::nullopt;
+  return static_cast<std::uint32_t>(found->mlp.moe.shared_width / found->mlp.width);
+}
+
+template <int MoeSpec::*member>
+Said said_groups(const ModelSpec& spec) {
+  const MoeSpec* moe = first_moe(spec);
+  return moe == nullptr || moe->groups == 1 ? Said() : Said(static_cast<std::uint32_t>(moe->*member));
+}
+
+// And how many of them are used: all, where that is not said.
+void read_groups(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  const auto groups = in.integer_if(key, 0, ShapeLimits::kExperts);
+  if (!groups || *groups == 0 || config.moe.experts == 0) return;  // 0: there are none
+  config.moe.groups = static_cast<int>(*groups);
+  config.moe.used_groups =
+      static_cast<int>(in.integer_if("expert_group_used_count", 1, *groups).value_or(config.moe.groups));
+}
+
+// Each so-many-th layer has experts.
+Said said_expert_step(const ModelSpec& spec) {
+  for (int step = 1; step <= spec.layer_count(); ++step) {
+    int i = 0;
+    const bool fits = std::ranges::all_of(
+        spec.layers, [&](const LayerSpec& layer) { return (layer.mlp.moe.experts > 0) == (++i % step == 0); });
+    if (fits) return static_cast<std::uint32_t>(step);
+  }
+  return std::nullopt;
+}
+
+Said said_parallel(const ModelSpec& spec) {
+  const NormPlacement norms = first_layer(spec).norms;
+  return norms == NormPlacement::kParallel || norms == NormPlacement::kParallelApart;
+}
+
+Said said_clip(const ModelSpec& spec) {
+  const float clip = first_layer(spec).attention.clip;
+  return clip > 0 ? Said(clip) : Said();
+}
+
+// Queries grow in the layers without a rope, where there are such, or else with the rope's.
+RopeSpec& growing(DecoderConfig& config) { return config.no_rope_layers.empty() ? config.rope : config.no_rope; }
+
+const RopeSpec* growing(const ModelSpec& spec) {
+  const auto found = std::ranges::find_if(spec.ropes, [](const RopeSpec& rope) { return rope.query_growth != 0; });
+  return found == spec.ropes.end() ? nullptr : &*found;
+}
+
+Said said_growth(const ModelSpec& spec) {
+  const RopeSpec* rope = growing(spec);
+  return rope == nullptr ? 0.0F : static_cast<float>(rope->query_growth);
+}
+
+void read_growth(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  const std::optional<double> growth = in.not_negative_if(key);
+  if (!growth) return;
+  RopeSpec& rope = growing(config);
+  rope.query_growth = *growth;
+  if (config.no_rope_layers.empty()) rope.query_length = rope.original_context;
+}
+
+Said said_growth_length(const ModelSpec& spec) {
+  const RopeSpec* rope = growing(spec);
+  if (rope == nullptr) return std::nullopt;
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(rope->query_length, UINT32_MAX));
+}
+
+void read_growth_length(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  const auto length = in.integer_if(key, 0, ShapeLimits::kContext);
+  if (length && *length > 0) growing(config).query_length = *length;
+}
+
+// As config.json spells them.
+constexpr std::array<std::pair<std::string_view, Activation>, 5> kActivations{
+    {{"silu", Activation::kSilu},
+     {"gelu", Activation::kGelu},
+     {"gelu_pytorch_tanh", Activation::kGeluTanh},
+     {"relu", Activation::kRelu},
+     {"relu2", Activation::kReluSquared}}};
+
+Said said_activation(const ModelSpec& spec) {
+  const auto* found = std::ranges::find(kActivations, first_layer(spec).mlp.activation,
+                                        &std::pair<std::string_view, Activation>::second);
+  return found == kActivations.end() ? Said() : Said(std::string(found->first));
+}
+
+void read_gguf_activation(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  const auto name = in.text_if(key);
+  if (!name) return;
+  const auto* found = std::ranges::find(kActivations, *name, &std::pair<std::string_view, Activation>::first);
+  if (found == kActivations.end()) {
+    in.fail(in.key(key) + " is '" + std::string(name->substr(0, 40)) + "', which is not supported");
+  }
+  config.activation = found->second;
+}
+
+Said said_shared_kv(const ModelSpec& spec) {
+  const auto shared = std::ranges::count_if(spec.layers, [](const LayerSpec& one) { return !one.attention.owns_kv(); });
+  return static_cast<std::uint32_t>(shared);
+}
+
+void read_shared_kv(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  config.shared_kv_layers =
+      static_cast<int>(in.integer_if(key, 0, config.layers - 1).value_or(config.shared_kv_layers));
+}
+
+void read_layer_input(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  config.layer_input =
+      static_cast<int>(in.integer_if(key, 0, ShapeLimits::kHidden).value_or(config.layer_input));
+}
+
 constexpr auto kKnown = GgufOption::Write::kWhereKnown;
 constexpr auto kNeeded = GgufOption::Write::kWhereNeeded;
 
@@ -140,6 +261,19 @@ constexpr std::array kOptions{
     GgufOption{"attention.sliding_window", kKnown, said_window, nullptr},
     GgufOption{"attention.sliding_window_pattern", kNeeded, said_pattern, nullptr},
     GgufOption{"rope.freq_base_swa", kNeeded, said_local_theta, nullptr},
+    GgufOption{"hidden_activation", kNeeded, said_activation, read_gguf_activation},
+    GgufOption{"use_parallel_residual", kKnown, said_parallel, nullptr},
+    GgufOption{"attention.clamp_kqv", kNeeded, said_clip, read_positive<&DecoderConfig::clip>},
+    GgufOption{"attention.temperature_scale", kNeeded, said_growth, read_growth},
+    GgufOption{"attention.temperature_length", kKnown, said_growth_length, read_growth_length},
+    GgufOption{"attention.shared_kv_layers", kKnown, said_shared_kv, read_shared_kv},
+    GgufOption{"embedding_length_per_layer_input", kKnown,
+               [](const ModelSpec& s) -> Said { return static_cast<std::uint32_t>(s.layer_input); }, read_layer_input},
+    GgufOption{"expert_shared_feed_forward_length", kKnown, said_shared_width, nullptr},
+    GgufOption{"expert_shared_count", kKnown, said_shared_count, nullptr},
+    GgufOption{"expert_group_count", kNeeded, said_groups<&MoeSpec::groups>, read_groups},
+    GgufOption{"expert_group_used_count", kNeeded, said_groups<&MoeSpec::used_groups>, nullptr},
+    GgufOption{"interleave_moe_layer_step", kKnown, said_expert_step, nullptr},
     GgufOption{"expert_gating_func", kKnown, said_gating, read_gating},
     GgufOption{"expert_weights_norm", kKnown, said_normalized, read_normalized},
     GgufOption{"expert_weights_scale", kKnown, said_expert_scale, read_expert_scale},

@@ -28,6 +28,17 @@ std::optional<double> GgufReader::not_negative_if(std::string_view name) const {
   return model_.not_negative_if(key(name));
 }
 
+std::optional<double> GgufReader::finite_if(std::string_view name) const { return model_.finite_if(key(name)); }
+
+int GgufReader::rows_of(std::string_view tensor, std::int64_t most) const {
+  const GgufTensor* found = model_.find(tensor);
+  if (found == nullptr) return 0;
+  if (found->shape.size() != 2 || found->shape[0] < 1 || found->shape[0] > most) {
+    fail(fmt::format("{} is no matrix of 1 to {} rows", tensor, most));
+  }
+  return static_cast<int>(found->shape[0]);
+}
+
 std::optional<bool> GgufReader::flag_if(std::string_view name) const { return model_.flag_if(key(name)); }
 
 std::optional<std::string_view> GgufReader::text_if(std::string_view name) const { return model_.text_if(key(name)); }
@@ -53,6 +64,11 @@ std::optional<std::vector<std::int64_t>> GgufReader::per_layer(std::string_view 
   return out;
 }
 
+int GgufReader::of_first_layer(std::string_view name, std::int64_t most, int fallback, int layers) const {
+  const auto all = per_layer(name, {1, most}, layers);
+  return all ? static_cast<int>(all->front()) : fallback;
+}
+
 int GgufReader::alike(std::string_view name, std::int64_t most, int fallback, int layers) const {
   const auto all = per_layer(name, {1, most}, layers);
   if (!all) return fallback;
@@ -60,6 +76,21 @@ int GgufReader::alike(std::string_view name, std::int64_t most, int fallback, in
     fail(fmt::format("{} differs between layers, which is not supported", key(name)));
   }
   return static_cast<int>(all->front());
+}
+
+std::optional<int> of_kind(const GgufReader& in, std::string_view name, LayerKind kind, const DecoderConfig& config) {
+  const auto all = in.per_layer(name, {1, ShapeLimits::kFfn}, config.layers);
+  std::optional<int> out;
+  for (size_t i = 0; all && i < all->size(); ++i) {
+    const bool windowed = !config.windows.empty() && config.windows[i] > 0;
+    if (windowed != (kind == LayerKind::kWindowed)) continue;
+    const int one = static_cast<int>((*all)[i]);
+    if (out.value_or(one) != one) {
+      in.fail(fmt::format("{} differs between layers of one kind, which is not supported", in.key(name)));
+    }
+    out = one;
+  }
+  return out;
 }
 
 void set_windows(std::int64_t window, WindowRule rule, DecoderConfig& config) {

@@ -26,12 +26,16 @@ class GgufReader {
   std::optional<std::int64_t> integer_if(std::string_view name, std::int64_t least, std::int64_t most) const;
   std::optional<double> positive_if(std::string_view name) const;
   std::optional<double> not_negative_if(std::string_view name) const;
+  std::optional<double> finite_if(std::string_view name) const;
   std::optional<bool> flag_if(std::string_view name) const;
   std::optional<std::string_view> text_if(std::string_view name) const;
   bool has_tensor(std::string_view name) const { return model_.find(name) != nullptr; }
+  int rows_of(std::string_view tensor, std::int64_t most) const;  // of a matrix; 0: it is not there
 
   // One number for all layers, or a list of one for each. None: the key is not there.
   std::optional<std::vector<std::int64_t>> per_layer(std::string_view name, IntegerRange range, int layers) const;
+  // That of the first layer, of either.
+  int of_first_layer(std::string_view name, std::int64_t most, int fallback, int layers) const;
   // The same where all layers must be alike.
   int alike(std::string_view name, std::int64_t most, int fallback, int layers) const;
 
@@ -39,6 +43,11 @@ class GgufReader {
   const GgufModel& model_;
   std::string_view architecture_;
 };
+
+// The number for layers with a window, or for those without, of a list of one for each layer. They must be alike;
+// none: there are no such layers.
+enum class LayerKind : std::uint8_t { kWindowed, kGlobal };
+std::optional<int> of_kind(const GgufReader& in, std::string_view name, LayerKind kind, const DecoderConfig& config);
 
 // config.windows: `window` tokens in the layers that the rule names, all of which may be none.
 void set_windows(std::int64_t window, WindowRule rule, DecoderConfig& config);

@@ -14,10 +14,16 @@ namespace {
 
 constexpr std::string_view kLongFactors = "rope_factors_long.weight";
 constexpr std::string_view kShortFactors = "rope_factors_short.weight";
+constexpr double kStoredMultiplier = 0.1;  // of what configs call mscale_all_dim, in files of latent attention
 constexpr float kStandsStill = 1e30F;  // what divides the frequency of a pair that does not turn
 
+constexpr std::string_view kMagnitude = "rope.scaling.attn_factor";
+constexpr std::string_view kLogMultiplier = "rope.scaling.yarn_log_multiplier";
+
+double yarn_magnitude(double factor, double scale) { return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0; }
+
 // What cosines and sines grow by where only the factor is known.
-double usual_yarn_magnitude(double factor) { return factor <= 1 ? 1.0 : 0.1 * std::log(factor) + 1.0; }
+double usual_yarn_magnitude(double factor) { return yarn_magnitude(factor, 1); }
 
 std::vector<float> read_factors(const GgufReader& in, std::string_view name, int count) {
   const GgufTensor& stored = *in.model().find(name);
@@ -52,7 +58,7 @@ void read_factor_tensors(const GgufReader& in, int pairs, std::int64_t context, 
     rope.short_factors = read_factors(in, kShortFactors, pairs);
     rope.original_context =
         in.integer_if("rope.scaling.original_context_length", 1, ShapeLimits::kContext).value_or(context);
-    rope.magnitude = in.positive_if("rope.scaling.attn_factor").value_or(1.0);
+    rope.magnitude = in.positive_if(kMagnitude).value_or(1.0);
   } else if (in.has_tensor(kGgufRopeFactors)) {
     const std::vector<float> factors = read_factors(in, kGgufRopeFactors, pairs);
     if (read_proportional(factors, rope)) return;
@@ -68,10 +74,17 @@ void read_yarn(const GgufReader& in, std::int64_t context, RopeSpec& rope) {
       in.integer_if("rope.scaling.original_context_length", 1, ShapeLimits::kContext).value_or(context);
   rope.beta_fast = in.positive_if("rope.scaling.yarn_beta_fast").value_or(rope.beta_fast);
   rope.beta_slow = in.positive_if("rope.scaling.yarn_beta_slow").value_or(rope.beta_slow);
-  rope.magnitude = in.positive_if("rope.scaling.attn_factor").value_or(1.0) * usual_yarn_magnitude(rope.factor);
-  const double all = in.not_negative_if("rope.scaling.yarn_log_multiplier").value_or(0);  // mscale_all_dim
-  if (all > 0 && rope.factor > 1) rope.magnitude /= 0.1 * all * std::log(rope.factor) + 1.0;
+  rope.magnitude = in.positive_if(kMagnitude).value_or(1.0) * usual_yarn_magnitude(rope.factor);
 }
+
+// What configs call mscale_all_dim, where it divides the magnitude and scales no scores.
+void divide_magnitude(const GgufReader& in, RopeSpec& rope) {
+  const double all = in.not_negative_if(kLogMultiplier).value_or(0);
+  rope.magnitude /= yarn_magnitude(rope.factor, all);
+}
+
+// A config says it in a few digits, of which float32 leaves about seven.
+double few_digits(double number) { return std::round(number * 1e6) / 1e6; }
 
 bool near(double a, double b) { return std::fabs(a - b) <= 1e-6 * std::fabs(b); }  // float32 is what files hold
 
@@ -95,6 +108,7 @@ void read_gguf_rope(const GgufReader& in, DecoderConfig& config) {
     rope.factor = in.positive_if("rope.scaling.factor").value_or(1.0);
   } else if (type == "yarn") {
     read_yarn(in, config.context, rope);
+    if (config.latent.none()) divide_magnitude(in, rope);
   } else if (type != "none" && type != "longrope") {
     rope.scaling = RopeSpec::Scaling::kOther;
     rope.other = std::string(type.substr(0, 40));
@@ -106,6 +120,22 @@ void read_gguf_rope(const GgufReader& in, DecoderConfig& config) {
   if (type == "longrope" && rope.scaling != RopeSpec::Scaling::kLongRope) {
     in.fail(fmt::format("rope.scaling.type is longrope, and there is no {}", kLongFactors));
   }
+}
+
+void read_latent_yarn(const GgufReader& in, YarnMagnitude magnitude, DecoderConfig& config) {
+  RopeSpec& rope = config.rope;
+  double grown = 1;  // what scores grow by, is that squared
+  const double all = few_digits(in.finite_if(kLogMultiplier).value_or(0) / kStoredMultiplier);
+  if (rope.scaling == RopeSpec::Scaling::kYarn && all == 0) {
+    grown = rope.magnitude;
+  } else if (rope.scaling == RopeSpec::Scaling::kYarn) {
+    const double of_scores = yarn_magnitude(rope.factor, all);
+    rope.magnitude = in.positive_if(kMagnitude).value_or(1.0);
+    if (magnitude == YarnMagnitude::kDivided) rope.magnitude *= usual_yarn_magnitude(rope.factor) / of_scores;
+    grown = rope.magnitude * of_scores;
+    if (!(grown > 0) || !(rope.magnitude > 0)) in.fail(fmt::format("{} is {}", in.key(kLogMultiplier), all));
+  }
+  config.attention_scale = grown * grown / std::sqrt(static_cast<double>(config.latent.q_dim()));
 }
 
 namespace {
@@ -120,19 +150,29 @@ void say_length(GgufRope& out, std::string_view key, std::int64_t value) {
   say(out, key, static_cast<std::uint32_t>(std::min<std::int64_t>(value, UINT32_MAX)));
 }
 
-void say_yarn(const RopeSpec& rope, GgufRope& out) {
+// How scores are scaled is all that files of latent attention say of the magnitude, but where both grow alike.
+void say_latent_magnitude(const RopeSpec& rope, const AttentionSpec& attention, GgufRope& out) {
+  const double scale = attention.scale * std::sqrt(static_cast<double>(attention.latent.q_dim()));
+  const double grown = std::sqrt(scale) / rope.magnitude;
+  if (near(grown, 1) || rope.factor <= 1) return say_number(out, kMagnitude, rope.magnitude / usual_yarn_magnitude(rope.factor));
+  say_number(out, kMagnitude, rope.magnitude);
+  say_number(out, kLogMultiplier, kStoredMultiplier * few_digits((grown - 1) / (0.1 * std::log(rope.factor))));
+}
+
+void say_yarn(const RopeSpec& rope, const AttentionSpec& attention, GgufRope& out) {
   say(out, "rope.scaling.type", std::string("yarn"));
   say_number(out, "rope.scaling.factor", rope.factor);
   say_length(out, "rope.scaling.original_context_length", rope.original_context);
   say_number(out, "rope.scaling.yarn_beta_fast", rope.beta_fast);
   say_number(out, "rope.scaling.yarn_beta_slow", rope.beta_slow);
-  say_number(out, "rope.scaling.attn_factor", rope.magnitude / usual_yarn_magnitude(rope.factor));
+  if (!attention.latent.none()) return say_latent_magnitude(rope, attention, out);
+  say_number(out, kMagnitude, rope.magnitude / usual_yarn_magnitude(rope.factor));
 }
 
 void say_longrope(const RopeSpec& rope, GgufRope& out) {
   say(out, "rope.scaling.type", std::string("longrope"));
   say_length(out, "rope.scaling.original_context_length", rope.original_context);
-  say_number(out, "rope.scaling.attn_factor", rope.magnitude);
+  say_number(out, kMagnitude, rope.magnitude);
   out.vectors.push_back({std::string(kLongFactors), rope.factors});
   out.vectors.push_back({std::string(kShortFactors), rope.short_factors});
 }
@@ -169,7 +209,7 @@ GgufRope gguf_rope_of(const ModelSpec& spec) {
       say_number(out, "rope.scaling.factor", rope.factor);
       break;
     case kYarn:
-      say_yarn(rope, out);
+      say_yarn(rope, turned->attention, out);
       break;
     case kLongRope:
       say_longrope(rope, out);

@@ -18,6 +18,12 @@ struct GgufVector {
 // config.rope, for heads of config.head_dim.
 void read_gguf_rope(const GgufReader& in, DecoderConfig& config);
 
+// Of latent attention: what yarn makes of config.rope's magnitude and config.attention_scale, which files give by one
+// number. kKept: whatever that is, the magnitude is what the file says; kDivided: it is divided by what it makes.
+// REQUIRES: read_gguf_rope().
+enum class YarnMagnitude : std::uint8_t { kKept, kDivided };
+void read_latent_yarn(const GgufReader& in, YarnMagnitude magnitude, DecoderConfig& config);
+
 struct GgufRope {
   std::vector<GgufOutKey> keys;  // without the architecture
   std::vector<GgufVector> vectors;
