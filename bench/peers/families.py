@@ -29,6 +29,10 @@ LATENT = {**EXPERTS, "num_key_value_heads": 4, "kv_lora_rank": 64, "qk_nope_head
           "rms_norm_eps": 1e-6, "routed_scaling_factor": 1.5, **OWN_HEAD}
 V3 = {**LATENT, "q_lora_rank": 96, "first_k_dense_replace": 1, "norm_topk_prob": True, "n_group": 1, "topk_group": 1}
 GPT2 = {"n_layer": 4, "n_embd": 256, "n_head": 4, "n_inner": 512, "n_positions": 512}
+GEMMA4 = {"head_dim": 32, "global_head_dim": 64, "sliding_window": 32, "final_logit_softcapping": 5.0, **OWN_HEAD,
+          "rope_parameters": {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
+                                                 "rope_theta": 1e6},
+                              "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}}
 PHI3_FACTORS = {"long_factor": [1.5 + 0.1 * i for i in range(24)], "short_factor": [1 + 0.05 * i for i in range(24)]}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 128}
@@ -65,8 +69,8 @@ FAMILIES = {
     "starcoder2": {"use_bias": True, "tie_word_embeddings": False},
     "gpt_oss": {**EXPERTS, "head_dim": 64, "num_local_experts": 8, "sliding_window": 32, **OWN_HEAD},
     "gpt_oss-yarn": {**EXPERTS, "head_dim": 64, "num_local_experts": 8, "sliding_window": 32, **OWN_HEAD,
-                     "rope_theta": 150000.0, "rope_scaling": {**YARN, "original_max_position_embeddings": 123,
-                                                              "truncate": False}},  # bounds near whole pairs
+                     "rope_theta": 172240.0,  # with which bounds lie near whole pairs, to which llama.cpp moves them
+                     "rope_scaling": {**YARN, "truncate": False}}
     "gemma": {"head_dim": 64},
     "phi3": {"tie_word_embeddings": False},
     "phi3-long": {"partial_rotary_factor": 0.75, "original_max_position_embeddings": 128,
@@ -106,30 +110,36 @@ FAMILIES = {
                                                        "llama_4_scaling_beta": 0.3}},
     "gpt2": GPT2,
     "gpt2-untied": {**GPT2, **OWN_HEAD},
-    "gpt_bigcode": {**GPT2, "activation_function": "gelu_pytorch_tanh"},
-    "gpt_bigcode-heads": {**GPT2, "activation_function": "gelu_pytorch_tanh", "multi_query": False},
+    "gpt_bigcode": {**GPT2, **OWN_HEAD, "activation_function": "gelu_pytorch_tanh"},
+    "gpt_bigcode-heads": {**GPT2, **OWN_HEAD, "activation_function": "gelu_pytorch_tanh", "multi_query": False},
     "gpt_neox": {"hidden_act": "gelu", **OWN_HEAD},
     "gpt_neox-serial": {"hidden_act": "gelu_fast", "use_parallel_residual": False, "rotary_pct": 1.0, **OWN_HEAD},
-    "falcon": {"new_decoder_architecture": False, "multi_query": True},
+    "falcon": {**OWN_HEAD, "new_decoder_architecture": False, "multi_query": True},
     "falcon-groups": {"new_decoder_architecture": True, "num_kv_heads": 2, **OWN_HEAD},
-    "falcon-one_norm": {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1},
+    "falcon-one_norm": {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1,
+                        **OWN_HEAD},
     "phi": {"hidden_act": "gelu_new", "num_key_value_heads": 4, **OWN_HEAD},
     "stablelm": {"use_qkv_bias": True, **OWN_HEAD},
     "stablelm-parallel": {"use_parallel_residual": True, "qk_layernorm": True, **OWN_HEAD},
-    "cohere": {"logit_scale": 0.25},
+    "cohere": {"logit_scale": 0.02},
     "cohere-norms": {"logit_scale": 0.25, "use_qk_norm": True, "num_hidden_layers": 64, "hidden_size": 128,
                      "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 128},
-    "bloom": {"n_layer": 4, "n_head": 4},
-    "bloom-heads": {"n_layer": 4, "n_head": 12, "hidden_size": 384},
+    "bloom": {"n_layer": 4, "n_head": 4, **OWN_HEAD},
+    "bloom-heads": {"n_layer": 4, "n_head": 12, "hidden_size": 384, **OWN_HEAD},
     "olmo": {"clip_qkv": 0.5, **OWN_HEAD},
-    "olmo-unclipped": {"tie_word_embeddings": True},
+    "olmo-unclipped": OWN_HEAD,
     "granitemoe": {**EXPERTS, "num_local_experts": 8, "embedding_multiplier": 0.5, "attention_multiplier": 0.5,
                    "residual_multiplier": 0.7, "logits_scaling": 0.5},
     "hunyuan_v1_dense": {"head_dim": 64, "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}},
     "hunyuan_v1_moe": {**EXPERTS, "head_dim": 64, "num_experts": 8, "moe_topk": 2, "moe_intermediate_size": 192,
                        "num_shared_expert": 2, "attention_bias": False, **OWN_HEAD},
     "minimax_m2": {**EXPERTS, "head_dim": 64, "rotary_dim": 32, "num_local_experts": 8, **OWN_HEAD},
-    "ernie4_5": {"head_dim": 64, "use_bias": False},
+    "ernie4_5": {"head_dim": 64, "use_bias": False, **OWN_HEAD},
+    "gemma4_text": {**GEMMA4, "hidden_size_per_layer_input": 64, "num_kv_shared_layers": 3, "use_double_wide_mlp": True},
+    "gemma4_text-keys": {**GEMMA4, "hidden_size_per_layer_input": 0, "attention_k_eq_v": True,
+                         "num_global_key_value_heads": 1},
+    "gemma4_text-experts": {**GEMMA4, "hidden_size_per_layer_input": 0, "enable_moe_block": True, "num_experts": 8,
+                            "top_k_experts": 2, "moe_intermediate_size": 128},
 }
 
 

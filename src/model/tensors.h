@@ -90,7 +90,8 @@ struct FilePlace {
   RowSlice slice = {};
   Axes axes = Axes::kRowMajor;
   bool all_experts = false;  // the file's tensor holds those of all experts of the layer: [experts][…]
-  int parts = 0;  // in so many parts, one for each head: [parts][rows / parts][cols], each of them by `axes`; 0: as one
+  int parts =
+      0;  // in so many parts, one for each head: [parts][rows / parts][cols], each of them by `axes`; 0: as one
 };
 
 struct TensorSpec {
@@ -108,11 +109,11 @@ struct TensorSpec {
   // -1: of no expert; also the head that a norm is of, where each has its own. GGUF has those of all experts (heads)
   // of a layer as one tensor.
   int expert = -1;
-  int experts = 0;      // of its layer
+  int experts = 0;        // of its layer
   int rotated_dim = 0;    // of interleaved rows: how many of a head's are; 0: all
   int rotated_first = 0;  // the first of these
   FilePlace hf = {};
-  FilePlace gguf_at = {};                  // of the tensor that GGUF calls `gguf`, whose name it leaves out
+  FilePlace gguf_at = {};                 // of the tensor that GGUF calls `gguf`, whose name it leaves out
   std::vector<FilePlace> gguf_else = {};  // where a file that has no such tensor may have it
 
   bool vector() const { return cols == 0; }

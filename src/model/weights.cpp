@@ -222,8 +222,8 @@ Weights::Tensor Weights::turned(const Tensor& tensor) const {
 
 // The rows (of a vector: the numbers) that are asked for, as the decoder takes them: out of a tensor that has more,
 // and out of an order in which rope's pairs lie side by side. Whole rows move, so their type does not matter.
-std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, const TensorSpec& spec,
-                                                 const RowSlice& slice, const Shape& shape) const {
+std::span<const std::byte> Weights::in_our_order(const Tensor& tensor, const TensorSpec& spec, const RowSlice& slice,
+                                                 const Shape& shape) const {
   const bool pairs = (gguf_ ? spec.gguf_rows : spec.hf_rows) == GgufRows::kInterleaved;
   if (slice.whole() && !pairs) return tensor.bytes;
   if ((pairs && shape.rows % spec.head_dim != 0) || (shape.vector && is_quantized(*tensor.dtype))) {

@@ -112,8 +112,8 @@ std::vector<TensorSpec> mistral4_tensors(const ModelSpec& spec) {
 }
 
 constexpr std::array<std::string_view, 9> kLatentKnown{
-    "expert_shared_count",     "expert_gating_func",        "expert_weights_norm",
-    "expert_weights_scale",    "expert_group_count",        "expert_group_used_count",
+    "expert_shared_count",       "expert_gating_func",          "expert_weights_norm",
+    "expert_weights_scale",      "expert_group_count",          "expert_group_used_count",
     "leading_dense_block_count", "attention.temperature_scale", "attention.temperature_length"};
 constexpr std::array<std::string_view, 3> kLatentRefused{"attn_q_a.bias", "attn_kv_a_mqa.bias", "attn_output.bias"};
 

@@ -113,15 +113,14 @@ std::vector<TensorSpec> gemma_tensors(const ModelSpec& spec) {
 
 }  // namespace
 
-extern constexpr Family kGemmaFamily{.name = "gemma",
-                                     .gguf = {.architecture = "gemma",
-                                              .refused = kGemma1Refused,
-                                              .read = read_gemma1_gguf},
-                                     .defaults = {.tied = true, .head_dim = 256},
-                                     .known_norm_eps = 1e-6,
-                                     .read = read_gemma1,
-                                     .spec = plain_decoder,
-                                     .tensors = gemma_tensors};
+extern constexpr Family kGemmaFamily{
+    .name = "gemma",
+    .gguf = {.architecture = "gemma", .refused = kGemma1Refused, .read = read_gemma1_gguf},
+    .defaults = {.tied = true, .head_dim = 256},
+    .known_norm_eps = 1e-6,
+    .read = read_gemma1,
+    .spec = plain_decoder,
+    .tensors = gemma_tensors};
 
 extern constexpr Family kGemma2Family{.name = "gemma2",
                                       .gguf = {.architecture = "gemma2",

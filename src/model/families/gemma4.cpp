@@ -3,10 +3,12 @@
 // something of a token, and experts may stand beside the MLP.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -65,7 +67,9 @@ void read_gemma4(const JsonReader& in, DecoderConfig& config) {
 
 // The layer whose keys and values layer `i` reads: the last one of its kind that has its own.
 int owner_of(const DecoderConfig& config, int i) {
-  const auto windowed = [&config](int layer) { return config.windows[static_cast<size_t>(layer)] > 0; };
+  const auto windowed = [&config](int layer) {
+    return !config.windows.empty() && config.windows[static_cast<size_t>(layer)] > 0;
+  };
   int owner = config.layers - config.shared_kv_layers - 1;
   while (owner >= 0 && windowed(owner) != windowed(i)) --owner;
   return owner >= 0 ? owner : i;  // check_shape() refuses the latter
@@ -81,7 +85,8 @@ ModelSpec gemma4_spec(const DecoderConfig& config) {
     attention.qk_norm = AttentionSpec::QkNorm::kPerHead;
     attention.v_norm = true;
     if (attention.window == 0) {
-      attention.kv = {config.global_kv_heads, config.global_head_dim, config.global_head_dim};
+      const int dim = config.global_head_dim > 0 ? config.global_head_dim : config.head_dim;
+      attention.kv = {config.global_kv_heads > 0 ? config.global_kv_heads : config.kv_heads, dim, dim};
       if (config.keys_as_values) attention.values = AttentionSpec::Values::kUnturnedKeys;
     }
     if (i < config.layers - config.shared_kv_layers) continue;
@@ -89,6 +94,35 @@ ModelSpec gemma4_spec(const DecoderConfig& config) {
     if (config.wide_shared_mlp) layer.mlp.width *= 2;
   }
   return spec;
+}
+
+constexpr std::array<std::string_view, 7> kGemma4Known{"attention.sliding_window",
+                                                       "attention.sliding_window_pattern[]",
+                                                       "rope.freq_base_swa",
+                                                       "attention.shared_kv_layers",
+                                                       "embedding_length_per_layer_input",
+                                                       "final_logit_softcapping",
+                                                       kGgufRopeFactors};
+constexpr std::array<std::string_view, 2> kGemma4Refused{"attn_q.bias", "attn_output.bias"};
+
+// Sizes that stand alone are those of layers without a window.
+void read_gemma4_gguf(const GgufReader& in, DecoderConfig& config) {
+  config.activation = Activation::kGeluTanh;
+  config.attention_scale = 1;
+  config.embedding_scale = std::sqrt(static_cast<double>(config.hidden));
+  config.global_head_dim = config.head_dim;
+  config.head_dim = in.size_or("attention.key_length_swa", ShapeLimits::kHeadDim, config.head_dim);
+  constexpr std::string_view kHeads = "attention.head_count_kv";
+  config.global_kv_heads = of_kind(in, kHeads, LayerKind::kGlobal, config).value_or(config.kv_heads);
+  config.kv_heads = of_kind(in, kHeads, LayerKind::kWindowed, config).value_or(config.global_kv_heads);
+  set_plain_local_rope(in, kGemma4LocalTheta, config);
+  const int turned = in.size_or("rope.dimension_count_swa", config.head_dim, config.head_dim);
+  config.local_rope->rotated = static_cast<double>(turned) / config.head_dim;
+  const auto global = std::ranges::find(config.windows, 0) - config.windows.begin();
+  config.keys_as_values = !in.has_tensor(fmt::format("blk.{}.attn_v.weight", global));
+  const auto widths = in.per_layer("feed_forward_length", {1, ShapeLimits::kFfn}, config.layers);
+  config.wide_shared_mlp = widths && widths->back() == 2 * widths->front();
+  if (config.moe.experts > 0) config.moe.shared_width = config.ffn;
 }
 
 // What only this family has, of the model and of each layer.
@@ -148,6 +182,15 @@ std::vector<TensorSpec> gemma4_tensors(const ModelSpec& spec) {
 
 extern constexpr Family kGemma4Family{.name = "gemma4_text",
                                       .also = "gemma4",  // the multimodal wrapper around it
+                                      .gguf = {.architecture = "gemma4",
+                                               .maybe_experts = true,
+                                               .two_kinds = true,
+                                               .moe = {.normalized = true, .expert_scale = true, .own_norms = true},
+                                               .global_every = kGemma4GlobalEvery,
+                                               .windows_need_pattern = false,
+                                               .known = kGemma4Known,
+                                               .refused = kGemma4Refused,
+                                               .read = read_gemma4_gguf},
                                       .defaults = {.tied = true, .head_dim = 256, .vocab = 262144, .context = 131072},
                                       .known_norm_eps = 1e-6,
                                       .known_windows = {.every = kGemma4GlobalEvery},

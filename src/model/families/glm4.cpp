@@ -53,10 +53,9 @@ std::vector<TensorSpec> glm4_moe_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kAsStored, {}, kGlm4MoeNames);
 }
 
-constexpr std::array<std::string_view, 7> kGlm4MoeKnown{"expert_shared_count",     "expert_gating_func",
-                                                        "expert_weights_norm",     "expert_weights_scale",
-                                                        "expert_group_count",      "expert_group_used_count",
-                                                        "leading_dense_block_count"};
+constexpr std::array<std::string_view, 7> kGlm4MoeKnown{
+    "expert_shared_count", "expert_gating_func",      "expert_weights_norm",      "expert_weights_scale",
+    "expert_group_count",  "expert_group_used_count", "leading_dense_block_count"};
 
 }  // namespace
 

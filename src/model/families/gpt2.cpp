@@ -80,24 +80,22 @@ constexpr ConfigDefaults kGpt2Defaults{.tied = true, .norm_eps = 1e-5, .ffn_time
 
 }  // namespace
 
-extern constexpr Family kGpt2Family{.name = "gpt2",
-                                    .gguf = {.architecture = "gpt2",
-                                             .norm_eps = "attention.layer_norm_epsilon",
-                                             .read = read_gpt2_gguf},
-                                    .keys = kGpt2Keys,
-                                    .defaults = kGpt2Defaults,
-                                    .read = read_gpt2,
-                                    .spec = gpt2_spec,
-                                    .tensors = gpt2_tensors};
+extern constexpr Family kGpt2Family{
+    .name = "gpt2",
+    .gguf = {.architecture = "gpt2", .norm_eps = "attention.layer_norm_epsilon", .read = read_gpt2_gguf},
+    .keys = kGpt2Keys,
+    .defaults = kGpt2Defaults,
+    .read = read_gpt2,
+    .spec = gpt2_spec,
+    .tensors = gpt2_tensors};
 
-extern constexpr Family kGptBigcodeFamily{.name = "gpt_bigcode",
-                                          .gguf = {.architecture = "starcoder",
-                                                   .norm_eps = "attention.layer_norm_epsilon",
-                                                   .read = read_gpt2_gguf},
-                                          .keys = kGpt2Keys,
-                                          .defaults = kGpt2Defaults,
-                                          .read = read_gpt_bigcode,
-                                          .spec = gpt2_spec,
-                                          .tensors = gpt_bigcode_tensors};
+extern constexpr Family kGptBigcodeFamily{
+    .name = "gpt_bigcode",
+    .gguf = {.architecture = "starcoder", .norm_eps = "attention.layer_norm_epsilon", .read = read_gpt2_gguf},
+    .keys = kGpt2Keys,
+    .defaults = kGpt2Defaults,
+    .read = read_gpt_bigcode,
+    .spec = gpt2_spec,
+    .tensors = gpt_bigcode_tensors};
 
 }  // namespace kvasir

@@ -72,14 +72,13 @@ extern constexpr Family kHunyuanFamily{.name = "hunyuan_v1_dense",
                                        .spec = hunyuan_spec,
                                        .tensors = hunyuan_tensors};
 
-extern constexpr Family kHunyuanMoeFamily{.name = "hunyuan_v1_moe",
-                                          .gguf = {.architecture = "hunyuan-moe",
-                                                   .known = kHunyuanMoeKnown,
-                                                   .refused = kHunyuanRefused},
-                                          .experts = true,
-                                          .defaults = {.norm_eps = 1e-5},
-                                          .read = read_hunyuan_moe,
-                                          .spec = hunyuan_spec,
-                                          .tensors = hunyuan_tensors};
+extern constexpr Family kHunyuanMoeFamily{
+    .name = "hunyuan_v1_moe",
+    .gguf = {.architecture = "hunyuan-moe", .known = kHunyuanMoeKnown, .refused = kHunyuanRefused},
+    .experts = true,
+    .defaults = {.norm_eps = 1e-5},
+    .read = read_hunyuan_moe,
+    .spec = hunyuan_spec,
+    .tensors = hunyuan_tensors};
 
 }  // namespace kvasir

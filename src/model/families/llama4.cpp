@@ -74,8 +74,8 @@ void read_llama4(const JsonReader& in, DecoderConfig& config) {
 constexpr std::array<std::string_view, 2> kLlama4Known{"interleave_moe_layer_step", kGgufRopeFactors};
 constexpr std::array<std::string_view, 1> kLlama4Refused{"attn_output.bias"};
 
-// Files say neither chunks nor which layers have no rope, and the largest model alone has no norms of heads. A window,
-// where there is one, is the chunk.
+// Files say neither chunks nor which layers have no rope, and the largest model alone has no norms of heads. A
+// window, where there is one, is the chunk.
 void read_llama4_gguf(const GgufReader& in, DecoderConfig& config) {
   constexpr int kExpertsOfLargest = 128;
   config.chunk = static_cast<int>(in.integer_if("attention.sliding_window", 0, 1 << 30).value_or(kLlama4Chunk));
@@ -125,18 +125,18 @@ std::vector<TensorSpec> llama4_tensors(const ModelSpec& spec) {
 
 }  // namespace
 
-extern constexpr Family kLlama4Family{.name = "llama4_text",
-                                      .also = "llama4",
-                                      .gguf = {.architecture = "llama4",
-                                               .moe = {.score = RouterRule::Score::kSigmoid,
-                                                       .weighs = RouterRule::Weighs::kInputs},
-                                               .known = kLlama4Known,
-                                               .refused = kLlama4Refused,
-                                               .read = read_llama4_gguf},
-                                      .experts = true,
-                                      .defaults = {.norm_eps = 1e-5, .head_dim = 128, .rope_theta = 500000},
-                                      .read = read_llama4,
-                                      .spec = llama4_spec,
-                                      .tensors = llama4_tensors};
+extern constexpr Family kLlama4Family{
+    .name = "llama4_text",
+    .also = "llama4",
+    .gguf = {.architecture = "llama4",
+             .moe = {.score = RouterRule::Score::kSigmoid, .weighs = RouterRule::Weighs::kInputs},
+             .known = kLlama4Known,
+             .refused = kLlama4Refused,
+             .read = read_llama4_gguf},
+    .experts = true,
+    .defaults = {.norm_eps = 1e-5, .head_dim = 128, .rope_theta = 500000},
+    .read = read_llama4,
+    .spec = llama4_spec,
+    .tensors = llama4_tensors};
 
 }  // namespace kvasir

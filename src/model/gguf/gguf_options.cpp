@@ -36,13 +36,32 @@ std::optional<std::uint32_t> window_period(const ModelSpec& spec) {
   return std::nullopt;
 }
 
+// Or how long chunks are: no model has both.
 Said said_window(const ModelSpec& spec) {
   const AttentionSpec* windowed = first_windowed(spec);
-  if (windowed == nullptr) return std::nullopt;
-  return static_cast<std::uint32_t>(std::min<std::int64_t>(windowed->window, UINT32_MAX));
+  const std::int64_t seen = windowed == nullptr ? first_layer(spec).attention.chunk : windowed->window;
+  if (seen == 0) return std::nullopt;
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(seen, UINT32_MAX));
+}
+
+constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+
+// llama.cpp takes a list for some architectures and a period for none of these.
+bool lists_windows(const ModelSpec& spec) {
+  const auto known = spec.family->gguf.known;
+  return std::ranges::find(known, std::string(kPattern) + "[]") != known.end() &&
+         std::ranges::find(known, kPattern) == known.end();
+}
+
+Said said_list(const ModelSpec& spec) {
+  if (!lists_windows(spec)) return std::nullopt;
+  GgufBools out;
+  for (const LayerSpec& layer : spec.layers) out.values.push_back(layer.attention.window > 0 ? 1 : 0);
+  return out;
 }
 
 Said said_pattern(const ModelSpec& spec) {
+  if (lists_windows(spec)) return std::nullopt;
   if (const auto period = window_period(spec)) return *period;
   GgufBools out;
   for (const LayerSpec& layer : spec.layers) out.values.push_back(layer.attention.window > 0 ? 1 : 0);
@@ -228,7 +247,8 @@ void read_gguf_activation(const GgufReader& in, std::string_view key, DecoderCon
 }
 
 Said said_shared_kv(const ModelSpec& spec) {
-  const auto shared = std::ranges::count_if(spec.layers, [](const LayerSpec& one) { return !one.attention.owns_kv(); });
+  const auto shared =
+      std::ranges::count_if(spec.layers, [](const LayerSpec& one) { return !one.attention.owns_kv(); });
   return static_cast<std::uint32_t>(shared);
 }
 
@@ -238,8 +258,7 @@ void read_shared_kv(const GgufReader& in, std::string_view key, DecoderConfig& c
 }
 
 void read_layer_input(const GgufReader& in, std::string_view key, DecoderConfig& config) {
-  config.layer_input =
-      static_cast<int>(in.integer_if(key, 0, ShapeLimits::kHidden).value_or(config.layer_input));
+  config.layer_input = static_cast<int>(in.integer_if(key, 0, ShapeLimits::kHidden).value_or(config.layer_input));
 }
 
 constexpr auto kKnown = GgufOption::Write::kWhereKnown;
@@ -259,7 +278,8 @@ constexpr std::array kOptions{
                read_positive<&DecoderConfig::branch_scale>},
     GgufOption{"logit_scale", kKnown, said_logit_scale, read_logit_scale},
     GgufOption{"attention.sliding_window", kKnown, said_window, nullptr},
-    GgufOption{"attention.sliding_window_pattern", kNeeded, said_pattern, nullptr},
+    GgufOption{kPattern, kNeeded, said_pattern, nullptr},
+    GgufOption{kPattern, kKnown, said_list, nullptr},
     GgufOption{"rope.freq_base_swa", kNeeded, said_local_theta, nullptr},
     GgufOption{"hidden_activation", kNeeded, said_activation, read_gguf_activation},
     GgufOption{"use_parallel_residual", kKnown, said_parallel, nullptr},
@@ -268,7 +288,8 @@ constexpr std::array kOptions{
     GgufOption{"attention.temperature_length", kKnown, said_growth_length, read_growth_length},
     GgufOption{"attention.shared_kv_layers", kKnown, said_shared_kv, read_shared_kv},
     GgufOption{"embedding_length_per_layer_input", kKnown,
-               [](const ModelSpec& s) -> Said { return static_cast<std::uint32_t>(s.layer_input); }, read_layer_input},
+               [](const ModelSpec& s) -> Said { return static_cast<std::uint32_t>(s.layer_input); },
+               read_layer_input},
     GgufOption{"expert_shared_feed_forward_length", kKnown, said_shared_width, nullptr},
     GgufOption{"expert_shared_count", kKnown, said_shared_count, nullptr},
     GgufOption{"expert_group_count", kNeeded, said_groups<&MoeSpec::groups>, read_groups},

@@ -15,12 +15,14 @@ namespace {
 constexpr std::string_view kLongFactors = "rope_factors_long.weight";
 constexpr std::string_view kShortFactors = "rope_factors_short.weight";
 constexpr double kStoredMultiplier = 0.1;  // of what configs call mscale_all_dim, in files of latent attention
-constexpr float kStandsStill = 1e30F;  // what divides the frequency of a pair that does not turn
+constexpr float kStandsStill = 1e30F;      // what divides the frequency of a pair that does not turn
 
 constexpr std::string_view kMagnitude = "rope.scaling.attn_factor";
 constexpr std::string_view kLogMultiplier = "rope.scaling.yarn_log_multiplier";
 
-double yarn_magnitude(double factor, double scale) { return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0; }
+double yarn_magnitude(double factor, double scale) {
+  return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
+}
 
 // What cosines and sines grow by where only the factor is known.
 double usual_yarn_magnitude(double factor) { return yarn_magnitude(factor, 1); }
@@ -154,7 +156,8 @@ void say_length(GgufRope& out, std::string_view key, std::int64_t value) {
 void say_latent_magnitude(const RopeSpec& rope, const AttentionSpec& attention, GgufRope& out) {
   const double scale = attention.scale * std::sqrt(static_cast<double>(attention.latent.q_dim()));
   const double grown = std::sqrt(scale) / rope.magnitude;
-  if (near(grown, 1) || rope.factor <= 1) return say_number(out, kMagnitude, rope.magnitude / usual_yarn_magnitude(rope.factor));
+  if (near(grown, 1) || rope.factor <= 1)
+    return say_number(out, kMagnitude, rope.magnitude / usual_yarn_magnitude(rope.factor));
   say_number(out, kMagnitude, rope.magnitude);
   say_number(out, kLogMultiplier, kStoredMultiplier * few_digits((grown - 1) / (0.1 * std::log(rope.factor))));
 }
