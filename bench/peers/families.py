@@ -30,6 +30,8 @@ LATENT = {**EXPERTS, "num_key_value_heads": 4, "kv_lora_rank": 64, "qk_nope_head
 V3 = {**LATENT, "q_lora_rank": 96, "first_k_dense_replace": 1, "norm_topk_prob": True, "n_group": 1, "topk_group": 1}
 GPT2 = {"n_layer": 4, "n_embd": 256, "n_head": 4, "n_inner": 512, "n_positions": 512}
 GEMMA4 = {"head_dim": 32, "global_head_dim": 64, "sliding_window": 32, "final_logit_softcapping": 5.0, **OWN_HEAD,
+          "layer_types": ["sliding_attention", "sliding_attention", "full_attention"] * 2
+                         + ["sliding_attention", "full_attention"],
           "rope_parameters": {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25,
                                                  "rope_theta": 1e6},
                               "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}}
@@ -70,7 +72,7 @@ FAMILIES = {
     "gpt_oss": {**EXPERTS, "head_dim": 64, "num_local_experts": 8, "sliding_window": 32, **OWN_HEAD},
     "gpt_oss-yarn": {**EXPERTS, "head_dim": 64, "num_local_experts": 8, "sliding_window": 32, **OWN_HEAD,
                      "rope_theta": 172240.0,  # with which bounds lie near whole pairs, to which llama.cpp moves them
-                     "rope_scaling": {**YARN, "truncate": False}}
+                     "rope_scaling": {**YARN, "truncate": False}},
     "gemma": {"head_dim": 64},
     "phi3": {"tie_word_embeddings": False},
     "phi3-long": {"partial_rotary_factor": 0.75, "original_max_position_embeddings": 128,

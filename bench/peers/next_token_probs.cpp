@@ -42,8 +42,10 @@ int main(int argc, char** argv) {
     const auto tokens = load_tokenizer(argv[1]).encode_document(text, Tokenizer::Specials::kPlain);
     const auto backend = make_backend({argv[2], 2, "auto", parse_activation_precision(argv[3])});
     constexpr std::int64_t kContext = 512;  // the peer's, which decides for some ropes
-    const auto model =
-        load_model(argv[1], *backend, {.max_rows = static_cast<int>(tokens.size()), .context = kContext});
+    LoadOptions options;
+    options.max_rows = static_cast<int>(tokens.size());
+    options.context = kContext;
+    const auto model = load_model(argv[1], *backend, options);
     const int vocab = model->config().vocab;
     std::vector<float> rows = kvasir::testing::forward(*model, *backend, tokens);
     for (size_t r = 0; r < tokens.size(); ++r) softmax(rows.data() + r * static_cast<size_t>(vocab), vocab);

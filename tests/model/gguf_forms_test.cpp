@@ -105,7 +105,9 @@ TEST(GgufForms, WhatAnArchitectureHasNoWordsForIsRefused) {
   };
   expect(load_config(golden_dir("smollm3_listed")),
          "architecture smollm3 cannot say which of its layers have no rope");
-  expect(load_config(golden_dir("gemma3_softcap")), "cannot say that its MLPs have another activation");
+  expect(load_config(golden_dir("falcon_rw")), "architecture falcon cannot say");             // ALiBi
+  expect(load_config(golden_dir("llama4_interleaved")), "architecture llama4 cannot say");  // ropes, norms of heads
+  expect(load_config(golden_dir("gpt2_untied")), "what its scores are scaled by");  // another in each layer
   ModelSpec parts_of_pairs = load_config(golden_dir("rope_yarn_tuned"));
   EXPECT_EQ(error_of(parts_of_pairs), "no error");  // no pair lies between its bounds
   parts_of_pairs.ropes.front().original_context = 4096;
@@ -133,6 +135,12 @@ TEST(GgufForms, ANoteNamesWhatLlamaCppDoesNotRead) {
   EXPECT_NE(notes("cohere2_bias").find("sliding_window_pattern as a list"), std::string::npos);
   EXPECT_NE(notes("gemma2").find("does not read gemma2.attention.scale"), std::string::npos);
   EXPECT_NE(notes("olmoe_normalized").find("olmoe.expert_weights_norm"), std::string::npos);
+  EXPECT_NE(notes("gemma3_softcap").find("does not read gemma3.hidden_activation"), std::string::npos);
+  EXPECT_NE(notes("deepseek_v3").find("does not read deepseek2.rope.scaling.yarn_beta_fast"), std::string::npos);
+  EXPECT_NE(notes("gpt_oss_full").find("does not load a file of architecture gpt-oss without output.weight"),
+            std::string::npos);
+  EXPECT_NE(notes("gemma4_moe").find("architecture gemma4 with attn_q.bias"), std::string::npos);
+  EXPECT_NE(notes("qwen2_moe_dense_layers").find("qwen2moe without ffn_gate_inp.weight"), std::string::npos);
 }
 
 TEST(GgufForms, KeysThatArchitecturesInsistOnAreAlwaysWritten) {

@@ -277,9 +277,9 @@ constexpr std::array kOptions{
     GgufOption{"residual_scale", kKnown, [](const ModelSpec& s) -> Said { return first_layer(s).branch_scale; },
                read_positive<&DecoderConfig::branch_scale>},
     GgufOption{"logit_scale", kKnown, said_logit_scale, read_logit_scale},
+    GgufOption{kPattern, kKnown, said_list, nullptr},  // before what it is the pattern of
     GgufOption{"attention.sliding_window", kKnown, said_window, nullptr},
     GgufOption{kPattern, kNeeded, said_pattern, nullptr},
-    GgufOption{kPattern, kKnown, said_list, nullptr},
     GgufOption{"rope.freq_base_swa", kNeeded, said_local_theta, nullptr},
     GgufOption{"hidden_activation", kNeeded, said_activation, read_gguf_activation},
     GgufOption{"use_parallel_residual", kKnown, said_parallel, nullptr},

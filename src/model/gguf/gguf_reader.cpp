@@ -81,8 +81,9 @@ int GgufReader::alike(std::string_view name, std::int64_t most, int fallback, in
 std::optional<int> of_kind(const GgufReader& in, std::string_view name, LayerKind kind, const DecoderConfig& config) {
   const auto all = in.per_layer(name, {1, ShapeLimits::kFfn}, config.layers);
   std::optional<int> out;
+  if (all && config.windows.empty()) return static_cast<int>(all->front());
   for (size_t i = 0; all && i < all->size(); ++i) {
-    const bool windowed = !config.windows.empty() && config.windows[i] > 0;
+    const bool windowed = config.windows[i] > 0;
     if (windowed != (kind == LayerKind::kWindowed)) continue;
     const int one = static_cast<int>((*all)[i]);
     if (out.value_or(one) != one) {

@@ -44,8 +44,8 @@ class GgufReader {
   std::string_view architecture_;
 };
 
-// The number for layers with a window, or for those without, of a list of one for each layer. They must be alike;
-// none: there are no such layers.
+// The number for layers with a window, or for those without, of a list of one for each layer, which must be alike.
+// None: there are no such layers. Where no layer has a window, that of the first one.
 enum class LayerKind : std::uint8_t { kWindowed, kGlobal };
 std::optional<int> of_kind(const GgufReader& in, std::string_view name, LayerKind kind, const DecoderConfig& config);
 

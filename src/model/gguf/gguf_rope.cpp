@@ -85,8 +85,11 @@ void divide_magnitude(const GgufReader& in, RopeSpec& rope) {
   rope.magnitude /= yarn_magnitude(rope.factor, all);
 }
 
-// A config says it in a few digits, of which float32 leaves about seven.
-double few_digits(double number) { return std::round(number * 1e6) / 1e6; }
+// Configs say it in a few digits, which float32 has blurred.
+double few_digits(double number) {
+  const double rounded = std::round(number * 1e4) / 1e4;
+  return std::fabs(rounded - number) < 2e-7 ? rounded : number;
+}
 
 bool near(double a, double b) { return std::fabs(a - b) <= 1e-6 * std::fabs(b); }  // float32 is what files hold
 
