@@ -137,7 +137,7 @@ FAMILIES = {
                        "num_shared_expert": 2, "attention_bias": False, **OWN_HEAD},
     "minimax_m2": {**EXPERTS, "head_dim": 64, "rotary_dim": 32, "num_local_experts": 8, **OWN_HEAD},
     "ernie4_5": {"head_dim": 64, "use_bias": False, **OWN_HEAD},
-    "gemma4_text": {**GEMMA4, "hidden_size_per_layer_input": 64, "num_kv_shared_layers": 3, "use_double_wide_mlp": True},
+    "gemma4_text": {**GEMMA4, "hidden_size_per_layer_input": 64, "num_kv_shared_layers": 2, "use_double_wide_mlp": True},
     "gemma4_text-keys": {**GEMMA4, "hidden_size_per_layer_input": 0, "attention_k_eq_v": True,
                          "num_global_key_value_heads": 1},
     "gemma4_text-experts": {**GEMMA4, "hidden_size_per_layer_input": 0, "enable_moe_block": True, "num_experts": 8,

@@ -43,7 +43,8 @@ class Keys {
     if (layers > 0) shape.layers.resize(static_cast<size_t>(layers), shape.layers.front());
     std::vector<GgufOutTensor> tensors;
     for (const TensorSpec& tensor : tensors_of(shape)) {
-      if (tensor.expert > 0) continue;
+      const bool seen = std::ranges::find(tensors, tensor.gguf, &GgufOutTensor::name) != tensors.end();
+      if (seen || tensor.gguf.empty()) continue;  // one tensor may hold several of ours
       GgufOutTensor& out = tensors.emplace_back();
       out.name = tensor.gguf;
       if (tensor.expert == 0) out.shape.push_back(tensor.experts);
@@ -105,9 +106,9 @@ TEST(GgufForms, WhatAnArchitectureHasNoWordsForIsRefused) {
   };
   expect(load_config(golden_dir("smollm3_listed")),
          "architecture smollm3 cannot say which of its layers have no rope");
-  expect(load_config(golden_dir("falcon_rw")), "architecture falcon cannot say");             // ALiBi
+  expect(load_config(golden_dir("falcon_rw")), "architecture falcon cannot say");           // ALiBi
   expect(load_config(golden_dir("llama4_interleaved")), "architecture llama4 cannot say");  // ropes, norms of heads
-  expect(load_config(golden_dir("gpt2_untied")), "what its scores are scaled by");  // another in each layer
+  expect(load_config(golden_dir("gpt2_untied")), "what its scores are scaled by");          // another in each layer
   ModelSpec parts_of_pairs = load_config(golden_dir("rope_yarn_tuned"));
   EXPECT_EQ(error_of(parts_of_pairs), "no error");  // no pair lies between its bounds
   parts_of_pairs.ropes.front().original_context = 4096;
@@ -193,6 +194,85 @@ TEST(GgufForms, OnlyTheLargestExaone4HasWindowsUnsaid) {
   EXPECT_EQ(largest.attention(3).rope, kNoRope);
 }
 
+TEST(GgufForms, GptOssMeansItsPublishedLayers) {
+  const ModelSpec spec = Keys("gpt_oss").drop(kPattern).set("block_count", std::uint32_t{4}).read(4);
+  EXPECT_EQ(windows_of(spec), (std::vector<std::int64_t>{8, 0, 8, 0}));
+  EXPECT_EQ(spec.layers[0].mlp.limit, 7.0F);
+  EXPECT_EQ(spec.layers[0].mlp.moe.score, RouterRule::Score::kSoftmaxOfChosen);
+  EXPECT_TRUE(spec.layers[0].mlp.moe.router_bias);
+  EXPECT_TRUE(spec.attention(0).sink_logits);
+  EXPECT_FALSE(spec.ropes.front().whole_pairs);
+}
+
+TEST(GgufForms, DeepSeekMeansASoftmaxUnsaid) {
+  Keys keys("deepseek_v3");
+  const ModelSpec said = keys.read();
+  EXPECT_EQ(said.layers[1].mlp.moe.score, RouterRule::Score::kSigmoid);
+  EXPECT_EQ(said.layers[1].mlp.moe.group_score, RouterRule::GroupScore::kTopTwo);
+  EXPECT_EQ(said.layers[1].mlp.moe.shared_width, 12);
+  EXPECT_TRUE(said.layers[1].mlp.moe.choice_bias);
+  const ModelSpec unsaid = keys.drop("expert_gating_func").drop("expert_weights_norm").read();
+  EXPECT_EQ(unsaid.layers[1].mlp.moe.score, RouterRule::Score::kSoftmax);
+  EXPECT_EQ(unsaid.layers[1].mlp.moe.group_score, RouterRule::GroupScore::kBest);
+  EXPECT_FALSE(unsaid.layers[1].mlp.moe.normalized);
+}
+
+TEST(GgufForms, YarnScalesTheScoresOfLatentsByItsMultiplier) {
+  Keys keys("deepseek_v3");
+  const float root = std::sqrt(12.0F);
+  const auto grown = [](double all) { return static_cast<float>(0.1 * all * std::log(40.0) + 1); };
+  EXPECT_EQ(std::get<float>(*keys.find("rope.scaling.yarn_log_multiplier")), 0.1F);
+  EXPECT_FLOAT_EQ(keys.read().attention(0).scale, grown(1) * grown(1) / root);
+  EXPECT_EQ(keys.read().ropes.front().magnitude, 1.0);
+  keys.set("rope.scaling.yarn_log_multiplier", 0.0707F);
+  EXPECT_FLOAT_EQ(keys.read().attention(0).scale, grown(0.707) * grown(0.707) / root);
+  keys.drop("rope.scaling.yarn_log_multiplier").drop("rope.scaling.attn_factor");  // then both grow alike
+  EXPECT_FLOAT_EQ(static_cast<float>(keys.read().ropes.front().magnitude), grown(1));
+  EXPECT_FLOAT_EQ(keys.read().attention(0).scale, grown(1) * grown(1) / root);
+}
+
+TEST(GgufForms, Llama4MeansItsPublishedNumbers) {
+  Keys keys("llama4");
+  const ModelSpec spec =
+      keys.drop(kWindow).drop("attention.temperature_scale").drop("attention.temperature_length").read();
+  EXPECT_EQ(spec.attention(0).chunk, 8192);
+  EXPECT_EQ(spec.attention(3).chunk, 0);
+  EXPECT_EQ(spec.attention(0).qk_norm, AttentionSpec::QkNorm::kPerHead);
+  const RopeSpec& still = spec.ropes.at(static_cast<size_t>(spec.attention(3).rope));
+  EXPECT_EQ(still.rotated, 0);
+  EXPECT_EQ(still.query_growth, 0.1);
+  EXPECT_EQ(still.query_length, 8192);
+  EXPECT_NE(keys.set(kWindow, std::uint32_t{0}).error().find("without chunks is not supported"), std::string::npos);
+}
+
+TEST(GgufForms, WhatNormsThereAreSaysWhereTheyStand) {
+  EXPECT_EQ(Keys("stablelm").read().layers[0].norms, NormPlacement::kPre);
+  EXPECT_EQ(Keys("stablelm_parallel").read().layers[0].norms, NormPlacement::kParallel);
+  EXPECT_EQ(Keys("falcon_7b").read().layers[0].norms, NormPlacement::kParallel);
+  EXPECT_EQ(Keys("falcon_40b").read().layers[0].norms, NormPlacement::kParallelApart);
+  Keys neox("gpt_neox");
+  EXPECT_TRUE(std::get<bool>(*neox.find("use_parallel_residual")));
+  EXPECT_EQ(neox.set("use_parallel_residual", false).read().layers[0].norms, NormPlacement::kPre);
+  EXPECT_EQ(neox.read().layers[0].mlp.activation, Activation::kGelu);
+  EXPECT_EQ(neox.set("hidden_activation", std::string("relu")).read().layers[0].mlp.activation, Activation::kRelu);
+}
+
+TEST(GgufForms, Gemma4SaysSizesOfBothKindsOfLayers) {
+  Keys keys("gemma4_dense_keqv");
+  EXPECT_EQ(std::get<std::uint32_t>(*keys.find("attention.key_length")), 16U);
+  EXPECT_EQ(std::get<std::uint32_t>(*keys.find("attention.key_length_swa")), 8U);
+  EXPECT_EQ(std::get<GgufBools>(*keys.find(kPattern)).values, (std::vector<std::uint8_t>{1, 0, 1, 0}));
+  EXPECT_EQ(std::get<std::vector<std::int32_t>>(*keys.find("attention.head_count_kv")),
+            (std::vector<std::int32_t>{2, 1, 2, 1}));
+  const std::string error = keys.set("attention.head_count_kv", std::vector<std::int32_t>{2, 1, 1, 1}).error();
+  EXPECT_NE(error.find("differs between layers of one kind"), std::string::npos) << error;
+  const Keys shared("gemma4_ple_shared");
+  EXPECT_EQ(std::get<std::uint32_t>(*shared.find("attention.shared_kv_layers")), 2U);
+  EXPECT_EQ(std::get<std::uint32_t>(*shared.find("embedding_length_per_layer_input")), 6U);
+  EXPECT_EQ(std::get<std::vector<std::int32_t>>(*shared.find("feed_forward_length")),
+            (std::vector<std::int32_t>{28, 28, 28, 56, 56}));
+}
+
 TEST(GgufForms, WindowsComeAsAPeriodOrAsAList) {
   Keys keys("cohere2");
   EXPECT_EQ(keys.find(kPattern), nullptr);  // what cohere2 means anyway
@@ -233,6 +313,14 @@ TEST(GgufForms, HostileValuesAreNamed) {
   expect("qwen3_moe", "expert_weights_norm", std::uint32_t{1}, "is not true or false");
   expect("qwen3_moe", "expert_weights_scale", -1.0F, "must not be negative");
   expect("qwen3_moe", "expert_count", std::uint32_t{1U << 20U}, "outside 0..4096");
+  expect("deepseek_v3", "expert_group_used_count", std::uint32_t{4}, "outside 1..3");
+  expect("deepseek_v3", "attention.key_length_mla", std::uint32_t{4}, "heads of 4 numbers, 4 of them rotated");
+  expect("deepseek_v3", "rope.scaling.yarn_log_multiplier", -9.0F, "yarn_log_multiplier is -90");
+  expect("deepseek_v3", "nextn_predict_layers", std::uint32_t{2}, "outside 0..1");
+  expect("gemma4_ple_shared", "attention.shared_kv_layers", std::uint32_t{5}, "outside 0..4");
+  expect("gemma4_ple_shared", "attention.shared_kv_layers", std::uint32_t{4}, "cannot read the keys of");
+  expect("gpt_neox", "hidden_activation", std::string("mish"), "'mish', which is not supported");
+  expect("olmo", "attention.clamp_kqv", -1.0F, "must be positive");
 }
 
 }  // namespace
