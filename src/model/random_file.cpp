@@ -30,7 +30,7 @@ void place(const RandomTensor& part, DType dtype, std::span<std::byte> to) {
   std::vector<std::byte> made(static_cast<size_t>(part.elements()) * size);
   fill(part, dtype, 0, made);
   const bool pairs = spec.hf_rows == GgufRows::kInterleaved;
-  const InterleavedRows order{pairs ? spec.head_dim : 1, spec.rotated_dim};
+  const InterleavedRows order{pairs ? spec.head_dim : 1, spec.rotated_dim, spec.rotated_first};
   for (int r = 0; r < spec.row_count(); ++r) {
     const auto row = static_cast<size_t>(spec.hf.slice.file_row(pairs ? order.gguf_row(r) : r));
     const std::byte* from = made.data() + static_cast<size_t>(r) * cols * size;

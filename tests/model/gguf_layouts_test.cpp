@@ -195,14 +195,15 @@ TEST(GgufLayouts, LayersThatPredictFurtherTokensAreNotRun) {
   EXPECT_EQ(more.logits(), want);
 }
 
-// Matrices that are turned around have rows of other lengths in the file, and are quantized along these.
+// Matrices that are turned around have rows of other lengths in the file, and are quantized along these. Rows go to
+// all experts: rounding would send some of them to others.
 TEST(GgufLayouts, QuantizedLatentsStayCloseToTheirOriginals) {
   const auto folder = std::filesystem::temp_directory_path() / ("kvasir_latents_" + std::to_string(::getpid()));
   RandomModelOptions options;
   options.config = R"({"model_type": "deepseek_v3", "hidden_size": 64, "intermediate_size": 96,
       "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 96, "rms_norm_eps": 1e-6,
       "max_position_embeddings": 128, "q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 32,
-      "qk_rope_head_dim": 16, "v_head_dim": 32, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
+      "qk_rope_head_dim": 16, "v_head_dim": 32, "n_routed_experts": 4, "num_experts_per_tok": 4, "n_group": 1,
       "topk_group": 1, "moe_intermediate_size": 32, "n_shared_experts": 1, "first_k_dense_replace": 1})";
   write_random_model(parse_config(options.config, "here"), folder / "hf", options);
   const std::vector<float> want = Layout::logits_of(folder / "hf");
