@@ -73,7 +73,7 @@ FAMILIES = {
     "gpt_oss-yarn": {**EXPERTS, "head_dim": 64, "num_local_experts": 8, "sliding_window": 32, **OWN_HEAD,
                      "rope_theta": 172240.0,  # with which bounds lie near whole pairs, to which llama.cpp moves them
                      "rope_scaling": {**YARN, "truncate": False}},
-    "gemma": {"head_dim": 64},
+    "gemma": {"head_dim": 64, "hidden_size": 64, "num_hidden_layers": 24, "intermediate_size": 2048},
     "phi3": {"tie_word_embeddings": False},
     "phi3-long": {"partial_rotary_factor": 0.75, "original_max_position_embeddings": 128,
                   "rope_scaling": {"type": "longrope", **PHI3_FACTORS}},

@@ -240,7 +240,7 @@ std::vector<std::string> convert_to_gguf(const std::filesystem::path& model, con
   const ModelSpec spec = load_config(model);
   check_runnable(spec, model.string());
   if (spec.family->gguf.architecture.empty()) {
-    fail_input(fmt::format("{} models are not written as GGUF yet", spec.family->name), model.string(),
+    fail_input(fmt::format("GGUF has no architecture for {} models", spec.family->name), model.string(),
                "run the model from its folder");
   }
   GgufDescription description = describe_as_gguf(spec, model.string());

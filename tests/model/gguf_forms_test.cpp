@@ -316,6 +316,8 @@ TEST(GgufForms, HostileValuesAreNamed) {
   expect("deepseek_v3", "expert_group_used_count", std::uint32_t{4}, "outside 1..3");
   expect("deepseek_v3", "attention.key_length_mla", std::uint32_t{4}, "heads of 4 numbers, 4 of them rotated");
   expect("deepseek_v3", "rope.scaling.yarn_log_multiplier", -9.0F, "yarn_log_multiplier is -90");
+  EXPECT_NE(Keys("deepseek_v3").drop("attention.kv_lora_rank").error().find("length are not supported"),
+            std::string::npos);
   expect("deepseek_v3", "nextn_predict_layers", std::uint32_t{2}, "outside 0..1");
   expect("gemma4_ple_shared", "attention.shared_kv_layers", std::uint32_t{5}, "outside 0..4");
   expect("gemma4_ple_shared", "attention.shared_kv_layers", std::uint32_t{4}, "cannot read the keys of");

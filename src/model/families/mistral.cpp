@@ -24,8 +24,8 @@ std::vector<TensorSpec> mistral_tensors(const ModelSpec& spec) {
 
 constexpr std::array kMistralKnown{kGgufRopeFactors};
 
-constexpr std::array<std::string_view, 4> kMinistral3Known{kGgufRopeFactors, "attention.temperature_scale",
-                                                           "attention.scale", "rope.scaling.yarn_beta"};
+constexpr std::array<std::string_view, 3> kMinistral3Known{kGgufRopeFactors, "attention.temperature_scale",
+                                                           "rope.scaling.yarn_beta"};
 
 }  // namespace
 

@@ -241,16 +241,15 @@ void add_options(const ModelSpec& spec, const std::string& where, GgufDescriptio
              "run the model from its folder");
 }
 
-// Of each layer, but for what lies beside all of them.
-bool is_there(const std::vector<TensorSpec>& tensors, const ModelSpec& spec, std::string_view name, bool everywhere) {
-  const auto has = [&](const std::string& full) {
-    return std::ranges::find(tensors, full, &TensorSpec::gguf) != tensors.end();
+// How many layers have it; of what lies beside them, all or none.
+int layers_with(const std::vector<TensorSpec>& tensors, const ModelSpec& spec, std::string_view name) {
+  const auto count = [&](const std::string& full) {
+    return std::ranges::find(tensors, full, &TensorSpec::gguf) == tensors.end() ? 0 : 1;
   };
-  if (name.starts_with("output")) return has(std::string(name));
-  for (int i = 0; i < spec.layer_count(); ++i) {
-    if (has(fmt::format("blk.{}.{}", i, name)) != everywhere) return !everywhere;
-  }
-  return everywhere;
+  if (name.starts_with("output")) return count(std::string(name)) * spec.layer_count();
+  int layers = 0;
+  for (int i = 0; i < spec.layer_count(); ++i) layers += count(fmt::format("blk.{}.{}", i, name));
+  return layers;
 }
 
 void note_tensors(const ModelSpec& spec, GgufDescription& out) {
@@ -261,10 +260,10 @@ void note_tensors(const ModelSpec& spec, GgufDescription& out) {
         fmt::format("llama.cpp does not load a file of architecture {} {} {}", form.architecture, how, name));
   };
   for (const std::string_view name : form.needed) {
-    if (!is_there(tensors, spec, name, true)) note("without", name);
+    if (layers_with(tensors, spec, name) < spec.layer_count()) note("without", name);
   }
   for (const std::string_view name : form.refused) {
-    if (is_there(tensors, spec, name, false)) note("with", name);
+    if (layers_with(tensors, spec, name) > 0) note("with", name);
   }
 }
 

@@ -129,7 +129,8 @@ void read_gguf_rope(const GgufReader& in, DecoderConfig& config) {
 
 void read_latent_yarn(const GgufReader& in, YarnMagnitude magnitude, DecoderConfig& config) {
   RopeSpec& rope = config.rope;
-  double grown = 1;  // what scores grow by, is that squared
+  if (config.latent.none()) in.fail(fmt::format("{} is missing", in.key("attention.kv_lora_rank")));
+  double grown = 1;  // scores grow by its square
   const double all = few_digits(in.finite_if(kLogMultiplier).value_or(0) / kStoredMultiplier);
   if (rope.scaling == RopeSpec::Scaling::kYarn && all == 0) {
     grown = rope.magnitude;
@@ -155,7 +156,7 @@ void say_length(GgufRope& out, std::string_view key, std::int64_t value) {
   say(out, key, static_cast<std::uint32_t>(std::min<std::int64_t>(value, UINT32_MAX)));
 }
 
-// How scores are scaled is all that files of latent attention say of the magnitude, but where both grow alike.
+// Without the multiplier scores grow by the square of the magnitude; with it by that of both.
 void say_latent_magnitude(const RopeSpec& rope, const AttentionSpec& attention, GgufRope& out) {
   const double scale = attention.scale * std::sqrt(static_cast<double>(attention.latent.q_dim()));
   const double grown = std::sqrt(scale) / rope.magnitude;
