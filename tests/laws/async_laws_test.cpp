@@ -153,7 +153,8 @@ TEST_P(AsyncLaw, PausedInATightPoolEqualsUndisturbed) {
     const SchedulerCounts& counts = engine.scheduler().counts();
     pauses = counts.recomputes + counts.swaps + counts.waits;
   }
-  EXPECT_TRUE(pauses > 0 || !GetParam().windows.empty());  // windows leave room to all
+  // Windows leave room to all, and so may recent tokens in pages of their own.
+  EXPECT_TRUE(pauses > 0 || !GetParam().windows.empty() || GetParam().policy.recent > 0);
 }
 
 // A steady batch commits its tokens a block at a time, or some twenty where blocks are larger.
