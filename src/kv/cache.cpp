@@ -35,11 +35,14 @@ KvCache::Need KvCache::need_of(const LeaseState& state, size_t i, Position targe
   const BlockTable& table = state.tables[i];
   const auto length = static_cast<Position>(state.tokens.size());
   const std::int64_t rows = length - state.evicted[i];
+  const bool writes_state = group.config.state();
   Need need;
-  need.blocks = std::max<std::int64_t>(blocks_for(target - state.evicted[i], config_.block_tokens) - table.size(), 0);
-  need.public_blocks = std::clamp<std::int64_t>(state.public_blocks - table.size(), 0, need.blocks);
-  if (rows % config_.block_tokens == 0 || target == length) return need;
-  const BlockId tail = table.at(rows / config_.block_tokens);
+  need.blocks = std::max<std::int64_t>(table_size(group, target - state.evicted[i]) - table.size(), 0);
+  if (!writes_state)
+    need.public_blocks = std::clamp<std::int64_t>(state.public_blocks - table.size(), 0, need.blocks);
+  const bool has_open = writes_state ? table.size() > 0 : rows % config_.block_tokens != 0;
+  if (!has_open || target == length) return need;
+  const BlockId tail = table.at(writes_state ? 0 : rows / config_.block_tokens);
   if (group.pool.refs(tail) > 1) {
     need.tail = Need::Tail::kCopy;
     ++need.blocks;
@@ -86,9 +89,11 @@ KvCache::Shortage KvCache::shortage(const KvLease& lease, std::int64_t tokens) c
 KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, const Growth& growth) const {
   std::vector<Need> needs;
   for (const size_t group : policies_[policy].groups) {
-    const std::int64_t kept = most_blocks(groups_[group].config.retention, growth.tokens);
+    const CacheGroupConfig& config = groups_[group].config;
+    const std::int64_t kept = most_blocks(config, growth.tokens);
     const std::int64_t own = blocks_for(growth.tokens, config_.block_tokens) - growth.shared_blocks;
-    needs.push_back({std::max<std::int64_t>(std::min(kept, own), 0) + growth.more_blocks});
+    const std::int64_t rows = std::max<std::int64_t>(std::min(kept, own), 0) + growth.more_blocks;
+    needs.push_back({config.state() ? kept : rows});
   }
   return shortage_of(policy, tenant, needs);
 }
@@ -115,8 +120,9 @@ bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
   ensure_blocks(state, needs, why);
   for (size_t i = 0; i < needs.size(); ++i) {
     make_tail_writable(state, i, needs[i].tail);
-    while (state.tables[i].size() < blocks_for(target - state.evicted[i], config_.block_tokens)) {
-      state.tables[i].append(take(group_of(state, i), state, state.tables[i].size()));
+    Group& group = group_of(state, i);
+    while (state.tables[i].size() < table_size(group, target - state.evicted[i])) {
+      state.tables[i].append(take(group, state, state.tables[i].size()));
     }
   }
   // Room for their tokens now: what is written into blocks that are there allocates nothing.
@@ -129,7 +135,8 @@ void KvCache::make_tail_writable(LeaseState& state, size_t i, Need::Tail how) {
   if (how == Need::Tail::kWrite) return;
   Group& group = group_of(state, i);
   BlockTable& table = state.tables[i];
-  const std::int64_t block_index = static_cast<std::int64_t>(state.tokens.size()) / config_.block_tokens;
+  const std::int64_t block_index =
+      group.config.state() ? 0 : static_cast<std::int64_t>(state.tokens.size()) / config_.block_tokens;
   const BlockId old = table.at(block_index);
   if (how == Need::Tail::kSteal) {
     forget(group, old, {tick_, now_, state.tenant.id, state.request, false});
@@ -142,8 +149,13 @@ void KvCache::make_tail_writable(LeaseState& state, size_t i, Need::Tail how) {
   unref_block(group, old);
 }
 
+// Blocks wholly inside a public text are nobody's. A state goes on behind it.
+OwnerId KvCache::owner_of_block(const Group& group, const LeaseState& state, std::int64_t block_index) const {
+  return !group.config.state() && block_index < state.public_blocks ? 0 : owner_of(state.tenant.id);
+}
+
 BlockId KvCache::take(Group& group, const LeaseState& state, std::int64_t block_index) {
-  const OwnerId owner = block_index < state.public_blocks ? 0 : owner_of(state.tenant.id);
+  const OwnerId owner = owner_of_block(group, state, block_index);
   const std::optional<BlockPool::Taken> taken = group.pool.take(owner);
   CHECK(taken.has_value());  // the caller counted
   Page& page = page_of(group, taken->block);
@@ -191,7 +203,11 @@ void KvCache::commit(KvLease& lease, std::span<const TokenId> tokens) {
   state.tokens.insert(state.tokens.end(), tokens.begin(), tokens.end());
   const Position length = lease.length();
   for (size_t i = 0; i < state.tables.size(); ++i) {
-    CHECK(lease.rows(i) <= state.tables[i].size() * config_.block_tokens);
+    const Group& group = group_of(state, i);
+    CHECK(table_size(group, lease.rows(i)) <= state.tables[i].size());
+    if (!group.config.state() || tokens.empty()) continue;
+    const BlockId written = state.tables[i].at(0);
+    CHECK(group.pool.refs(written) == 1 && !group.index.published(written));  // see reserve()
   }
   const std::int64_t full = shares(state.policy) ? length / config_.block_tokens : 0;
   for (auto block_index = static_cast<std::int64_t>(state.keys.size()); block_index < full; ++block_index)
@@ -207,22 +223,28 @@ void KvCache::publish(LeaseState& state, std::int64_t block_index) {
   state.keys.push_back(key);
   if (config_.reuse == CacheConfig::Reuse::kOff) return;
   for (size_t i = 0; i < state.tables.size(); ++i) {
-    Group& group = group_of(state, i);
-    const BlockId block = state.tables[i].at(block_index);
-    if (block == kNoBlock || group.index.published(block)) continue;
-    if (group.index.insert(block, {key, parent, block_index, tick_, now_}, tokens)) {
-      ++stats_.published_blocks;
-      note(CacheEvent::Kind::kPublished, group.id, block);
-      continue;
-    }
-    // Somebody else computed the same block meanwhile: same name, same bytes. Hold theirs, give ours back.
-    const std::optional<BlockId> twin = group.index.find(key, tokens);
-    if (!twin) continue;  // a collision: ours stays private
-    ref_block(group, *twin);
-    state.tables[i].replace(block_index, *twin);
-    unref_block(group, block);
-    ++stats_.deduplicated_blocks;
+    if (group_of(state, i).config.state()) continue;  // see keep_state()
+    publish_block(state, i, block_index, {key, parent, block_index, tick_, now_, config_.block_tokens});
   }
+}
+
+// The block at this place of the table gets its name.
+void KvCache::publish_block(LeaseState& state, size_t i, std::int64_t place, const PrefixIndex::Entry& as) {
+  Group& group = group_of(state, i);
+  const BlockId block = state.tables[i].at(place);
+  if (block == kNoBlock || group.index.published(block)) return;
+  const std::span<const TokenId> tokens = tokens_of_block(state.tokens, as.block_index);
+  if (group.index.insert(block, as, tokens)) {
+    ++stats_.published_blocks;
+    return note(CacheEvent::Kind::kPublished, group.id, block);
+  }
+  // Somebody else computed the same block meanwhile: same name, same bytes. Hold theirs, give ours back.
+  const std::optional<BlockId> twin = group.index.find(as.key, tokens);
+  if (!twin) return;  // a collision: ours stays private
+  ref_block(group, *twin);
+  state.tables[i].replace(place, *twin);
+  unref_block(group, block);
+  ++stats_.deduplicated_blocks;
 }
 
 bool KvCache::needs_block(const Retention& retention, std::int64_t block_index, Position length) const {
@@ -276,16 +298,19 @@ void KvCache::truncate(KvLease& lease, Position length) {
   const std::int64_t keep = blocks_for(length, config_.block_tokens);
   for (size_t i = 0; i < state.tables.size(); ++i) {
     if (length == 0) state.evicted[i] = 0;
-    shrink_table(state, i, blocks_for(length - state.evicted[i], config_.block_tokens));
+    shrink_table(state, i, table_size(group_of(state, i), length - state.evicted[i]));
     state.dropped_upto[i] = std::min(state.dropped_upto[i], keep);
   }
   state.tokens.resize(static_cast<size_t>(length));
+  state.state_from = std::min(state.state_from, length);
+  state.passing_state = std::min(state.passing_state, length);
   if (shares(state.policy)) state.keys.resize(static_cast<size_t>(length / config_.block_tokens));
   end_public(state, length / config_.block_tokens);
 }
 
 bool KvCache::may_truncate(const KvLease& lease, Position length) const {
   const std::int64_t size = config_.block_tokens;
+  if (has_states(lease.policy()) && length > 0 && length < lease.length()) return false;
   for (size_t i = 0; i < lease.state_->tables.size(); ++i) {
     if (lease.state_->evicted[i] > 0 && length > 0 && length < lease.length()) return false;
     const Retention& retention = group_of(*lease.state_, i).config.retention;
@@ -302,9 +327,10 @@ KvLease KvCache::fork(const KvLease& lease) {
   CHECK(lease.valid() && lease.cache_ == this && shares(lease.policy()));
   ++tick_;
   auto state = std::make_unique<LeaseState>(*lease.state_);
-  const std::int64_t written = blocks_for(lease.length(), config_.block_tokens);
+  state->passing_state = 0;
   for (size_t i = 0; i < state->tables.size(); ++i) {
     BlockTable& table = state->tables[i];
+    const std::int64_t written = table_size(group_of(*state, i), lease.length());
     while (table.size() > written) table.drop_last();  // what the other has reserved is its own
     for (const BlockId block : table) {
       if (block != kNoBlock) ref_block(group_of(*state, i), block);
@@ -342,7 +368,7 @@ void KvCache::retire(Group& group, BlockId block) {
   if (!group.index.published(block)) {
     group.pool.make_free(block);
     --page_of(group, block).filled;
-  } else if (group.config.retention.full() && group.index.has_children(group.index.entry(block).key)) {
+  } else if (group.chained() && group.index.has_children(group.index.entry(block).key)) {
     group.pool.make_interior(block);  // a chain is of no use without its start: it goes from its end
   } else {
     group.pool.make_evictable(block, use_of(group, block));
@@ -352,9 +378,10 @@ void KvCache::retire(Group& group, BlockId block) {
 BlockUse KvCache::use_of(const Group& group, BlockId block) const {
   const PrefixIndex::Entry& entry = group.index.entry(block);
   const auto size = static_cast<std::uint64_t>(config_.block_tokens);
-  const std::uint64_t middle = static_cast<std::uint64_t>(entry.block_index) * size + size / 2;
+  const auto saves = static_cast<std::uint64_t>(entry.saves);
+  const std::uint64_t middle = (static_cast<std::uint64_t>(entry.block_index) + 1) * size - (saves + 1) / 2;
   return {entry.born, group.last_use[static_cast<size_t>(block)].tick,
-          size * (config_.recompute.constant + config_.recompute.per_position * middle),
+          saves * (config_.recompute.constant + config_.recompute.per_position * middle),
           static_cast<std::uint64_t>(group.config.block_bytes)};
 }
 

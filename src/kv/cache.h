@@ -5,6 +5,7 @@
 //     reserve(lease, n)         room to write the next n tokens, or false and nothing changed
 //     take_copies()             byte moves that must happen before those tokens are written
 //     commit(lease, tokens)     they are written: publish full blocks, drop what the retention no longer needs
+//     keep_state(lease)         the states of recurrent layers, as they are now, may be found by others
 //     truncate(lease, length)   give back what was reserved or written beyond
 //     shrink(lease, …)          rows were evicted, and the others moved together: give back what is left over
 //     fork(lease)               a second hold on the same blocks, copied on the first write
@@ -13,6 +14,10 @@
 // Policies share one memory (cache_pages.cpp): it is cut into pages of one size, and a page serves the blocks of one
 // group at a time. Whether so many blocks can be had is a count, wherever blocks lie: a page that is wanted is
 // emptied, its cached blocks forgotten and its held ones moved.
+//
+// A group keeps rows, or a state: what recurrent layers know of all tokens so far. A state cannot be cut short, so a
+// lease has one block of such a group, which every step writes, and a text is found again as far as rows and states
+// both are there (cache_states.cpp).
 //
 // Single-threaded: the engine's thread owns it. No floats, no bytes, no devices.
 #pragma once
@@ -45,8 +50,16 @@ struct RecomputeCost {
 };
 
 struct CacheGroupConfig {
+  enum class Keeps : std::uint8_t {
+    kRows,   // of each token some: a block holds those of block_tokens
+    kState,  // of all tokens together: a block holds all of it
+  };
+
   Retention retention;
   std::int64_t block_bytes = 0;
+  Keeps keeps = Keeps::kRows;
+
+  bool state() const { return keeps == Keeps::kState; }
 };
 
 // What is cached under one policy shares nothing but memory with what is cached under another.
@@ -57,7 +70,7 @@ struct CachePolicy {
   };
 
   Key256 key;  // names the weights, the formats, the retention and the kernels: blocks of another never match
-  std::vector<CacheGroupConfig> groups;
+  std::vector<CacheGroupConfig> groups;  // the first keeps rows; with states the policy shares
   Sharing sharing = Sharing::kByName;
 };
 
@@ -162,11 +175,21 @@ class KvCache {
   // sharing them takes no room, while one that is only cached is no longer there for others once it is pinned.
   std::vector<Key256> block_keys(std::span<const TokenId> tokens, const OpenContext& context) const;
   std::int64_t held_prefix(std::span<const TokenId> tokens, std::span<const Key256> keys, PolicyId policy = 0) const;
+  // With states: again after fork() and keep_state(), which leave what was reserved to others.
   bool reserve(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
+  // From now on others may find the lease's states, and so its text, up to here: where they are is a boundary of
+  // blocks, or else nothing is done. Not inside a public text, but for the system: that it was asked for could be
+  // told from how far the text is found. kUntilNext: the next call forgets them.
+  enum class Stay : std::uint8_t { kUntilEvicted, kUntilNext };
+  void keep_state(KvLease& lease, Stay stay);
+  bool has_states(PolicyId policy) const { return policies_[policy].states; }
+  // How far the lease would come back from what is kept, as far as it knows.
+  Position found_again(const KvLease& lease) const;
   void truncate(KvLease& lease, Position length);
-  bool may_truncate(const KvLease& lease, Position length) const;  // a window that slid on cannot slide back
-  KvLease fork(const KvLease& lease);                              // requires a policy that shares
+  // A window that slid on cannot slide back, and a state never.
+  bool may_truncate(const KvLease& lease, Position length) const;
+  KvLease fork(const KvLease& lease);  // requires a policy that shares
   // The group, counted within the lease's policy, keeps its first `rows` rows alone. Requires a private policy, and
   // that nothing is reserved.
   void shrink(KvLease& lease, size_t group, std::int64_t rows);
@@ -256,12 +279,16 @@ class KvCache {
       double time = 0;
     };
     std::vector<Use> last_use;  // by block: when its last holder let go
+
+    // Whether a block is of no use without those before it: these go after it.
+    bool chained() const { return !config.state() && config.retention.full(); }
   };
   struct Policy {
     Key256 key;
     std::vector<size_t> groups;  // none: dropped
     CachePolicy::Sharing sharing = CachePolicy::Sharing::kByName;
-    size_t full_attention_group = 0;  // one that keeps everything, if there is one: it knows the most texts
+    size_t full_attention_group = 0;  // one that keeps all rows, if there is one: it knows the most texts
+    bool states = false;              // some group keeps states
     PolicyStats stats;                // what cannot be counted from the pools
   };
   static constexpr PolicyId kDropped = ~PolicyId{0};  // of a group that waits for another policy
@@ -279,7 +306,8 @@ class KvCache {
     std::int64_t whole_blocks = 0;
     std::int64_t tail = 0;
     ReuseStop stop = ReuseStop::kNeverSeen;
-    TokenId cached_token = -1;  // kDiverged: what the nearest cached text has there
+    TokenId cached_token = -1;          // kDiverged: what the nearest cached text has there
+    std::int64_t whole_row_blocks = 0;  // that rows alone would give
     PrefixIndex::Eviction eviction;
   };
   // What a lease needs of one group before tokens can be written.
@@ -318,17 +346,25 @@ class KvCache {
   void explain_stop(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const;
   bool cached_otherwise(std::span<const TokenId> tokens, const LeaseState& state) const;
   bool serves(const Group& group, const std::vector<BlockId>& blocks, std::int64_t whole) const;
+  enum class Serving : std::uint8_t { kRows, kAll };
+  std::int64_t most_that_serve(const LeaseState& state, const Found& found, std::int64_t most, Serving who) const;
   void pin(const Found& found, std::span<const TokenId> tokens, LeaseState& state);
   void release(LeaseState& state);
 
+  std::int64_t table_size(const Group& group, std::int64_t rows) const {  // that so many rows need
+    return group.config.state() ? static_cast<std::int64_t>(rows > 0) : blocks_for(rows, config_.block_tokens);
+  }
+  void forget_passing_state(LeaseState& state);
+  bool has_states_at(PolicyId policy, const Key256& key, std::span<const TokenId> block) const;
   Need need_of(const LeaseState& state, size_t i, Position target) const;
   bool has_room(const LeaseState& state, Position target) const;
   std::vector<Need> needs_of(const LeaseState& state, Position target) const;  // by group of the policy
   Shortage shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const;
   std::int64_t own_bytes(PolicyId policy, std::span<const Need> needs) const;  // without public blocks
-  std::int64_t most_blocks(const Retention& retention, Position tokens) const;
+  std::int64_t most_blocks(const CacheGroupConfig& group, Position tokens) const;
   Owners::Limits limits_of(const TenantShare& share) const;
   void make_tail_writable(LeaseState& state, size_t i, Need::Tail how);
+  OwnerId owner_of_block(const Group& group, const LeaseState& state, std::int64_t block_index) const;
   BlockId take(Group& group, const LeaseState& state, std::int64_t block_index);
   void evict(Group& group, BlockId block, const PrefixIndex::Eviction& why);
   void forget(Group& group, BlockId block, const PrefixIndex::Eviction& why);
@@ -351,7 +387,8 @@ class KvCache {
   void evict_over_quota(const LeaseState& state, std::span<const Need> needs, PrefixIndex::Eviction why);
   enum class Kept : std::uint8_t { kStay, kGo };  // what others are guaranteed
   bool guaranteed(PageId page, OwnerId asking) const;
-  std::optional<PageId> oldest_idle_page(const LeaseState& state) const;
+  std::vector<std::int64_t> spare_pages(const LeaseState& state, std::span<const Need> needs, Kept kept) const;
+  std::optional<PageId> oldest_idle_page(const LeaseState& state, const Group& to, std::span<const Need> needs) const;
   std::optional<PageId> donor_page(const LeaseState& state, std::span<const Need> needs, Kept kept) const;
   void reassign_page(PageId page, Group& to, const PrefixIndex::Eviction& why);
   void expel_free(Group& from, PageId page);
@@ -365,6 +402,7 @@ class KvCache {
   void unref_block(Group& group, BlockId block);
   void retire(Group& group, BlockId block);
   void publish(LeaseState& state, std::int64_t block_index);
+  void publish_block(LeaseState& state, size_t i, std::int64_t place, const PrefixIndex::Entry& as);
   // Whether a sequence of this length still reads anything of the block.
   bool needs_block(const Retention& retention, std::int64_t block_index, Position length) const;
   void drop_unneeded(LeaseState& state, size_t group);

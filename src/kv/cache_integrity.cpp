@@ -19,8 +19,9 @@ std::optional<std::string> KvCache::problem() const {
     for (size_t i = 0; i < lease->tables.size(); ++i) {
       const std::int64_t evicted = lease->evicted[i];
       if (evicted < 0 || evicted > length || (evicted > 0 && shares(lease->policy))) return "a lease lost rows";
-      if (lease->tables[i].size() * config_.block_tokens < length - evicted)
-        return "a lease is longer than its table";
+      const Group& group = group_of(*lease, i);
+      if (lease->tables[i].size() < table_size(group, length - evicted)) return "a lease is longer than its table";
+      if (group.config.state() && lease->tables[i].size() > 1) return "a lease has two states";
     }
   }
   for (const Group& group : groups_) {
@@ -47,10 +48,14 @@ std::optional<std::string> KvCache::problem_in(const Group& group) const {
       ++refs[static_cast<size_t>(block)];
       if (!shares(lease->policy) && group.index.published(block))
         return fmt::format("private block {} is named", block);
-      const bool full = (block_index + 1) * size <= length;
-      if (full && group.index.published(block) &&
-          (group.index.entry(block).key != lease->keys[static_cast<size_t>(block_index)] ||
-           group.index.entry(block).block_index != block_index)) {
+      if (!group.index.published(block)) continue;
+      // A state has the name of the block that ends where it is; any other block its own.
+      const std::int64_t named = group.config.state() ? length / size - 1 : block_index;
+      if (group.config.state() && length % size != 0)
+        return fmt::format("the state in block {} is a name ahead", block);
+      const bool full = (named + 1) * size <= length;
+      if (full && (named < 0 || group.index.entry(block).key != lease->keys[static_cast<size_t>(named)] ||
+                   group.index.entry(block).block_index != named)) {
         return fmt::format("block {} is held under another name", block);
       }
     }
@@ -71,8 +76,7 @@ std::optional<std::string> KvCache::problem_in(const Group& group) const {
       return fmt::format("block {} is interior, and nothing continues it", block);
     }
     if (evictable && !published) return fmt::format("block {} is evictable and has no name", block);
-    if (evictable && continued && group.config.retention.full())
-      return fmt::format("block {} would go before its end", block);
+    if (evictable && continued && group.chained()) return fmt::format("block {} would go before its end", block);
   }
   return std::nullopt;
 }

@@ -22,6 +22,7 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const OpenContext
   report.stopped_at = report.reused_tokens;
   report.stop = found.stop;
   report.cached_token = found.cached_token;
+  if (report.stop == ReuseStop::kStateBefore) report.rows_upto = found.whole_row_blocks * config_.block_tokens;
   report.public_tokens = std::min(report.reused_tokens, state->public_blocks * config_.block_tokens);
   if (report.stop == ReuseStop::kEvicted) {
     const PrefixIndex::Eviction& how = found.eviction;
@@ -85,6 +86,10 @@ std::int64_t KvCache::held_prefix(std::span<const TokenId> tokens, std::span<con
         group.index.find(keys[static_cast<size_t>(block_index)], tokens_of_block(tokens, block_index));
     if (!block || group.pool.refs(*block) == 0) break;
   }
+  const auto has_states_before = [&](std::int64_t end) {
+    return has_states_at(policy, keys[static_cast<size_t>(end) - 1], tokens_of_block(tokens, end - 1));
+  };
+  while (block_index > 0 && !has_states_before(block_index)) --block_index;
   return block_index;
 }
 
@@ -102,7 +107,8 @@ KvCache::Found KvCache::find(std::span<const TokenId> tokens, const LeaseState& 
 }
 
 // Whole blocks. A group that keeps everything needs an unbroken run from the start, so the search ends at its first
-// miss; a group with a window only needs what its window (and its sinks) still sees from the next position on.
+// miss; a group with a window only needs what its window (and its sinks) still sees from the next position on, and
+// one of states the one there.
 void KvCache::find_blocks(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const {
   const auto limit = (static_cast<std::int64_t>(tokens.size()) - 1) / config_.block_tokens;
   for (std::int64_t block_index = 0; block_index < limit; ++block_index) {
@@ -113,31 +119,46 @@ void KvCache::find_blocks(std::span<const TokenId> tokens, const LeaseState& sta
       const Group& group = group_of(state, i);
       const BlockId block = group.index.find(key, wanted).value_or(kNoBlock);
       found.blocks[i].push_back(block);
-      run_ends |= block == kNoBlock && group.config.retention.full();
+      run_ends |= block == kNoBlock && group.chained();
     }
     if (run_ends) break;
     found.keys.push_back(key);
   }
-  found.whole_blocks = static_cast<std::int64_t>(found.keys.size());
-  const std::int64_t longest = found.whole_blocks;
-  const auto all_serve = [&](std::int64_t whole) {
-    for (size_t i = 0; i < state.tables.size(); ++i) {
-      if (!serves(group_of(state, i), found.blocks[i], whole)) return false;
-    }
-    return true;
-  };
-  while (found.whole_blocks > 0 && !all_serve(found.whole_blocks)) --found.whole_blocks;
+  const auto longest = std::ssize(found.keys);
+  found.whole_blocks = found.whole_row_blocks = most_that_serve(state, found, longest, Serving::kRows);
   // Something is cached further on, and a window is why it is of no use. Nothing is: it is not the window's fault.
-  const auto cached_further_on = [&](const std::vector<BlockId>& blocks) {
-    return std::any_of(blocks.begin() + found.whole_blocks, blocks.begin() + longest,
-                       [](BlockId b) { return b != kNoBlock; });
-  };
-  if (std::ranges::any_of(found.blocks, cached_further_on)) found.stop = ReuseStop::kWindowDropped;
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    if (group_of(state, i).config.state()) continue;
+    const bool further_on = std::any_of(found.blocks[i].begin() + found.whole_row_blocks,
+                                        found.blocks[i].begin() + longest, [](BlockId b) { return b != kNoBlock; });
+    if (further_on) found.stop = ReuseStop::kWindowDropped;
+  }
+  if (has_states(state.policy)) {
+    found.whole_blocks = most_that_serve(state, found, found.whole_row_blocks, Serving::kAll);
+    if (found.whole_blocks < found.whole_row_blocks) found.stop = ReuseStop::kStateBefore;
+  }
   found.keys.resize(static_cast<size_t>(found.whole_blocks));
   for (std::vector<BlockId>& blocks : found.blocks) blocks.resize(static_cast<size_t>(found.whole_blocks));
 }
 
+std::int64_t KvCache::most_that_serve(const LeaseState& state, const Found& found, std::int64_t most,
+                                      Serving who) const {
+  const auto all_serve = [&](std::int64_t whole) {
+    for (size_t i = 0; i < state.tables.size(); ++i) {
+      const Group& group = group_of(state, i);
+      if (group.config.state() && who == Serving::kRows) continue;
+      if (!serves(group, found.blocks[i], whole)) return false;
+    }
+    return true;
+  };
+  while (most > 0 && !all_serve(most)) --most;
+  return most;
+}
+
+// Whether the group has what so many blocks of the run need.
 bool KvCache::serves(const Group& group, const std::vector<BlockId>& blocks, std::int64_t whole) const {
+  if (group.chained()) return true;  // its first miss ended the run
+  if (group.config.state()) return blocks[static_cast<size_t>(whole) - 1] != kNoBlock;
   const std::int64_t size = config_.block_tokens;
   for (std::int64_t block_index = whole - 1; block_index >= 0; --block_index) {
     const bool needed = needs_block(group.config.retention, block_index, whole * size);
@@ -151,9 +172,9 @@ bool KvCache::serves(const Group& group, const std::vector<BlockId>& blocks, std
 }
 
 // The block that continues the whole ones may be cached with another ending: what it has in common is reused too, and
-// copied before anything is written behind it.
+// copied before anything is written behind it. But not where there are states: those are at ends of blocks alone.
 void KvCache::find_tail(std::span<const TokenId> tokens, const LeaseState& state, Found& found) const {
-  if (found.stop == ReuseStop::kWindowDropped) return;
+  if (found.stop == ReuseStop::kWindowDropped || has_states(state.policy)) return;
   const auto first = static_cast<size_t>(found.whole_blocks * config_.block_tokens);
   const size_t most = std::min(tokens.size() - 1 - first, static_cast<size_t>(config_.block_tokens));
   const Key256 parent = parent_of(state, found.keys, found.whole_blocks);
@@ -187,8 +208,9 @@ void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& st
   if (left + found.tail >= config_.block_tokens) {
     const Key256 next = key_of(state, parent, found.whole_blocks, tokens_of_block(tokens, found.whole_blocks));
     for (size_t i = 0; i < state.tables.size(); ++i) {
-      const auto how = group_of(state, i).index.eviction_of(next);
-      if (!how) continue;
+      const Group& group = group_of(state, i);
+      const auto how = group.index.eviction_of(next);
+      if (!how || group.config.state()) continue;
       found.stop = ReuseStop::kEvicted;
       found.eviction = *how;
       return;
@@ -199,7 +221,9 @@ void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& st
     const auto first = static_cast<size_t>(found.whole_blocks * config_.block_tokens);
     const size_t most = std::min(tokens.size() - first, static_cast<size_t>(config_.block_tokens));
     const auto nearest = full_attention_group_of(state).index.longest_agreement(parent, tokens.subspan(first, most));
-    if (nearest.block != kNoBlock && nearest.tokens < config_.block_tokens) {
+    if (has_states(state.policy) && nearest.tokens >= left - 1) {
+      found.stop = ReuseStop::kShortTail;  // it does not differ: it has no state inside a block
+    } else if (nearest.block != kNoBlock && nearest.tokens < config_.block_tokens) {
       found.cached_token =
           full_attention_group_of(state).index.tokens(nearest.block)[static_cast<size_t>(nearest.tokens)];
     }
@@ -226,8 +250,15 @@ void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseStat
   const Position length = found.whole_blocks * size + found.tail;
   state.keys = found.keys;
   state.tokens.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(length));
+  if (has_states(state.policy)) state.state_from = length;
   for (size_t i = 0; i < state.tables.size(); ++i) {
     Group& group = group_of(state, i);
+    if (group.config.state()) {
+      if (length == 0) continue;
+      ref_block(group, found.blocks[i].back());
+      state.tables[i].append(found.blocks[i].back());
+      continue;
+    }
     for (std::int64_t block_index = 0; block_index < static_cast<std::int64_t>(found.blocks[i].size());
          ++block_index) {
       const bool needed = needs_block(group.config.retention, block_index, length);

@@ -5,7 +5,7 @@
 // over, what is only cached in it is forgotten, and what somebody holds is moved to another page of its group.
 //
 // A group that may evict its own blocks takes a page of others all the same when all that lies in that page was let
-// go longer ago: the memory follows use, whichever policy asks.
+// go longer ago: the memory follows use, whichever policy asks, and whether it is used for rows or for states.
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -33,7 +33,8 @@ void KvCache::add_pages(Group& group, std::span<const PageId> pages) {
   group.last_use.resize(static_cast<size_t>(group.pool.id_limit()));
 }
 
-// At first the groups of the first policy have all pages, so that each has about as many blocks.
+// At first the groups of the first policy have all pages, so that each has about as many blocks; those of states have
+// none, and take them as they are needed.
 void KvCache::assign_pages() {
   std::vector<bool> seen(pages_.size(), false);
   for (const PageId page : config_.pages.order) {
@@ -42,8 +43,9 @@ void KvCache::assign_pages() {
   }
   std::span<const PageId> left(config_.pages.order);
   std::int64_t bytes_left = 0;
-  for (const Group& group : groups_) bytes_left += group.config.block_bytes;
+  for (const Group& group : groups_) bytes_left += group.config.state() ? 0 : group.config.block_bytes;
   for (Group& group : groups_) {
+    if (group.config.state()) continue;
     const auto share = static_cast<size_t>(std::ssize(left) * group.config.block_bytes / bytes_left);
     add_pages(group, left.first(share));
     left = left.subspan(share);
@@ -123,7 +125,7 @@ void KvCache::ensure_blocks(const LeaseState& state, std::span<const Need> needs
   for (size_t i = 0; i < needs.size(); ++i) {
     Group& group = group_of(state, i);
     while (group.pool.free_blocks() < needs[i].blocks) {
-      const std::optional<PageId> idle = oldest_idle_page(state);
+      const std::optional<PageId> idle = oldest_idle_page(state, group, needs);
       const std::optional<BlockId> own = group.pool.next_to_go(asking);
       if (!idle) break;
       const Page& page = page_at(*idle);
@@ -155,33 +157,47 @@ bool KvCache::guaranteed(PageId page, OwnerId asking) const {
 }
 
 // Of another policy's pages in which nothing is held or guaranteed to others, an empty one, or else the one let go
-// first.
-std::optional<PageId> KvCache::oldest_idle_page(const LeaseState& state) const {
+// first; or of the policy's own that states have where rows are wanted, or rows where states are, if they can do
+// without.
+std::optional<PageId> KvCache::oldest_idle_page(const LeaseState& state, const Group& to,
+                                                std::span<const Need> needs) const {
   std::optional<PageId> best;
+  const std::vector<std::int64_t> spare = spare_pages(state, needs, Kept::kGo);
+  const auto stays = [&](size_t from) {
+    if (groups_[from].policy != state.policy) return false;
+    return groups_[from].config.keeps == to.config.keeps || spare[from] <= 0;
+  };
   const auto rank = [this](PageId id) {
     const Page& page = page_at(id);
     return std::tuple(page.filled > 0, page.newest);
   };
   for (PageId id = 0; id < std::ssize(pages_); ++id) {
     const Page& page = page_at(id);
-    if (page.held > 0 || groups_[page.group].policy == state.policy) continue;
+    if (page.held > 0 || stays(page.group)) continue;
     if (best && rank(id) >= rank(*best)) continue;
     if (page.filled == 0 || !guaranteed(id, owner_of(state.tenant.id))) best = id;
   }
   return best;
 }
 
-// The page whose loss costs least, of a group that can do without one; nothing where there is none that can without
-// what is guaranteed to others.
-std::optional<PageId> KvCache::donor_page(const LeaseState& state, std::span<const Need> needs, Kept kept) const {
-  const OwnerId asking = owner_of(state.tenant.id);
+// By group: pages that it can do without.
+std::vector<std::int64_t> KvCache::spare_pages(const LeaseState& state, std::span<const Need> needs,
+                                               Kept kept) const {
   const std::vector<std::int64_t> blocks = blocks_then(state.policy, needs);
   std::vector<std::int64_t> spare(groups_.size());
   for (const Page& page : pages_) ++spare[page.group];
   for (const Group& group : groups_) {
-    const std::int64_t stay = kept == Kept::kStay ? kept_blocks(group, asking) : 0;
+    const std::int64_t stay = kept == Kept::kStay ? kept_blocks(group, owner_of(state.tenant.id)) : 0;
     spare[group.id] -= pages_for(group, blocks[group.id] + stay);
   }
+  return spare;
+}
+
+// The page whose loss costs least, of a group that can do without one; nothing where there is none that can without
+// what is guaranteed to others.
+std::optional<PageId> KvCache::donor_page(const LeaseState& state, std::span<const Need> needs, Kept kept) const {
+  const OwnerId asking = owner_of(state.tenant.id);
+  const std::vector<std::int64_t> spare = spare_pages(state, needs, kept);
   std::optional<PageId> best;
   const auto rank = [&](PageId id) {
     const Page& page = page_at(id);
@@ -249,8 +265,7 @@ void KvCache::evict_subtree(Group& group, BlockId block, const PrefixIndex::Evic
   std::vector<BlockId> path{block};
   while (!path.empty()) {
     const BlockId last = path.back();
-    const BlockId child =
-        group.config.retention.full() ? group.index.first_child(group.index.entry(last).key) : kNoBlock;
+    const BlockId child = group.chained() ? group.index.first_child(group.index.entry(last).key) : kNoBlock;
     if (child != kNoBlock) {
       path.push_back(child);
       continue;

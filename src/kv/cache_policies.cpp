@@ -12,7 +12,7 @@ bool KvCache::fits_a_page(std::span<const CacheGroupConfig> groups) const {
 }
 
 PolicyId KvCache::add_policy(CachePolicy added) {
-  CHECK(!added.groups.empty() && fits_a_page(added.groups));
+  CHECK(!added.groups.empty() && fits_a_page(added.groups) && !added.groups.front().state());
   const auto unused = std::ranges::find_if(policies_, [](const Policy& policy) { return policy.groups.empty(); });
   const auto id = static_cast<PolicyId>(unused - policies_.begin());
   if (unused == policies_.end()) policies_.emplace_back();
@@ -38,8 +38,10 @@ PolicyId KvCache::add_policy(CachePolicy added) {
   }
   policy.full_attention_group = policy.groups.front();
   for (const size_t group : policy.groups) {
-    if (groups_[group].config.retention.full()) policy.full_attention_group = group;
+    policy.states = policy.states || groups_[group].config.state();
+    if (groups_[group].chained()) policy.full_attention_group = group;
   }
+  CHECK(!policy.states || policy.sharing == CachePolicy::Sharing::kByName);
   return id;
 }
 

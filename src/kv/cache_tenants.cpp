@@ -37,14 +37,18 @@ bool KvCache::over_guarantee(std::uint32_t tenant) const { return owners_->over_
 bool KvCache::within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const {
   const Owners::Book book = owners_->of(owner_of(tenant));
   std::int64_t bytes = book.held;
-  for (const size_t group : policies_[policy].groups) bytes += blocks * groups_[group].config.block_bytes;
+  for (const size_t group : policies_[policy].groups) {
+    const CacheGroupConfig& config = groups_[group].config;
+    bytes += (config.state() ? static_cast<std::int64_t>(blocks > 0) : blocks) * config.block_bytes;
+  }
   return bytes <= book.limits.guaranteed;
 }
 
 std::int64_t KvCache::blocks_alone() const {
-  std::int64_t bytes = 0;
-  for (const CacheGroupConfig& group : config_.policy.groups) bytes += group.block_bytes;
-  return memory_bytes() / bytes;
+  std::int64_t rows = 0;
+  std::int64_t states = 0;  // one is enough
+  for (const CacheGroupConfig& group : config_.policy.groups) (group.state() ? states : rows) += group.block_bytes;
+  return std::max<std::int64_t>(memory_bytes() - states, 0) / rows;
 }
 
 bool KvCache::fits_alone(Position length, const TenantShare& share) const {
@@ -52,7 +56,9 @@ bool KvCache::fits_alone(Position length, const TenantShare& share) const {
 }
 
 // Of all blocks of so many tokens, those that are there at once.
-std::int64_t KvCache::most_blocks(const Retention& retention, Position tokens) const {
+std::int64_t KvCache::most_blocks(const CacheGroupConfig& group, Position tokens) const {
+  const Retention& retention = group.retention;
+  if (group.state()) return static_cast<std::int64_t>(tokens > 0);
   const auto holding = [this](Position some) { return blocks_for(some, config_.block_tokens); };
   if (retention.full()) return holding(tokens);
   // A window may begin inside a block and end inside another, and one more is being written.
@@ -62,7 +68,7 @@ std::int64_t KvCache::most_blocks(const Retention& retention, Position tokens) c
 KvCache::Room KvCache::room_of(std::span<const CacheGroupConfig> groups, Position length) const {
   Room room;
   for (const CacheGroupConfig& group : groups) {
-    const std::int64_t blocks = most_blocks(group.retention, length);
+    const std::int64_t blocks = most_blocks(group, length);
     const std::int64_t per_page = config_.pages.bytes / group.block_bytes;
     room.pages += (blocks + per_page - 1) / per_page;
     room.bytes += blocks * group.block_bytes;

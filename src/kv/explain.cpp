@@ -16,12 +16,13 @@ struct Words {
   std::string_view sentence;
 };
 
-constexpr std::array<Words, 9> kWords{{
+constexpr std::array<Words, 10> kWords{{
     {ReuseStop::kWholePrompt, "whole_prompt", "the last token is always computed"},
     {ReuseStop::kShortTail, "short_tail", "what follows does not fill a block"},
     {ReuseStop::kDiverged, "diverged", "the nearest cached text differs there"},
     {ReuseStop::kEvicted, "evicted", "what followed was cached, and was evicted"},
     {ReuseStop::kWindowDropped, "window_dropped", "a layer's window no longer holds what is needed there"},
+    {ReuseStop::kStateBefore, "state_before", "the nearest state of recurrent layers that was kept lies there"},
     {ReuseStop::kNeverSeen, "never_seen", "what follows was never cached"},
     {ReuseStop::kOtherPolicy, "other_policy", "the same beginning is cached, but under another KV policy"},
     {ReuseStop::kPrivate, "private",
@@ -61,6 +62,12 @@ std::string describe(const ReuseReport& report) {
                                 report.prompt_tokens, report.stopped_at, words_of(report.stop).sentence);
   if (report.stop == ReuseStop::kEvicted) {
     out += fmt::format(" {}, {:.1f} s ago", cause_of(report), report.evicted_seconds_ago);
+  }
+  if (report.stop == ReuseStop::kStateBefore) {
+    out += fmt::format(
+        ", and the {} tokens behind it are computed again, though their rows are cached: a breakpoint at "
+        "token {}, or a larger --state-budget, would have kept one",
+        report.rows_upto - report.stopped_at, report.rows_upto);
   }
   return out;
 }

@@ -15,6 +15,7 @@ enum class ReuseStop : std::uint8_t {
   kDiverged,       // a cached text agrees up to `stopped_at`, and differs there
   kEvicted,        // it was cached, and made room for something else
   kWindowDropped,  // cached, but a layer with a window no longer holds what this position needs
+  kStateBefore,    // cached up to `rows_upto`, but for states of recurrent layers: the nearest are here
   kNeverSeen,      // nothing was ever cached after this point
   kOtherPolicy,    // the same beginning is cached, under another KV policy
   kPrivate,        // under this KV policy tokens are evicted: what a request caches is its own
@@ -39,6 +40,7 @@ struct ReuseReport {
   std::int64_t stopped_at = 0;     // position of the first token that could not be reused, and why it was that one
   TokenId cached_token = -1;       // kDiverged: what the nearest cached text has there
   std::int64_t public_tokens = 0;  // of those reused: in blocks that all tenants share
+  std::int64_t rows_upto = 0;      // kStateBefore: so far all is cached but states
   // With kEvicted:
   std::uint64_t evicted_tick = 0;  // when, on the cache's own clock
   double evicted_seconds_ago = 0;  // when, on the clock that the engine sets

@@ -23,7 +23,8 @@ using PolicyId = size_t;  // of a KvCache; 0 is the one it was made with
 //   tokens.size() is the length: tokens whose K and V are in the cache;
 //   keys.size() = length / block_tokens: the keys of the full blocks; of a private policy there are none;
 //   each table has blocks for its rows, and whatever is reserved beyond them. A row is a token, but under a private
-//   policy, where some were evicted: the rows are the length less those.
+//   policy, where some were evicted: the rows are the length less those;
+//   the table of a group that keeps states has one block, or none while there are no rows.
 struct LeaseState {
   Tenant tenant;
   PolicyId policy = 0;
@@ -38,6 +39,8 @@ struct LeaseState {
   std::vector<std::int64_t> evicted;  // by group of the policy: rows
   // By group of the policy: no block before this index is held any more, sinks aside.
   std::vector<std::int64_t> dropped_upto;
+  Position state_from = 0;     // where it last found or kept states that stay
+  Position passing_state = 0;  // where it keeps those that the next ones replace; 0: nowhere
 };
 
 class KvLease {

@@ -38,6 +38,7 @@ class PrefixIndex {
     std::int64_t block_index = 0;  // how many blocks come before it
     std::uint64_t born = 0;
     double born_time = 0;
+    std::int64_t saves = 0;  // tokens that need not be computed again where it is found
   };
 
   // The block that holds exactly these tokens after exactly that prefix, if it is here.

@@ -27,7 +27,8 @@ std::ostream& operator<<(std::ostream& os, const WorldConfig& c) {
   os << ", public " << c.public_text.size();
   for (const auto& [id, share] : c.shares) os << ", tenant " << id << ": " << share.guaranteed << " " << share.most;
   for (const auto& g : c.groups)
-    os << ", {" << g.retention.window << ", " << g.retention.sinks << ": " << g.blocks << " of " << g.bytes << "}";
+    os << ", {" << g.retention.window << ", " << g.retention.sinks << ": " << g.blocks << " of " << g.bytes
+       << (g.state() ? ", states}" : "}");
   os << ", pages of " << c.page_bytes;
   for (const auto& policy : c.more_policies) {
     os << ", policy";
@@ -46,7 +47,7 @@ struct Arbitrary<kvasir::Step> {
   static Gen<kvasir::Step> arbitrary() {
     using kvasir::Step;
     // Resized, so that short programs are as varied as long ones.
-    return gen::resize(kNominalSize, gen::build<Step>(gen::set(&Step::verb, gen::inRange(0, 16)),
+    return gen::resize(kNominalSize, gen::build<Step>(gen::set(&Step::verb, gen::inRange(0, 18)),
                                                       gen::set(&Step::who, gen::inRange(0U, 64U)),
                                                       gen::set(&Step::amount, gen::inRange(0U, 1U << 12)),
                                                       gen::set(&Step::bits, gen::inRange(0U, 1U << 20))));
@@ -79,6 +80,7 @@ class Player {
     if (step.verb < 11) return commit_reserved(who, step);
     if (step.verb < 13) return truncate(who, step);
     if (step.verb < 15 && world.leases() < kMostLeases) return world.fork(who);
+    if (step.verb > 15) return keep_state(who, step);
     release(who);
   }
 
@@ -129,6 +131,15 @@ class Player {
     world.commit(who, tokens);
   }
 
+  // Mostly where one can be.
+  void keep_state(size_t who, const Step& step) {
+    const auto over = static_cast<int>(std::ssize(world.text(who)) % block_);
+    Text rest = suffix(step, 1);
+    rest.resize(static_cast<size_t>(block_ - over), rest.front());
+    if (over > 0 && step.bits % 4 != 0) write(who, rest);
+    world.keep_state(who, step.bits % 2 == 0 ? KvCache::Stay::kUntilEvicted : KvCache::Stay::kUntilNext);
+  }
+
   void truncate(size_t who, const Step& step) {
     const auto length = static_cast<Position>(step.amount % (world.text(who).size() + 1));
     if (world.may_truncate(who, length)) world.truncate(who, length);
@@ -140,7 +151,12 @@ class Player {
   std::vector<Text> texts_;
 };
 
-enum class Groups { kOneFull, kAny };
+enum class Groups { kOneFull, kOneFullAndStates, kAny };
+
+WorldConfig::Group any_states(std::int64_t page_bytes) {
+  const std::int64_t blocks = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 7));
+  return {{}, blocks, page_bytes / *rc::gen::element(1, 2, 3), CacheGroupConfig::Keeps::kState};
+}
 
 std::vector<WorldConfig::Group> any_groups(int block_tokens, std::int64_t page_bytes) {
   std::vector<WorldConfig::Group> groups;
@@ -152,6 +168,7 @@ std::vector<WorldConfig::Group> any_groups(int block_tokens, std::int64_t page_b
     const std::int64_t blocks = *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 13));
     groups.push_back({retention, blocks, page_bytes / *rc::gen::element(1, 2, 3, 4)});
   }
+  for (int states = *rc::gen::element(0, 0, 1, 2); states > 0; --states) groups.push_back(any_states(page_bytes));
   return groups;
 }
 
@@ -161,8 +178,9 @@ WorldConfig any_config(Groups which) {
   config.eviction = *rc::gen::element<std::string>("lru", "fifo", "cost");
   config.copies = *rc::gen::element(WorldConfig::Copies::kEager, WorldConfig::Copies::kLate);
   config.shuffle = *rc::gen::inRange(0U, 5U);
-  if (which == Groups::kOneFull) {
+  if (which != Groups::kAny) {
     config.groups = {{{}, *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(1, 13)), config.page_bytes}};
+    if (which == Groups::kOneFullAndStates) config.groups.push_back(any_states(config.page_bytes));
   } else {
     config.groups = any_groups(config.block_tokens, config.page_bytes);
     const int more = *rc::gen::inRange(0, 3);
@@ -200,6 +218,16 @@ TEST(Cache, AnyProgramKeepsEveryTextAndLosesNoBlock) {
 TEST(Cache, AFullGroupFindsExactlyWhatIsCached) {
   law(2000, [](const Program& program) {
     Player player = any_player(Groups::kOneFull);
+    play_all(player, program);
+    player.world.release_all();
+    RC_ASSERT(player.world.wrong() == "");
+  });
+}
+
+// The same where states must be there as well.
+TEST(Cache, StatesAreFoundExactlyWhereTheyWereKept) {
+  law(2000, [](const Program& program) {
+    Player player = any_player(Groups::kOneFullAndStates);
     play_all(player, program);
     player.world.release_all();
     RC_ASSERT(player.world.wrong() == "");

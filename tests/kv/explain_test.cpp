@@ -175,11 +175,18 @@ TEST(Explain, DescribeIsOneSentence) {
             "48 of 61 prompt tokens reused; stopped at token 48: the nearest cached text differs there");
   EXPECT_EQ(describe({9, 0, ReuseStop::kNeverSeen, 0, 0}),
             "0 of 9 prompt tokens reused; stopped at token 0: what follows was never cached");
+  ReuseReport state{100, 32, ReuseStop::kStateBefore, 32};
+  state.rows_upto = 96;
+  EXPECT_EQ(
+      describe(state),
+      "32 of 100 prompt tokens reused; stopped at token 32: the nearest state of recurrent layers that was kept "
+      "lies there, and the 64 tokens behind it are computed again, though their rows are cached: a breakpoint at "
+      "token 96, or a larger --state-budget, would have kept one");
 }
 
 TEST(Explain, EveryReasonHasANameAndASentenceOfItsOwn) {
-  const std::vector<std::string> names{"whole_prompt", "short_tail",   "diverged", "evicted", "window_dropped",
-                                       "never_seen",   "other_policy", "private",  "off"};
+  const std::vector<std::string> names{"whole_prompt", "short_tail", "diverged",     "evicted", "window_dropped",
+                                       "state_before", "never_seen", "other_policy", "private", "off"};
   std::vector<std::string> sentences;
   for (size_t i = 0; i < names.size(); ++i) {
     const auto stop = static_cast<ReuseStop>(i);

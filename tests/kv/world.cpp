@@ -28,7 +28,8 @@ World::World(const WorldConfig& config) : config_(config) {
   const auto policy_of = [this](const std::vector<WorldConfig::Group>& groups) {
     CachePolicy policy;
     policy.key.bytes.fill(static_cast<std::uint8_t>(groups_.size()));
-    for (const WorldConfig::Group& group : groups) policy.groups.push_back({group.retention, group.bytes});
+    for (const WorldConfig::Group& group : groups)
+      policy.groups.push_back({group.retention, group.bytes, group.keeps});
     groups_.insert(groups_.end(), groups.begin(), groups.end());
     return policy;
   };
@@ -106,7 +107,15 @@ void World::commit(size_t lease, const Text& tokens) {
     held.rows.push_back(next_row(held, token));
     held.text.push_back(token);
     for (size_t i = 0; i < groups_of(held).size(); ++i) {
-      *row(groups_of(held)[i], held.lease.table(i).at(position / config_.block_tokens), position) = held.rows.back();
+      const size_t g = groups_of(held)[i];
+      if (!groups_[g].state()) {
+        *row(g, held.lease.table(i).at(position / config_.block_tokens), position) = held.rows.back();
+        continue;
+      }
+      // A state is made of the one before.
+      Row* at = row(g, held.lease.table(i).at(0), 0);
+      if (position > 0 && *at != held.rows[static_cast<size_t>(position) - 1]) fail("a state is another text's");
+      *at = held.rows.back();
     }
   }
   // What was written may leave the public text: from the block it does so in, all is private.
@@ -127,8 +136,36 @@ bool World::write(size_t lease, const Text& tokens) {
   return true;
 }
 
-// A window that has slid past a block cannot come back to where it is needed.
+// What is written next is written elsewhere, if the state has a name now.
+void World::keep_state(size_t lease, KvCache::Stay stay) {
+  Held& held = held_[lease];
+  const bool inside_public = std::ssize(held.text) / config_.block_tokens <= held.public_blocks;
+  cache_->keep_state(held.lease, stay);
+  if (has_states(held.policy)) held.reserved = 0;
+  std::vector<BlockTable> tables;
+  for (size_t i = 0; i < groups_of(held).size(); ++i) tables.push_back(held.lease.table(i));
+  hear(&held, tables);
+  const bool at_end = !held.text.empty() && std::ssize(held.text) % config_.block_tokens == 0;
+  for (size_t i = 0; i < groups_of(held).size() && at_end && !(inside_public && held.tenant != 0); ++i) {
+    const size_t g = groups_of(held)[i];
+    if (groups_[g].state() && !named(g, name_of(held, std::ssize(held.text) / config_.block_tokens - 1, held.text)))
+      fail("a state was not kept");
+  }
+  check();
+}
+
+bool World::has_states(PolicyId policy) const {
+  return std::ranges::any_of(cache_->groups_of(policy), [this](size_t group) { return groups_[group].state(); });
+}
+
+std::int64_t World::blocks_of(size_t group, std::int64_t rows) const {
+  if (groups_[group].state()) return static_cast<std::int64_t>(rows > 0);
+  return (rows + config_.block_tokens - 1) / config_.block_tokens;
+}
+
+// A window that has slid past a block cannot come back to where it is needed, and a state not at all.
 bool World::may_truncate(size_t i, Position length) const {
+  if (has_states(held_[i].policy) && length > 0 && length < std::ssize(held_[i].text)) return false;
   const std::int64_t size = config_.block_tokens;
   for (size_t g = 0; g < groups_of(held_[i]).size(); ++g) {
     const BlockTable& table = held_[i].lease.table(g);
@@ -152,7 +189,8 @@ void World::truncate(size_t lease, Position length) {
 }
 
 void World::fork(size_t lease) {
-  const Held& from = held_[lease];
+  Held& from = held_[lease];
+  if (has_states(from.policy)) from.reserved = 0;
   Held twin{cache_->fork(from.lease), from.tenant, from.policy, from.text, from.rows, 0, from.public_blocks};
   held_.push_back(std::move(twin));
   check();
@@ -207,6 +245,7 @@ void World::move_bytes() {
 void World::scribble(const Held& held) {
   const auto length = static_cast<Position>(held.text.size());
   for (size_t i = 0; i < groups_of(held).size(); ++i) {
+    if (groups_[groups_of(held)[i]].state()) continue;
     for (Position p = length; p < length + held.reserved; ++p) {
       *row(groups_of(held)[i], held.lease.table(i).at(p / config_.block_tokens), p) = kScribble;
     }
@@ -231,6 +270,13 @@ void World::check_lease(const Held& held) {
     const size_t g = groups_of(held)[i];
     const BlockTable& table = held.lease.table(i);
     const Retention& retention = groups_[g].retention;
+    if (groups_[g].state()) {
+      const bool there = table.size() == 1 || (length == 0 && table.size() == 0);
+      if (!there) return fail("a lease has not one state");
+      if (length > 0 && pending_.empty() && *row(g, table.at(0), 0) != held.rows.back())
+        return fail(fmt::format("group {}: the state at {} is another text's", g, length));
+      continue;
+    }
     for (std::int64_t block_index = 0; block_index < table.size(); ++block_index) {
       const bool needed = retention.needed(block_index * size, block_index * size + size - 1, length);
       if (table.hole(block_index) == needed)

@@ -25,6 +25,9 @@ struct WorldConfig {
     Retention retention;
     std::int64_t blocks = 4;    // the memory is what all groups together would need for so many
     std::int64_t bytes = 1024;  // of a block
+    CacheGroupConfig::Keeps keeps = CacheGroupConfig::Keeps::kRows;
+
+    bool state() const { return keeps == CacheGroupConfig::Keeps::kState; }
   };
   // kEager: bytes move after every verb. kLate: only before a commit, as the engine does it once a step.
   enum class Copies : std::uint8_t { kEager, kLate };
@@ -51,6 +54,7 @@ class World {
   bool reserve(size_t lease, std::int64_t tokens);
   void commit(size_t lease, const Text& tokens);  // at most what is reserved
   bool write(size_t lease, const Text& tokens);   // reserve and commit
+  void keep_state(size_t lease, KvCache::Stay stay);
   void truncate(size_t lease, Position length);
   void fork(size_t lease);
   void release(size_t lease);
@@ -69,12 +73,13 @@ class World {
   const Text& text(size_t i) const { return held_[i].text; }
   std::int64_t reserved(size_t i) const { return held_[i].reserved; }
   bool may_truncate(size_t i, Position length) const;
+  bool has_states(PolicyId policy) const;
   size_t policies() const { return 1 + config_.more_policies.size(); }
   std::int64_t published(size_t group) const { return std::ssize(names_[group]); }
   std::int64_t copies_made() const { return copies_made_; }
 
-  // What a prompt must find, by looking at every named block: exact for one group that keeps everything, else
-  // the whole blocks that are certainly there.
+  // What a prompt must find, by looking at every named block: exact where one group keeps all rows and others states,
+  // else the whole blocks that are certainly there.
   struct Expected {
     std::int64_t tokens = 0;
     bool exact = false;
@@ -118,6 +123,7 @@ class World {
   std::string observable() const;
   std::int64_t rows_of_page() const;
   Row* row(size_t group, BlockId block, Position position);
+  std::int64_t blocks_of(size_t group, std::int64_t rows) const;
   static Name name_of(const Held& held, std::int64_t block_index, Text text);
   bool named(size_t group, const Name& name) const;
   void fail(const std::string& what);

@@ -28,7 +28,9 @@ void World::hear(const Held* from, const std::vector<BlockTable>& tables) {
     const BlockTable& table = tables[static_cast<size_t>(place - groups_of(*from).begin())];
     std::int64_t block_index = 0;
     while (block_index < table.size() && table.at(block_index) != event.block) ++block_index;
+    if (groups_[event.group].state()) block_index = std::ssize(from->text) / config_.block_tokens - 1;
     const auto end = static_cast<std::ptrdiff_t>((block_index + 1) * config_.block_tokens);
+    if (groups_[event.group].state() && end != std::ssize(from->text)) return fail("a state got a name ahead");
     if (end > std::ssize(from->text)) return fail("a block got a name before it was full");
     Text text(from->text.begin(), from->text.begin() + end);
     const Name name = name_of(*from, block_index, std::move(text));
@@ -61,7 +63,9 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant, 
   asking.public_blocks = public_blocks(prompt, policy);
   const auto all_there = [&](std::int64_t blocks) {
     for (const size_t g : groups) {
-      for (std::int64_t block_index = 0; block_index < blocks; ++block_index) {
+      const bool state = groups_[g].state();  // the last is all that is needed
+      for (std::int64_t block_index = state ? std::max<std::int64_t>(blocks - 1, 0) : 0; block_index < blocks;
+           ++block_index) {
         if (!groups_[g].retention.needed(block_index * size, block_index * size + size - 1, blocks * size)) continue;
         const std::span<const TokenId> text = all.first(static_cast<size_t>((block_index + 1) * size));
         if (!named(g, name_of(asking, block_index, {text.begin(), text.end()}))) return false;
@@ -71,10 +75,12 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant, 
   };
   std::int64_t blocks = most / size;
   while (!all_there(blocks)) --blocks;
-  const bool exact = groups.size() == 1 && groups_[groups[0]].retention.full();
+  const auto states = std::ranges::count_if(groups, [this](size_t g) { return groups_[g].state(); });
+  const bool exact = std::ssize(groups) == 1 + states && groups_[groups[0]].retention.full();
   std::int64_t tail = 0;
   for (const auto& [block, name] : names_[groups[0]]) {
-    if (!exact || name != name_of(asking, blocks, name.text) || std::ssize(name.text) != (blocks + 1) * size)
+    if (!exact || states > 0 || name != name_of(asking, blocks, name.text) ||
+        std::ssize(name.text) != (blocks + 1) * size)
       continue;
     const auto reach = static_cast<size_t>(std::min(most, (blocks + 1) * size));
     const std::int64_t agreed = std::ranges::mismatch(name.text, all.first(reach)).in1 - name.text.begin();
@@ -85,7 +91,8 @@ World::Expected World::expected_reuse(const Text& prompt, std::uint32_t tenant, 
 
 bool World::fits_alone(PolicyId policy, std::int64_t length, std::uint32_t tenant) const {
   std::vector<CacheGroupConfig> groups;
-  for (const size_t g : cache_->groups_of(policy)) groups.push_back({groups_[g].retention, groups_[g].bytes});
+  for (const size_t g : cache_->groups_of(policy))
+    groups.push_back({groups_[g].retention, groups_[g].bytes, groups_[g].keeps});
   return cache_->fits_alone(groups, length, share(tenant), guaranteed_to_others(tenant));
 }
 
@@ -144,9 +151,10 @@ bool World::has_room(const Held& held, std::int64_t tokens) const {
   for (size_t i = 0; i < groups_of(held).size(); ++i) {
     const size_t g = groups_of(held)[i];
     const BlockTable& table = held.lease.table(i);
-    std::int64_t need = std::max<std::int64_t>((length + tokens + size - 1) / size - table.size(), 0);
-    if (length % size != 0 && tokens > 0) {
-      const BlockId open = table.at(length / size);
+    const bool state = groups_[g].state();
+    std::int64_t need = std::max<std::int64_t>(blocks_of(g, length + tokens) - table.size(), 0);
+    if ((state ? table.size() > 0 : length % size != 0) && tokens > 0) {
+      const BlockId open = table.at(state ? 0 : length / size);
       const auto holders = std::ranges::count_if(held_, [&](const Held& other) {
         if (other.policy != held.policy) return false;
         const BlockTable& theirs = other.lease.table(i);
@@ -156,7 +164,9 @@ bool World::has_room(const Held& held, std::int64_t tokens) const {
     }
     wanted[g] += need;
     const std::int64_t for_all =
-        std::max<std::int64_t>(std::min(held.public_blocks, (length + tokens + size - 1) / size) - table.size(), 0);
+        state ? 0
+              : std::max<std::int64_t>(
+                    std::min(held.public_blocks, (length + tokens + size - 1) / size) - table.size(), 0);
     own_need += (need - for_all) * groups_[g].bytes;
   }
   const std::vector<std::int64_t> kept = kept_for_others(held.tenant);
