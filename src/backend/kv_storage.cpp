@@ -13,12 +13,15 @@ KvStorage::KvStorage(Backend& backend, Pages pages, int block_tokens)
 void KvStorage::set_group(size_t number, const KvGroup& group) {
   if (groups_.size() <= number) groups_.resize(number + 1);
   Group made;
-  made.layout = make_layout(group, block_tokens_);
+  if (!group.keeps_state()) made.layout = make_layout(group, block_tokens_);
+  made.state = group.state;
+  made.layers = static_cast<int>(group.layers.size());
+  made.block_bytes = block_bytes_of(group, block_tokens_);
   made.retention = group.retention;
   made.recent_override = group.recent_override;
   made.sink_query_position = group.sink_query_position;
   made.first_head = group.first_head;
-  made.per_page = static_cast<std::int32_t>(pages_.bytes / made.layout.block_bytes());
+  made.per_page = static_cast<std::int32_t>(pages_.bytes / made.block_bytes);
   CHECK(made.per_page > 0);
   for (size_t i = 0; i < group.layers.size(); ++i) {
     made.places.resize(static_cast<size_t>(group.layers[i]) + 1, -1);
@@ -36,7 +39,7 @@ bool KvStorage::caches(size_t group, int model_layer) const {
 }
 
 KvView KvStorage::view(size_t number, int model_layer) const {
-  CHECK(caches(number, model_layer));
+  CHECK(caches(number, model_layer) && !keeps_state(number));
   const Group& group = groups_[number];
   KvView view{memory_.as<std::byte>(), group.layout, group.retention, group.places[static_cast<size_t>(model_layer)]};
   view.recent_override = group.recent_override;
@@ -50,28 +53,34 @@ KvView KvStorage::view(size_t number, int model_layer) const {
   return view;
 }
 
+StateView KvStorage::state_view(size_t number, int model_layer) const {
+  CHECK(caches(number, model_layer) && keeps_state(number));
+  const Group& group = groups_[number];
+  return {memory_.as<std::byte>(), group.state, group.layers, group.places[static_cast<size_t>(model_layer)],
+          group.per_page,          pages_.bytes};
+}
+
 std::byte* KvStorage::at(size_t number, BlockId block) const {
   const Group& group = groups_[number];
   CHECK(block >= 0 && block / group.per_page < pages_.count);
-  return memory_.as<std::byte>() + block / group.per_page * pages_.bytes +
-         block % group.per_page * group.layout.block_bytes();
+  return memory_.as<std::byte>() + block / group.per_page * pages_.bytes + block % group.per_page * group.block_bytes;
 }
 
 void KvStorage::copy_block(size_t group, BlockId from, BlockId to) {
-  backend_.run(CopyOp{at(group, to), at(group, from), static_cast<size_t>(layout(group).block_bytes())});
+  backend_.run(CopyOp{at(group, to), at(group, from), static_cast<size_t>(block_bytes(group))});
 }
 
 HostCopy KvStorage::saved_at(std::byte* host, size_t group, BlockId block) const {
-  return {host, at(group, block), static_cast<size_t>(layout(group).block_bytes())};
+  return {host, at(group, block), static_cast<size_t>(block_bytes(group))};
 }
 
 void KvStorage::read_block(size_t group, BlockId block, std::span<std::byte> to) const {
-  CHECK(to.size() == static_cast<size_t>(layout(group).block_bytes()));
+  CHECK(to.size() == static_cast<size_t>(block_bytes(group)));
   backend_.download(to, at(group, block));
 }
 
 void KvStorage::write_block(size_t group, BlockId block, std::span<const std::byte> from) {
-  CHECK(from.size() == static_cast<size_t>(layout(group).block_bytes()));
+  CHECK(from.size() == static_cast<size_t>(block_bytes(group)));
   backend_.upload(at(group, block), from);
 }
 

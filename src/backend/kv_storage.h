@@ -32,13 +32,16 @@ class KvStorage {
   std::shared_ptr<const void> layout_generation() const { return layout_generation_; }
 
   int block_tokens() const { return block_tokens_; }
-  const KvLayout& layout(size_t group) const { return groups_[group].layout; }
+  const KvLayout& layout(size_t group) const { return groups_[group].layout; }  // of rows
+  std::int64_t block_bytes(size_t group) const { return groups_[group].block_bytes; }
   size_t bytes() const;  // exactly what was asked of the backend
 
   // How kernels see one of the model's layers, if the group caches it.
   std::int64_t sink_query_position(size_t group) const { return groups_[group].sink_query_position; }
   bool caches(size_t group, int model_layer) const;
-  KvView view(size_t group, int model_layer) const;
+  bool keeps_state(size_t group) const { return !groups_[group].state.none(); }
+  KvView view(size_t group, int model_layer) const;           // REQUIRES: a group of rows
+  StateView state_view(size_t group, int model_layer) const;  // REQUIRES: one of states
 
   void copy_block(size_t group, BlockId from, BlockId to);
 
@@ -49,13 +52,16 @@ class KvStorage {
   void restore(std::span<const HostCopy> blocks) { backend_.restore(blocks); }
   void finish() { backend_.finish(); }
 
-  // A block's bytes to the host and back; both of layout(group).block_bytes().
+  // A block's bytes to the host and back; both of block_bytes(group).
   void read_block(size_t group, BlockId block, std::span<std::byte> to) const;
   void write_block(size_t group, BlockId block, std::span<const std::byte> from);
 
  private:
   struct Group {
     KvLayout layout;
+    StateShape state;
+    int layers = 0;
+    std::int64_t block_bytes = 0;
     Retention retention;
     Retention recent_override;
     std::int64_t sink_query_position = 0;

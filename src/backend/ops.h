@@ -10,6 +10,8 @@
 #include <variant>
 
 #include "backend/activation_function.h"
+#include "backend/recurrent_ops.h"
+#include "backend/sequence_views.h"
 #include "backend/tensor.h"
 #include "base/ids.h"
 #include "layout/host_device.h"
@@ -32,17 +34,6 @@ class Weight {
   int outputs_;
   int inputs_;
 };
-
-// Somebody else's array. Two are equal if they are the same memory: their contents are not looked at.
-template <class T>
-struct ArrayRef : std::span<const T> {
-  using std::span<const T>::span;
-  ArrayRef(std::span<const T> array) : std::span<const T>(array) {}  // NOLINT(google-explicit-constructor): a view
-  friend bool operator==(const ArrayRef& a, const ArrayRef& b) {
-    return a.data() == b.data() && a.size() == b.size();
-  }
-};
-using SequenceViews = ArrayRef<SequenceView>;
 
 // cos and sin of angles: [rope rows][pairs] each. Element i of a head pairs with element i + pairs.
 struct RopeTable {
@@ -431,9 +422,9 @@ struct RopeKvWriteOp {  // q and k are rotated in place, and k and v written. RE
   friend bool operator==(const RopeKvWriteOp&, const RopeKvWriteOp&) = default;
 };
 
-using Op =
-    std::variant<CopyOp, EmbedOp, NormOp, MatmulOp, RopeOp, ProjectOp, KvWriteOp, AttentionOp, MergeAttentionOp,
-                 WatchAttentionOp, KvMoveOp, SwigluOp, ActivationOp, ScaleOp, ExpertsOp, QueryScaleOp, SigmoidGateOp,
-                 AddOp, AddNormOp, GatedMatmulOp, NormMatmulOp, FeedForwardOp, RopeKvWriteOp>;
+using Op = std::variant<CopyOp, EmbedOp, NormOp, MatmulOp, RopeOp, ProjectOp, KvWriteOp, AttentionOp,
+                        MergeAttentionOp, WatchAttentionOp, KvMoveOp, SwigluOp, ActivationOp, ScaleOp, ExpertsOp,
+                        QueryScaleOp, SigmoidGateOp, AddOp, CausalConvOp, DecayOp, RecurrenceOp, AddNormOp,
+                        GatedMatmulOp, NormMatmulOp, FeedForwardOp, RopeKvWriteOp>;
 
 }  // namespace kvasir

@@ -72,6 +72,19 @@ OpCost cost_of(const ExpertsOp& op) {
   return {"experts", bytes * std::min(used, 1.0)};
 }
 OpCost cost_of(const AddOp& op) { return {"add", bytes_of(op.x) + bytes_of(op.y)}; }
+double state_bytes(const StateView& state, double floats, SequenceViews sequences) {
+  const double parts = floats / static_cast<double>(state.shape.floats());
+  return parts * static_cast<double>(state.block_bytes()) / state.layers * static_cast<double>(sequences.size());
+}
+OpCost cost_of(const CausalConvOp& op) {
+  const auto floats = static_cast<double>(op.state.shape.conv_floats());
+  return {"convolution", bytes_of(op.x) + state_bytes(op.state, floats, op.sequences)};
+}
+OpCost cost_of(const DecayOp& op) { return {"decay", bytes_of(op.x)}; }
+OpCost cost_of(const RecurrenceOp& op) {
+  const auto floats = static_cast<double>(op.state.shape.matrix_floats());
+  return {"recurrence", bytes_of(op.v) + state_bytes(op.state, floats, op.sequences)};
+}
 OpCost cost_of(const AddNormOp& op) { return {"add and rms_norm", bytes_of(op.x) + bytes_of(op.y)}; }
 OpCost cost_of(const GatedMatmulOp& op) { return {"gated matmul " + shape_of(*op.weight), bytes_of(*op.weight)}; }
 OpCost cost_of(const RopeKvWriteOp& op) {

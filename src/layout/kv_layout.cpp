@@ -25,7 +25,7 @@ bool is_byte(KvFormat format) { return has_scale(format) && v_code_bytes(format,
 }  // namespace
 
 KvLayout make_layout(const KvGroup& group, int block_tokens) {
-  CHECK(block_tokens > 0 && !group.layers.empty());
+  CHECK(block_tokens > 0 && !group.layers.empty() && !group.keeps_state());
   CHECK(group.shape.heads > 0 && group.shape.k_dim > 0 && group.shape.v_dim > 0);
   const bool has_v = group.shape.has_v();
   CHECK(has_v || (group.k_format == group.v_format && group.shape.v_in_k + group.shape.v_dim <= group.shape.k_dim));
@@ -48,7 +48,13 @@ KvLayout make_layout(const KvGroup& group, int block_tokens) {
   return layout;
 }
 
+std::int64_t block_bytes_of(const KvGroup& group, int block_tokens) {
+  if (!group.keeps_state()) return make_layout(group, block_tokens).block_bytes();
+  return group.state.floats() * std::ssize(group.layers) * static_cast<std::int64_t>(sizeof(float));
+}
+
 std::int64_t bytes_per_token(const KvGroup& group) {
+  if (group.keeps_state()) return 0;
   return make_layout(group, kPartAlignment).block_bytes() / kPartAlignment;  // such a block has no padding
 }
 

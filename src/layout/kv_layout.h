@@ -23,6 +23,7 @@
 #include "layout/host_device.h"
 #include "layout/kv_format.h"
 #include "layout/retention.h"
+#include "layout/state_layout.h"
 
 namespace kvasir {
 
@@ -69,6 +70,10 @@ struct KvGroup {
   // what lies between. 0: at its own position.
   std::int64_t sink_query_position = 0;
   int first_head = 0;  // of the model's KV heads: shape.heads from here on. The others are in groups of their own.
+  // Of recurrent layers: what they keep of all tokens together. Such a group has no rows, and no shape beside this.
+  StateShape state = {};
+
+  bool keeps_state() const { return !state.none(); }
 };
 
 // The arithmetic of one group's blocks. A value: copy it, pass it to kernels. All sizes in bytes.
@@ -105,10 +110,14 @@ struct KvLayout {
   friend bool operator==(const KvLayout&, const KvLayout&) = default;
 };
 
-// Throws Error for heads that a format cannot hold.
+// Throws Error for heads that a format cannot hold. REQUIRES: a group of rows.
 KvLayout make_layout(const KvGroup& group, int block_tokens);
 
-// The planner's number: what one token of one sequence costs in this group.
+// Of any group: what a block of it takes.
+std::int64_t block_bytes_of(const KvGroup& group, int block_tokens);
+
+// The planner's number: what one token of one sequence costs in this group; a state, which is no larger for more of
+// them, nothing.
 std::int64_t bytes_per_token(const KvGroup& group);
 
 }  // namespace kvasir

@@ -63,6 +63,28 @@ class OpMemory {
     return op;
   }
   AddOp operator()(const AddOp& op) const { return {of(op.x), of(op.y)}; }
+  CausalConvOp operator()(CausalConvOp op) const {
+    op.weight = move_(op.weight, std::int64_t{op.x.cols} * (op.state.shape.conv_inputs + 1));
+    op.bias = move_(op.bias, op.x.cols);
+    op.state = of(op.state);
+    op.x = of(op.x);
+    op.out = of(op.out);
+    return op;
+  }
+  DecayOp operator()(DecayOp op) const {
+    op.bias = move_(op.bias, op.x.cols);
+    op.rate = move_(op.rate, op.heads);
+    op.x = of(op.x);
+    if (op.step.data != nullptr) op.step = of(op.step);
+    op.decay = of(op.decay);
+    return op;
+  }
+  RecurrenceOp operator()(RecurrenceOp op) const {
+    for (Matrix* one : {&op.q, &op.k, &op.v, &op.decay, &op.strength, &op.out}) *one = of(*one);
+    op.skip = move_(op.skip, op.state.shape.heads);
+    op.state = of(op.state);
+    return op;
+  }
   AddNormOp operator()(const AddNormOp& op) const { return {of(op.x), of(op.y), of(op.rule, op.x.cols), of(op.out)}; }
   GatedMatmulOp operator()(const GatedMatmulOp& op) const {
     return {op.weight, of(op.gate), of(op.up), move_(op.bias, op.out.cols), of(op.out)};
@@ -104,6 +126,10 @@ class OpMemory {
     return {move_(table.cos, end), move_(table.sin, end), table.pairs, rope_rows, move_(table.query_scale, scales)};
   }
   KvView of(KvView view) const {
+    view.arena = move_.arena(view.arena);
+    return view;
+  }
+  StateView of(StateView view) const {
     view.arena = move_.arena(view.arena);
     return view;
   }

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/cpu_attention.h"
 #include "backend/cpu/cpu_matmul.h"
+#include "backend/cpu/cpu_recurrent.h"
 #include "backend/cpu/kernels.h"
 #include "backend/host_experts.h"
 #include "backend/lower.h"
@@ -29,7 +30,8 @@ class CpuBackend final : public Backend {
         pool_(threads),
         rows_(cpu::row_kernels(isa)),
         matmul_(isa, activations, pool_),
-        attention_(isa, pool_) {}
+        attention_(isa, pool_),
+        recurrent_(isa, pool_) {}
 
   std::string description() const override {
     return fmt::format("cpu, {}, {} thread{}", name_of(isa_), pool_.threads(), pool_.threads() == 1 ? "" : "s");
@@ -189,6 +191,10 @@ class CpuBackend final : public Backend {
     each_row(op.x.rows, [&](int r) { rows_.add(op.x.row(r), op.y.row(r), op.x.cols); });
   }
 
+  void compute(const CausalConvOp& op) { recurrent_.run(op); }
+  static void compute(const DecayOp& op) { cpu::Recurrent::run(op); }
+  void compute(const RecurrenceOp& op) { recurrent_.run(op); }
+
   template <class Body>
   void each_row_of(std::span<const SequenceView> sequences, const Body& body) {
     for (const SequenceView& sequence : sequences) {
@@ -217,6 +223,7 @@ class CpuBackend final : public Backend {
   cpu::RowKernels rows_;
   cpu::Matmul matmul_;
   cpu::Attention attention_;
+  cpu::Recurrent recurrent_;
   HostExperts experts_;
 };
 

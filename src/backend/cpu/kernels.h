@@ -214,6 +214,46 @@ struct AttentionKernels {
   void (*finish)(PartialRows sums, int row, int v_dim, float* out) = nullptr;
 };
 
+// --- recurrent layers
+// ----------------------------------------------------------------------------------------------------------------
+
+// 16 channels, or fewer, of one sequence's part of a convolution: see CausalConvOp.
+struct ConvTask {
+  const float* x = nullptr;  // of the first row and channel; as the others
+  std::int64_t x_stride = 0;
+  const float* weight = nullptr;
+  const float* bias = nullptr;  // or none
+  float* kept = nullptr;        // the last inputs
+  std::int64_t channels = 0;    // of all: between weights, and between kept inputs
+  float* out = nullptr;
+  std::int64_t out_stride = 0;
+  int before = 0;   // kept inputs
+  int columns = 0;  // channels, 1 … 16
+  int rows = 0;
+  bool fresh = false;  // what is kept is zero
+  CausalConvOp::Bend bend = CausalConvOp::Bend::kNone;
+};
+
+// 16 columns, or fewer, of a head's matrix: see RecurrenceOp.
+struct RecurrenceTask {
+  RecurrenceOp::Rule rule = RecurrenceOp::Rule::kDelta;
+  Matrix q;  // [rows][k_dim], of this head; as the next
+  Matrix k;
+  Matrix v;         // [rows][columns]
+  Matrix decay;     // [rows][1] or [rows][k_dim]
+  Matrix strength;  // [rows][1]
+  float skip = 0;
+  float* s = nullptr;  // of the first column
+  int s_stride = 0;
+  Matrix out;  // [rows][columns]
+  bool fresh = false;
+};
+
+struct RecurrentKernels {
+  void (*convolve)(const ConvTask& task) = nullptr;
+  void (*recur)(const RecurrenceTask& task) = nullptr;
+};
+
 // --- what the machine can do
 // ----------------------------------------------------------------------------------------
 
@@ -226,6 +266,7 @@ MatmulKernels matmul_kernels(Isa isa, ActivationPrecision activations);
 MatmulKernels quant_kernels(Isa isa);       // of the quantized types alone
 LimitKernels quant_limit_kernels(Isa isa);  // multiply: 16 x 16 products of four codes a round
 RowKernels row_kernels(Isa isa);
+RecurrentKernels recurrent_kernels(Isa isa);
 AttentionKernels attention_kernels(Isa isa);         // of formats of single numbers
 AttentionKernels packed_attention_kernels(Isa isa);  // score and mix alone, of integer formats
 

@@ -43,7 +43,9 @@ class CudaBackend final : public Backend {
   }
   std::string kernel_version() const override { return fmt::format("cuda-5-{}", name_of(activations_)); }
 
-  BackendLimits limits() const override { return {.head_dim = kMostHeadDim}; }
+  BackendLimits limits() const override {
+    return {.head_dim = kMostHeadDim, .states = BackendLimits::States::kNone};
+  }
 
   Buffer allocate(size_t bytes) override {
     void* at = nullptr;
@@ -170,6 +172,9 @@ class CudaBackend final : public Backend {
       perform(ProjectedRows{rows_of(op.x, first, end - first), op.heads, op.by, rows_of(op.out, first, end - first)});
     }
   }
+  static void take(const CausalConvOp&) { CHECK_THAT(false, "limits() says that there are no states here"); }
+  static void take(const DecayOp&) { CHECK_THAT(false, "limits() says that there are no states here"); }
+  static void take(const RecurrenceOp&) { CHECK_THAT(false, "limits() says that there are no states here"); }
   void take(const KvMoveOp& op) {
     if (!op.moves.empty()) launch_now(op);
   }

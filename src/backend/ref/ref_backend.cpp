@@ -12,6 +12,7 @@
 #include "backend/merge_parts.h"
 #include "backend/quant/int8_rows.h"
 #include "backend/ref/ref_attention.h"
+#include "backend/ref/ref_recurrent.h"
 #include "backend/ref/ref_sample.h"
 #include "backend/router.h"
 #include "backend/weight_reader.h"
@@ -339,6 +340,10 @@ class RefBackend final : public Backend {
       for (int c = 0; c < op.x.cols; ++c) op.x.row(r)[c] += op.y.row(r)[c];
     }
   }
+
+  static void compute(const CausalConvOp& op) { ref_conv(op); }
+  static void compute(const DecayOp& op) { ref_decay(op); }
+  static void compute(const RecurrenceOp& op) { ref_recurrence(op); }
 
   // A row as it meets weights of this type.
   std::vector<float> as_multiplied(DType weights, std::span<const float> row) const {

@@ -1,0 +1,87 @@
+#include "backend/cpu/cpu_recurrent.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace kvasir::cpu {
+namespace {
+
+constexpr std::int64_t parts_of(std::int64_t count) { return (count + kLanes - 1) / kLanes; }
+
+Matrix rows_of(Matrix all, const SequenceView& sequence) {
+  all.data = all.row(sequence.first_row);
+  all.rows = sequence.rows;
+  return all;
+}
+
+}  // namespace
+
+void Recurrent::run(const CausalConvOp& op) {
+  const StateShape& shape = op.state.shape;
+  CHECK(shape.conv_inputs < kMostConvWeights);
+  const std::int64_t parts = parts_of(shape.conv_channels);
+  pool_.parallel_for(std::ssize(op.sequences) * parts, [&](std::int64_t item, int) {
+    const SequenceView& sequence = op.sequences[static_cast<size_t>(item / parts)];
+    const int first = static_cast<int>(item % parts) * kLanes;
+    ConvTask task;
+    task.x = op.x.row(sequence.first_row) + first;
+    task.x_stride = op.x.stride;
+    task.weight = op.weight + first;
+    if (op.bias != nullptr) task.bias = op.bias + first;
+    task.kept = op.state.conv_inputs(sequence.blocks[0]) + first;
+    task.channels = shape.conv_channels;
+    task.out = op.out.row(sequence.first_row) + first;
+    task.out_stride = op.out.stride;
+    task.before = shape.conv_inputs;
+    task.columns = std::min(kLanes, shape.conv_channels - first);
+    task.rows = sequence.rows;
+    task.fresh = sequence.start == 0;
+    task.bend = op.bend;
+    kernels_.convolve(task);
+  });
+}
+
+// A few numbers a head.
+void Recurrent::run(const DecayOp& op) {
+  const int each = op.x.cols / op.heads;
+  for (int r = 0; r < op.x.rows; ++r) {
+    for (int c = 0; c < op.x.cols; ++c) {
+      const float x = op.x.row(r)[c] + op.bias[c];
+      const float soft = std::max(x, 0.0F) + std::log1p(std::exp(-std::abs(x)));
+      const float step = std::clamp(soft, op.least, op.most);
+      if (op.step.data != nullptr) op.step.row(r)[c] = step;
+      op.decay.row(r)[c] = std::exp(op.rate[c / each] * step);
+    }
+  }
+}
+
+void Recurrent::run(const RecurrenceOp& op) {
+  const StateShape& shape = op.state.shape;
+  CHECK(shape.k_dim <= kMostStateRows);
+  const int group = shape.heads / op.k_heads();
+  const std::int64_t parts = parts_of(shape.v_dim);
+  pool_.parallel_for(std::ssize(op.sequences) * shape.heads * parts, [&](std::int64_t item, int) {
+    const SequenceView& sequence = op.sequences[static_cast<size_t>(item / parts / shape.heads)];
+    const int head = static_cast<int>(item / parts % shape.heads);
+    const int first = static_cast<int>(item % parts) * kLanes;
+    const int columns = std::min(kLanes, shape.v_dim - first);
+    const int own = op.decays_by_row() ? shape.k_dim : 1;
+    RecurrenceTask task;
+    task.rule = op.rule;
+    task.q = rows_of(op.q, sequence).columns(head / group * shape.k_dim, shape.k_dim);
+    task.k = rows_of(op.k, sequence).columns(head / group * shape.k_dim, shape.k_dim);
+    task.v = rows_of(op.v, sequence).columns(head * shape.v_dim + first, columns);
+    task.decay = rows_of(op.decay, sequence).columns(head * own, own);
+    task.strength = rows_of(op.strength, sequence).columns(head, 1);
+    if (op.skip != nullptr) task.skip = op.skip[head];
+    task.s = op.state.matrix(sequence.blocks[0], head) + first;
+    task.s_stride = shape.v_dim;
+    task.out = rows_of(op.out, sequence).columns(head * shape.v_dim + first, columns);
+    task.fresh = sequence.start == 0;
+    kernels_.recur(task);
+  });
+}
+
+}  // namespace kvasir::cpu

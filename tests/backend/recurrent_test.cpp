@@ -1,0 +1,151 @@
+// Ops of recurrent layers against ref, and however a text is cut into chunks.
+#include <numeric>
+
+#include "backend/backends.h"
+
+namespace kvasir::testing {
+namespace {
+
+class RecurrentTest : public OpTest {};
+
+std::vector<Form> forms_with_states() {
+  std::vector<Form> out = all_forms();
+  std::erase_if(out, on_gpu);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, RecurrentTest, ::testing::ValuesIn(forms_with_states()), form_name);
+
+constexpr StateShape kShapes[] = {{5, 3, 2, 4, 6}, {40, 1, 6, 8, 16}, {64, 3, 3, 20, 37}};
+
+// Two texts of different lengths, in chunks of this many rows, in a storage whose blocks hold noise at first. Whoever
+// runs an op is given all sequences of a chunk at once.
+class Scene {
+ public:
+  Scene(Backend& backend, const StateShape& shape) : backend_(backend), storage_(storage_of(backend, shape)) {}
+
+  template <class Run>
+  void each_chunk(int chunk, const Run& run) {
+    for (int from = 0; from < kRows[1]; from += chunk) {
+      std::vector<SequenceView> views;
+      for (size_t i = 0; i < kRows.size(); ++i) {
+        const int rows = std::min(chunk, kRows[i] - from);
+        if (rows > 0) views.push_back({&blocks_[i], from, first_row(i) + from, rows});
+      }
+      run(storage_.state_view(0, 0), SequenceViews(std::span<const SequenceView>(views)));
+    }
+  }
+  std::vector<std::byte> states() {
+    std::vector<std::byte> out;
+    for (const BlockId block : blocks_) {
+      std::vector<std::byte> one(static_cast<size_t>(storage_.block_bytes(0)));
+      storage_.read_block(0, block, one);
+      out.insert(out.end(), one.begin(), one.end());
+    }
+    return out;
+  }
+  static int rows() { return kRows[0] + kRows[1]; }
+
+ private:
+  static int first_row(size_t i) { return i == 0 ? 0 : kRows[0]; }
+  static KvStorage storage_of(Backend& backend, const StateShape& shape) {
+    KvGroup group;
+    group.layers = {0};
+    group.state = shape;
+    const std::int64_t bytes = block_bytes_of(group, 16);
+    KvStorage storage(backend, {4, bytes}, 16);
+    storage.set_group(0, group);
+    const std::vector<float> noise = noise_vector(static_cast<size_t>(bytes) / sizeof(float), 9);
+    for (BlockId block = 0; block < 4; ++block) storage.write_block(0, block, std::as_bytes(std::span(noise)));
+    return storage;
+  }
+
+  static constexpr std::array<int, 2> kRows{9, 13};
+  static constexpr std::array<BlockId, 2> blocks_{3, 1};
+  Backend& backend_;
+  KvStorage storage_;
+};
+
+// What every chunk size gives must be one and the same, and near to what ref makes of it.
+template <class Run>
+void expect_as_ref(Backend& tested, Backend& ref, const StateShape& shape, int columns, const Run& run) {
+  OwnedMatrix expected(Scene::rows(), columns);
+  Scene by_ref(ref, shape);
+  by_ref.each_chunk(100, [&](const StateView& state, SequenceViews views) { run(ref, state, views, expected.view); });
+  std::vector<float> whole;
+  std::vector<std::byte> states;
+  for (const int chunk : {100, 1, 4}) {
+    OwnedMatrix got(Scene::rows(), columns);
+    Scene scene(tested, shape);
+    scene.each_chunk(chunk,
+                     [&](const StateView& state, SequenceViews views) { run(tested, state, views, got.view); });
+    EXPECT_LT(relative_error(got.values, expected.values), 1e-5) << chunk;
+    if (whole.empty()) {
+      whole = got.values;
+      states = scene.states();
+    }
+    EXPECT_EQ(got.values, whole) << chunk;
+    EXPECT_EQ(scene.states(), states) << chunk;
+  }
+}
+
+TEST_P(RecurrentTest, Convolutions) {
+  for (const StateShape& shape : kShapes) {
+    const auto channels = static_cast<size_t>(shape.conv_channels);
+    const OwnedMatrix x(Scene::rows(), shape.conv_channels, 1);
+    const std::vector<float> weight = noise_vector(channels * static_cast<size_t>(shape.conv_inputs + 1), 2);
+    const std::vector<float> bias = noise_vector(channels, 3);
+    for (const auto bend : {CausalConvOp::Bend::kNone, CausalConvOp::Bend::kSilu}) {
+      const float* own = bend == CausalConvOp::Bend::kNone ? bias.data() : nullptr;
+      expect_as_ref(*tested_, *ref_, shape, shape.conv_channels,
+                    [&](Backend& backend, const StateView& state, SequenceViews views, Matrix out) {
+                      backend.run(CausalConvOp{x.view, weight.data(), own, bend, state, views, out});
+                    });
+    }
+  }
+}
+
+TEST_P(RecurrentTest, StatesOfEveryRule) {
+  using enum RecurrenceOp::Rule;
+  for (const StateShape& shape : kShapes) {
+    const int k_heads = shape.heads % 2 == 0 ? shape.heads / 2 : shape.heads;
+    OwnedMatrix q(Scene::rows(), k_heads * shape.k_dim, 4);
+    OwnedMatrix k(Scene::rows(), k_heads * shape.k_dim, 5);
+    for (float& value : k.values) value *= 0.3F;  // else what is written grows
+    const OwnedMatrix v(Scene::rows(), shape.heads * shape.v_dim, 6);
+    const OwnedMatrix strength(Scene::rows(), shape.heads, 7);
+    const std::vector<float> skip = noise_vector(static_cast<size_t>(shape.heads), 8);
+    for (const int own : {1, shape.k_dim}) {
+      OwnedMatrix decay(Scene::rows(), shape.heads * own, 9);
+      for (float& value : decay.values) value = 1.0F / (1.0F + std::exp(-2.0F - value));
+      for (const auto rule : {kDelta, kAdd}) {
+        const float* skips = rule == kAdd ? skip.data() : nullptr;
+        expect_as_ref(*tested_, *ref_, shape, shape.heads * shape.v_dim,
+                      [&](Backend& backend, const StateView& state, SequenceViews views, Matrix out) {
+                        backend.run(RecurrenceOp{rule, q.view, k.view, v.view, decay.view, strength.view, skips,
+                                                 state, views, out});
+                      });
+      }
+    }
+  }
+}
+
+TEST_P(RecurrentTest, Decays) {
+  const OwnedMatrix x(7, 12, 10);
+  const std::vector<float> bias = noise_vector(12, 11);
+  std::vector<float> rate = noise_vector(4, 12);
+  for (float& value : rate) value = -std::exp(value);
+  for (const float most : {std::numeric_limits<float>::infinity(), 0.9F}) {
+    OwnedMatrix steps[] = {OwnedMatrix(7, 12), OwnedMatrix(7, 12)};
+    OwnedMatrix decays[] = {OwnedMatrix(7, 12), OwnedMatrix(7, 12)};
+    Backend* const backends[] = {ref_.get(), tested_.get()};
+    for (size_t i = 0; i < 2; ++i) {
+      backends[i]->run(DecayOp{x.view, bias.data(), rate.data(), 4, steps[i].view, decays[i].view, 0.1F, most});
+    }
+    EXPECT_LT(relative_error(steps[1].values, steps[0].values), 1e-6);
+    EXPECT_LT(relative_error(decays[1].values, decays[0].values), 1e-6);
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::testing
