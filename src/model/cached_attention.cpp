@@ -87,12 +87,16 @@ void CachedAttention::run(int layer, const Batch& batch, const KvStorage& storag
   write_and_read(call, {rows.q, rows.k, rows.v, sink_q, fused ? &rows.rope : nullptr}, out);
 }
 
+bool CachedAttention::has_rows(const Call& call, size_t group) {
+  return call.storage->caches(group, call.layer) && !call.storage->keeps_state(group);
+}
+
 // Whether all rows are cached alike, and as they are.
 bool CachedAttention::in_one_group(const Call& call) const {
   int groups = 0;
   bool plain = true;
   for (size_t group = 0; group < call.batch->sequences.size(); ++group) {
-    if (call.batch->sequences[group].empty() || !call.storage->caches(group, call.layer)) continue;
+    if (call.batch->sequences[group].empty() || !has_rows(call, group)) continue;
     const KvShape& shape = call.storage->view(group, call.layer).layout.shape;
     plain = plain && shape.whole() && shape.heads == call.spec->kv.heads;
     ++groups;
@@ -120,7 +124,7 @@ void CachedAttention::write_and_read(const Call& call, const AttentionRows& rows
   const auto each_group = [&](const auto& body) {
     for (size_t group = 0; group < call.batch->sequences.size(); ++group) {
       const std::span<const SequenceView> sequences = call.batch->sequences[group];
-      if (sequences.empty() || !call.storage->caches(group, call.layer)) continue;
+      if (sequences.empty() || !has_rows(call, group)) continue;
       body(group, call.storage->view(group, call.layer), sequences);
     }
   };

@@ -47,6 +47,7 @@ class CachedAttention {
     const KvStorage* storage = nullptr;
   };
 
+  static bool has_rows(const Call& call, size_t group);  // of the call's layer
   bool in_one_group(const Call& call) const;
   void turn_to_sinks(const LayerRows& rows, int heads);
   void write_and_read(const Call& call, const AttentionRows& rows, Matrix out);

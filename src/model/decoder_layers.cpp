@@ -17,7 +17,12 @@ bool fuses(const ModelSpec& spec, const LayerSpec& layer) {
 
 DecoderLayers::DecoderLayers(const ModelSpec& spec, const DecoderWeights& weights, const Workspace& space,
                              Backend& backend, CachedAttention& attention)
-    : spec_(spec), weights_(weights), space_(space), backend_(backend), attention_(attention) {}
+    : spec_(spec),
+      weights_(weights),
+      space_(space),
+      backend_(backend),
+      attention_(attention),
+      recurrent_(spec, weights, space, backend) {}
 
 void DecoderLayers::run(const LayerStep& step) {
   pending_ = false;
@@ -55,19 +60,19 @@ void DecoderLayers::add_pending(int rows) {
 void DecoderLayers::run_fused(int index, const LayerStep& step) {
   const LayerWeights& weights = layer(index);
   const Rows rows = rows_of(step.rows());
-  const Matrix qkv = qkv_rows(index, step.rows());
   if (!pending_) {
     backend_.run(NormOp{rows.x, rule(weights.attention_norm), rows.normed});
-    project(index, step, rows.normed, qkv);
+    mix(index, step, rows.normed);
   } else if (weights.qkv.size() == 1) {
+    const Matrix qkv = qkv_rows(index, step.rows());
     const NormedRows in{rows.x, rows.y, rule(weights.attention_norm), rows.normed};
     backend_.run(NormMatmulOp{in, weights.qkv.front().get(), weights.qkv_bias.as<float>(),
                               qkv.columns(0, spec_.attention(index).projected_width())});
+    attend(index, step, qkv);
   } else {
     backend_.run(AddNormOp{rows.x, rows.y, rule(weights.attention_norm), rows.normed});
-    project(index, step, rows.normed, qkv);
+    mix(index, step, rows.normed);
   }
-  attend(index, step, qkv);
   feed_fused(index, step.rows());
   pending_ = true;
 }
@@ -77,10 +82,7 @@ void DecoderLayers::run_apart(int index, const LayerStep& step) {
   const LayerWeights& weights = layer(index);
   const LayerSpec& spec = layer_spec(index);
   const Rows rows = rows_of(step.rows());
-  const Matrix qkv = qkv_rows(index, step.rows());
-  const Matrix read = branch_input(spec, weights.attention_norm, rows);
-  project(index, step, read, qkv);
-  attend(index, step, qkv);
+  mix(index, step, branch_input(spec, weights.attention_norm, rows));
   Matrix fed = rows.normed;  // of a layer whose branches read the same x
   if (spec.norms == NormPlacement::kParallelApart) backend_.run(NormOp{rows.x, rule(weights.mlp_norm), fed});
   add_branch(spec, weights.attention_norm, weights.attention_post_norm, rows);
@@ -145,7 +147,17 @@ void DecoderLayers::project(int index, const LayerStep& step, Matrix x, Matrix q
 
 Matrix DecoderLayers::qkv_rows(int index, int rows) const {
   const AttentionSpec& spec = spec_.attention(index);
-  return as_matrix(space_.qkv, rows, spec.q_width() + spec.k_width() + spec.v_width());
+  return as_matrix(space_.qkv, rows, spec.q_width() + spec.k_width() + spec.v_width() + spec.gate_width());
+}
+
+// branch = what attention, or what stands in its place, makes of x
+void DecoderLayers::mix(int index, const LayerStep& step, Matrix x) {
+  if (!layer_spec(index).recurrent.none()) {
+    return recurrent_.run(index, *step.batch, *step.storage, x, rows_of(x.rows).y);
+  }
+  const Matrix qkv = qkv_rows(index, x.rows);
+  project(index, step, x, qkv);
+  attend(index, step, qkv);
 }
 
 // branch = out(attention(rope(qkv)))
@@ -169,6 +181,10 @@ void DecoderLayers::attend(int index, const LayerStep& step, Matrix qkv) {
   if (own.rope.query_scale != nullptr) backend_.run(QueryScaleOp{own.q, own.rope});
   Matrix attn_out = as_matrix(space_.attn_out, qkv.rows, spec.out_width());
   attention_.run(index, *step.batch, *step.storage, own, attn_out);
+  if (spec.out_gate) {
+    const int gate = spec.q_width() + spec.k_width() + spec.v_width();
+    backend_.run(SigmoidGateOp{attn_out, qkv.columns(gate, spec.gate_width())});
+  }
   if (!spec.latent.none()) {
     const Matrix values = as_matrix(space_.latent_heads, qkv.rows, spec.heads * spec.latent.v_dim);
     backend_.run(

@@ -10,6 +10,7 @@
 #include "model/cached_attention.h"
 #include "model/decoder_weights.h"
 #include "model/decoder_workspace.h"
+#include "model/recurrent_layers.h"
 #include "model/spec.h"
 
 namespace kvasir {
@@ -62,6 +63,7 @@ class DecoderLayers {
   void matmul(const Stack& stack, Matrix x, const float* bias, Matrix out);
   void project(int index, const LayerStep& step, Matrix x, Matrix qkv);
   Matrix qkv_rows(int index, int rows) const;
+  void mix(int index, const LayerStep& step, Matrix x);
   void attend(int index, const LayerStep& step, Matrix qkv);
   void normalize_heads(int index, LayerRows& rows);
   LayerRows layer_rows(const LayerStep& step, Matrix qkv, const AttentionSpec& spec) const;
@@ -79,6 +81,7 @@ class DecoderLayers {
   const Workspace& space_;
   Backend& backend_;
   CachedAttention& attention_;
+  RecurrentLayers recurrent_;
   bool pending_ = false;  // what the last branch made is not added to x yet
 };
 

@@ -57,12 +57,14 @@ class Loader {
     LayerWeights out;
     out.attention_norm = load_norm(layer, kAttentionNorm);
     out.attention_post_norm = load_norm(layer, kAttentionPostNorm);
-    if (spec_.attention(layer).latent.none()) {
-      out.qkv = load_stack(found(layer, {kQ, kK, kV}));
+    if (!spec_.layers[static_cast<size_t>(layer)].recurrent.none()) {
+      load_recurrent(layer, out.recurrent);
+    } else if (spec_.attention(layer).latent.none()) {
+      out.qkv = load_stack(found(layer, {kQ, kK, kV, kOutGate}));
     } else {
       load_latent(layer, out);
     }
-    out.out = load(found(layer, {kO}), form_);
+    out.out = load_if(layer, kO, form_);
     out.mlp_norm = load_norm(layer, kMlpNorm);
     out.mlp_post_norm = load_norm(layer, kMlpPostNorm);
     if (has(layer, kRouter)) load_experts(layer, out);
@@ -86,6 +88,38 @@ class Loader {
   using Key = std::tuple<int, TensorRole, bool, int>;  // layer, role, whether it is a bias, expert
   static constexpr int kNoLayer = -1;
   static constexpr int kNoExpert = -1;
+
+  void load_recurrent(int layer, RecurrentWeights& out) {
+    using enum TensorRole;
+    const RecurrentSpec& spec = spec_.layers[static_cast<size_t>(layer)].recurrent;
+    out.in = load_stack(found(layer, {kStateQ, kStateK, kStateV, kStateGate, kStateStrength, kStateDecay}));
+    out.conv = load_turned(found(layer, {kStateConv}).front());
+    out.step_bias = load_vectors(found(layer, {kStateStepBias}));
+    out.norm = load_norm(layer, kStateNorm);
+    const HostWeight logs = found(layer, {kStateRate}).front();
+    std::vector<float> rate = read_vector(logs);
+    for (float& value : rate) value = -std::exp(value);
+    out.rate = upload(rate);
+    done_with(logs);
+    // Divided by its length instead of the root of its mean square; queries are scaled besides.
+    const float unit = 1.0F / std::sqrt(static_cast<float>(spec.k_dim));
+    out.k_unit = upload(std::vector<float>(static_cast<size_t>(spec.k_dim), unit));
+    out.q_unit = upload(std::vector<float>(static_cast<size_t>(spec.k_dim), unit * unit));
+    out.out = load(found(layer, {kStateOut}), form_);
+  }
+
+  // [cols][rows] of a small matrix, as floats.
+  Buffer load_turned(const HostWeight& stored) {
+    const auto rows = static_cast<size_t>(stored.rows);
+    std::vector<float> row(static_cast<size_t>(stored.cols));
+    std::vector<float> out(rows * row.size());
+    for (size_t r = 0; r < rows; ++r) {
+      read_row(stored, static_cast<int>(r), row.data());
+      for (size_t c = 0; c < row.size(); ++c) out[c * rows + r] = row[c];
+    }
+    done_with(stored);
+    return upload(out);
+  }
 
   void load_latent(int layer, LayerWeights& out) {
     using enum TensorRole;
@@ -279,13 +313,12 @@ class Loader {
 std::vector<std::span<const std::byte>> DecoderWeights::memory() const {
   std::vector<std::span<const std::byte>> out{head().memory()};
   for (const LayerWeights& layer : layers) {
-    for (const Stack* stack : {&layer.qkv, &layer.latent, &layer.gate_up}) {
+    for (const Stack* stack : {&layer.qkv, &layer.latent, &layer.recurrent.in, &layer.gate_up}) {
       for (const auto& weight : *stack) out.push_back(weight->memory());
     }
-    for (const Weight* weight : {layer.q_a.get(), layer.q_b.get()}) {
+    for (const Weight* weight : {layer.q_a.get(), layer.q_b.get(), layer.out.get(), layer.recurrent.out.get()}) {
       if (weight != nullptr) out.push_back(weight->memory());
     }
-    out.push_back(layer.out->memory());
     if (layer.down) out.push_back(layer.down->memory());
     // Of experts a step reads those that its rows go to: what one row reads of them stands for that.
     for (int i = 0; i < layer.used_experts; ++i) {

@@ -14,6 +14,18 @@ namespace kvasir {
 // Matrices one below the other, used as one. Neighbours of one type are one Weight; quantized files mix types.
 using Stack = std::vector<std::unique_ptr<Weight>>;
 
+// A recurrent layer's.
+struct RecurrentWeights {
+  Stack in;          // [in_width][hidden]: see RecurrentLayers
+  Buffer conv;       // [conv_weights][channels]
+  Buffer step_bias;  // [heads]
+  Buffer rate;       // [heads], below 0
+  Buffer norm;       // [v_dim]
+  Buffer q_unit;     // [k_dim], the weights of norms that make queries and keys as long as they are to be
+  Buffer k_unit;
+  std::unique_ptr<Weight> out;  // [hidden][v_width]
+};
+
 // One transformer layer's weights. q, k and v are one matrix, and so are gate and up: fewer, larger products.
 struct LayerWeights {
   Buffer attention_norm;       // [hidden], and behind it its bias where the spec's norms have one; or none, as all
@@ -35,7 +47,7 @@ struct LayerWeights {
   Buffer absorb;                 // [heads][q_dim][rope_dim + kv_rank]: a query as it meets the cached row
   Buffer expand;                 // [heads][kv_rank][v_dim]: what attention gives as a head's values
   Buffer position_bias;          // slopes [heads], or a table [heads][distances], or none
-  std::unique_ptr<Weight> out;   // [hidden][heads * v_dim]
+  std::unique_ptr<Weight> out;   // [hidden][heads * v_dim], or none
   Buffer out_bias;               // [hidden], or none
   Buffer mlp_norm;               // likewise
   Buffer mlp_post_norm;          // likewise
@@ -43,6 +55,8 @@ struct LayerWeights {
   Buffer gate_up_bias;           // [2 ffn] or [ffn], or none
   std::unique_ptr<Weight> down;  // [hidden][ffn]
   Buffer down_bias;              // [hidden], or none
+
+  RecurrentWeights recurrent;  // of a recurrent layer, which has no qkv and no out
 
   // Of a layer with experts, which has gate_up and down only where an MLP for all rows stands beside them.
   std::unique_ptr<Weight> router;       // [experts][hidden], float32

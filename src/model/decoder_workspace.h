@@ -12,7 +12,8 @@ struct Workspace {
 
   Buffer x;              // [rows][hidden], the residual stream
   Buffer normed;         // [rows][hidden]
-  Buffer qkv;            // [rows][q, k and v widths]
+  Buffer qkv;            // [rows][q, k and v widths, and gates]
+  Buffer recurrent_in;   // [rows][in_width], of recurrent layers
   Buffer attn_out;       // [rows][heads * v_dim]
   Buffer latent_q;       // [rows][q_rank], of latent attention
   Buffer latent_heads;   // [rows][heads * q_dim], then [rows][heads * v_dim], of latent attention

@@ -88,6 +88,26 @@ void check_policy(const KvPolicy& policy, const KvGroup& group, const AttentionS
   fail_policy(policy, "moves tokens closer", layer, "scores depend on distances", "use a window, without sinks");
 }
 
+// Layers that keep states of one shape. Whatever tokens a policy lets go of, a state has seen them.
+void add_states(std::vector<KvGroup>& groups, const ModelSpec& spec, const KvPolicy& policy) {
+  const size_t rows = groups.size();
+  for (int layer = 0; layer < spec.layer_count(); ++layer) {
+    const StateShape state = spec.layers[static_cast<size_t>(layer)].recurrent.state();
+    if (state.none()) continue;
+    if (policy.evict.on()) {
+      fail_policy(policy, "evicts tokens", layer, "a state has seen them",
+                  "use a policy that keeps tokens, or windows");
+    }
+    const auto first = groups.begin() + static_cast<std::ptrdiff_t>(rows);
+    auto group = std::find_if(first, groups.end(), [&](const KvGroup& one) { return one.state == state; });
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), KvGroup{});
+      group->state = state;
+    }
+    group->layers.push_back(layer);
+  }
+}
+
 }  // namespace
 
 // With recent tokens in a format of their own a layer is in two groups: what the one answers for, the other does not.
@@ -101,7 +121,7 @@ std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
   const KvFormat fine = policy.recent_format;
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
-    if (!spec.attention(layer).owns_kv()) continue;
+    if (spec.attention(layer).none() || !spec.attention(layer).owns_kv()) continue;
     const auto [k_format, v_format] = formats_of_layer(policy, layer);
     const KvShape& whole = spec.attention(layer).kv;
     const KvShape shape = shortened(whole, policy);
@@ -123,6 +143,7 @@ std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
     }
   }
   if (policy.evict.on()) split_budgets(groups, policy.evict);
+  add_states(groups, spec, policy);
   return groups;
 }
 

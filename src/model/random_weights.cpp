@@ -49,6 +49,8 @@ std::vector<RandomTensor> random_tensors(const ModelSpec& spec, std::uint64_t se
       one.deviation = 0.02F;
     } else if (one.tensor.role == TensorRole::kSinks || one.tensor.role == TensorRole::kRelativeBias) {
       one.deviation = 1.0F;  // as scores have it
+    } else if (one.tensor.role == TensorRole::kStateRate || one.tensor.role == TensorRole::kStateStepBias) {
+      one.deviation = 1.0F;  // heads forget within a few tokens, or hundreds
     } else if (one.tensor.role == TensorRole::kSharedGate) {
       one.deviation = 1.0F / std::sqrt(static_cast<float>(one.tensor.rows));
     } else if (one.tensor.vector()) {  // a norm

@@ -42,14 +42,22 @@ std::string to_text(const LatentSpec& latent) {
                      eps, bias);
 }
 
+std::string to_text(const RecurrentSpec& recurrent) {
+  const auto& [kind, k_heads, heads, k_dim, v_dim, conv_weights, packing] = recurrent;
+  if (recurrent.none()) return {};
+  return fmt::format(" recurrent {} {} {} {} {} {} {}", static_cast<int>(kind), k_heads, heads, k_dim, v_dim,
+                     conv_weights, static_cast<int>(packing));
+}
+
 std::string to_text(const AttentionSpec& attention) {
   const auto& [heads, kv, window, rope, scale, qk_norm, qkv_bias, out_bias, softcap, sink_logits, chunk, bias, mask,
-               norm_weights, norm_stage, v_norm, values, norm_kind, norm_bias, clip, latent, kv_layer] = attention;
-  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} norms {} {} {} {} {} values {} {} {} {}",
+               norm_weights, norm_stage, v_norm, values, norm_kind, norm_bias, clip, latent, kv_layer, gate] =
+      attention;
+  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} norms {} {} {} {} {} values {} {} {} {}{}",
                      heads, to_text(kv), window, rope, scale, static_cast<int>(qk_norm), qkv_bias, out_bias, softcap,
                      sink_logits, chunk, to_text(bias), static_cast<int>(mask), norm_weights,
                      static_cast<int>(norm_stage), v_norm, static_cast<int>(norm_kind), norm_bias,
-                     static_cast<int>(values), clip, to_text(latent), kv_layer);
+                     static_cast<int>(values), clip, to_text(latent), kv_layer, gate ? " gate" : "");
 }
 
 // A bias of scores lies in tables as long as distances that are told apart.
@@ -103,10 +111,10 @@ std::string to_text(const MoeSpec& moe) {
 }
 
 std::string to_text(const LayerSpec& layer) {
-  const auto& [attention, mlp, norms, branch_scale, scaled] = layer;
+  const auto& [attention, recurrent, mlp, norms, branch_scale, scaled] = layer;
   const auto& [width, bias, moe, kind, activation, limit] = mlp;
-  return fmt::format("{} mlp {} {} {} {} {} {} norms {} scale {} {}", to_text(attention), width, bias,
-                     static_cast<int>(kind), static_cast<int>(activation), limit, to_text(moe),
+  return fmt::format("{}{} mlp {} {} {} {} {} {} norms {} scale {} {}", to_text(attention), to_text(recurrent), width,
+                     bias, static_cast<int>(kind), static_cast<int>(activation), limit, to_text(moe),
                      static_cast<int>(norms), branch_scale, scaled);
 }
 
@@ -136,6 +144,10 @@ std::int64_t ModelSpec::query_width() const {
 
 std::string_view ModelSpec::family_name() const { return family->name; }
 
+bool ModelSpec::recurs() const {
+  return std::ranges::any_of(layers, [](const LayerSpec& layer) { return !layer.recurrent.none(); });
+}
+
 const AttentionSpec& ModelSpec::uniform_attention() const {
   const AttentionSpec& first = layers.front().attention;
   for (const LayerSpec& layer : layers) {
@@ -146,6 +158,25 @@ const AttentionSpec& ModelSpec::uniform_attention() const {
   }
   return first;
 }
+
+namespace {
+
+// A layer has one of the two, and a recurrent one what kernels have room for.
+template <class Check, class Fail>
+void check_recurrence(const LayerSpec& layer, const Check& check, const Fail& fail) {
+  const RecurrentSpec& r = layer.recurrent;
+  if (r.none() == layer.attention.none()) fail("a layer has either attention or a state");
+  if (r.none()) return;
+  check({{"the number of key heads", r.k_heads, ShapeLimits::kHeads},
+         {"the number of value heads", r.heads, ShapeLimits::kHeads},
+         {"the size of a key head", r.k_dim, kMostStateRows},
+         {"the size of a value head", r.v_dim, ShapeLimits::kHeadDim},
+         {"the size of the convolution", r.conv_weights, kMostConvWeights},
+         {"heads times head size", std::int64_t{r.heads} * r.v_dim, ShapeLimits::kQueryWidth}});
+  if (r.heads % r.k_heads != 0) fail(fmt::format("{} key heads do not divide {} value heads", r.k_heads, r.heads));
+}
+
+}  // namespace
 
 void check_shape(const ModelSpec& spec, const std::string& where) {
   const auto fail = [&](std::string what) { fail_input(std::move(what), where, "check the numbers"); };
@@ -164,25 +195,29 @@ void check_shape(const ModelSpec& spec, const std::string& where) {
          {"the hidden size", spec.hidden, ShapeLimits::kHidden},
          {"the vocabulary", spec.vocab, ShapeLimits::kVocab},
          {"the context", spec.context, ShapeLimits::kContext}});
+  const auto attends = [](const LayerSpec& layer) { return !layer.attention.none(); };
+  if (std::ranges::none_of(spec.layers, attends)) fail("no layer has attention");
   check_sharing(spec, fail);
   const LayerSpec* before = nullptr;
   for (const LayerSpec& layer : spec.layers) {
     if (before != nullptr && *before == layer) continue;  // most are: a config of 4096 layers is checked at once
     before = &layer;
     const AttentionSpec& a = layer.attention;
-    check({{"the FFN size", layer.mlp.width, ShapeLimits::kFfn},
-           {"the number of heads", a.heads, ShapeLimits::kHeads},
+    check({{"the FFN size", layer.mlp.width, ShapeLimits::kFfn}});
+    const MoeSpec& moe = layer.mlp.moe;
+    if (moe.experts != 0) {
+      check({{"the number of experts", moe.experts, ShapeLimits::kExperts},
+             {"the number of experts a token", moe.used, moe.experts}});
+      check_experts(moe, fail);
+    }
+    check_recurrence(layer, check, fail);
+    if (a.none()) continue;
+    check({{"the number of heads", a.heads, ShapeLimits::kHeads},
            {"the number of KV heads", a.kv.heads, ShapeLimits::kHeads},
            {"the head size", a.kv.k_dim, ShapeLimits::kHeadDim},
            {"the head size", a.kv.v_dim, ShapeLimits::kHeadDim},
            {"heads times head size", std::int64_t{a.heads} * std::max(a.kv.k_dim, a.kv.v_dim),
             ShapeLimits::kQueryWidth}});
-    const MoeSpec& moe = layer.mlp.moe;
-    if (moe.experts != 0) {
-      check({{"the number of experts", moe.experts, ShapeLimits::kExperts},
-             {"the number of experts a token", moe.used, moe.experts}});
-    }
-    if (layer.mlp.moe.experts != 0) check_experts(layer.mlp.moe, fail);
     if (a.heads % a.kv.heads != 0) fail(fmt::format("{} KV heads do not divide {} heads", a.kv.heads, a.heads));
     if (a.rope != kNoRope && a.kv.k_dim % 2 != 0) {
       fail(fmt::format("the head size {} is odd, and rope turns pairs", a.kv.k_dim));
@@ -214,13 +249,20 @@ void check_runnable(const ModelSpec& spec, const std::string& where) {
 }
 
 void check_limits(const ModelSpec& spec, const Backend& backend, const std::string& where) {
-  const int most = backend.limits().head_dim;
+  const BackendLimits limits = backend.limits();
+  const auto fail = [&](const std::string& what) {
+    fail_input(what, where, "run it on another --device: " + backend.description() + " cannot");
+  };
+  if (limits.states == BackendLimits::States::kNone && spec.recurs()) {
+    fail(fmt::format("model_type is {}, and this backend has no kernels for recurrent layers yet", spec.family->name));
+  }
   for (int i = 0; i < spec.layer_count(); ++i) {
     const AttentionSpec& a = spec.attention(i);
+    if (a.none()) continue;
     const int dim = std::max(a.kv.k_dim, a.kv.v_dim);
-    if (dim <= most) continue;
-    fail_input(fmt::format("head_dim is {} in layer {}, and this backend takes heads of at most {}", dim, i, most),
-               where, "run it on another --device: " + backend.description() + " cannot");
+    if (dim <= limits.head_dim) continue;
+    fail(fmt::format("head_dim is {} in layer {}, and this backend takes heads of at most {}", dim, i,
+                     limits.head_dim));
   }
 }
 

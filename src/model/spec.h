@@ -93,6 +93,38 @@ struct LatentSpec {
   friend bool operator==(const LatentSpec&, const LatentSpec&) = default;
 };
 
+// What mixes tokens without looking back at them: a state of fixed size a sequence, which every token changes.
+struct RecurrentSpec {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kDeltaNet,  // gated DeltaNet: queries, keys and values through a convolution, then RecurrenceOp's delta rule
+  };
+  // How files have what a token is projected to.
+  enum class Packing : std::uint8_t {
+    kByKeyHead,  // of each key head its query, key, values and gates; in another tensor its strengths and decays
+    kByPart,     // queries, keys and values in one tensor, and gates, strengths and decays in others
+  };
+
+  Kind kind = Kind::kNone;
+  int k_heads = 0;
+  int heads = 0;  // of values; a multiple of k_heads
+  int k_dim = 0;
+  int v_dim = 0;
+  int conv_weights = 0;  // of each channel
+  Packing packing = Packing::kByPart;
+
+  bool none() const { return kind == Kind::kNone; }
+  int k_width() const { return k_heads * k_dim; }
+  int v_width() const { return heads * v_dim; }
+  int conv_channels() const { return 2 * k_width() + v_width(); }
+  int in_width() const { return conv_channels() + v_width() + 2 * heads; }  // with gates, strengths and decays
+  StateShape state() const {
+    if (none()) return {};
+    return {conv_channels(), conv_weights - 1, heads, k_dim, v_dim};
+  }
+  friend bool operator==(const RecurrentSpec&, const RecurrentSpec&) = default;
+};
+
 struct AttentionSpec {
   enum class QkNorm : std::uint8_t {
     kNone,
@@ -128,13 +160,16 @@ struct AttentionSpec {
   float clip = 0;  // queries, keys and values are held to -clip … clip as they are projected; 0: they are not
   LatentSpec latent = {};  // `kv` is its shape where there is one
   int kv_layer = -1;       // whose keys and values it reads, an earlier one that caches its own; -1: its own
+  bool out_gate = false;   // what attention gives is multiplied by sigmoids of as many numbers, projected beside q
 
+  bool none() const { return heads == 0; }  // the layer has no attention
   bool owns_kv() const { return kv_layer < 0; }
   bool projects_v() const { return owns_kv() && kv.has_v() && values == Values::kProjected; }
   int q_width() const { return heads * kv.k_dim; }
   int k_width() const { return owns_kv() ? kv.heads * kv.k_dim : 0; }
   int v_width() const { return owns_kv() && kv.has_v() ? kv.heads * kv.v_dim : 0; }
-  int projected_width() const { return q_width() + k_width() + (projects_v() ? v_width() : 0); }
+  int gate_width() const { return out_gate ? out_width() : 0; }
+  int projected_width() const { return q_width() + k_width() + (projects_v() ? v_width() : 0) + gate_width(); }
   int out_width() const { return heads * kv.v_dim; }  // of what attention gives
 
   friend bool operator==(const AttentionSpec&, const AttentionSpec&) = default;
@@ -192,6 +227,7 @@ enum class NormPlacement : std::uint8_t {
 
 struct LayerSpec {
   AttentionSpec attention;
+  RecurrentSpec recurrent = {};  // in place of attention
   MlpSpec mlp;
   NormPlacement norms = NormPlacement::kPre;
   float branch_scale = 1.0F;  // of what a branch adds to x
@@ -238,6 +274,7 @@ struct ModelSpec {
   const AttentionSpec& attention(int layer) const { return layers[static_cast<size_t>(layer)].attention; }
   std::int64_t query_width() const;      // of all layers' query heads: what a token multiplies with each cached one
   std::string_view family_name() const;  // as config.json's model_type spells it
+  bool recurs() const;                   // some layer has a state
   // Of all layers, if they have the same heads: what per-head tuning and shorter rows are made for. Else an Error.
   const AttentionSpec& uniform_attention() const;
 };
@@ -277,10 +314,11 @@ void check_limits(const ModelSpec& spec, const Backend& backend, const std::stri
 // All weights, in numbers of parameters; tied embeddings counted once.
 std::uint64_t parameter_count(const ModelSpec& spec);
 
-// The groups of layers that are cached alike under a policy. Recent tokens are kept as whole rows. Throws Error
-// when it names a layer that the model does not have, or a rank beyond the heads' size, or asks for what a layer's
-// attention does not allow: V apart where it is a part of K, or tokens elsewhere than they were where distances
-// count.
+// The groups of layers that are cached alike under a policy: those of rows, and behind them those of states, which
+// are the same under every policy. Recent tokens are kept as whole rows. Throws Error when it names a layer that the
+// model does not have, or a rank beyond the heads' size, or asks for what a layer does not allow: V apart where it is
+// a part of K, tokens elsewhere than they were where distances count, or fewer of them where a state has seen them
+// all.
 std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy);
 
 }  // namespace kvasir

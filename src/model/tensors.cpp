@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "model/families/family.h"
 
@@ -24,6 +25,19 @@ class LayerTensors {
   void expert(std::string_view name, std::string_view gguf, TensorSpec like) {
     like.name = fmt::format("{}.{}.{}", names_.layers, layer_, fmt::format(fmt::runtime(name), like.expert));
     like.gguf = fmt::format("blk.{}.{}", layer_, gguf);
+    like.layer = layer_;
+    out_.push_back(std::move(like));
+  }
+  // A part of a tensor that holds several, which one `slice` says.
+  void part(std::string_view name, std::string_view part, TensorSpec like) {
+    like.name = fmt::format("{}.{}.{}.{}.weight", names_.layers, layer_, name, part);
+    like.hf.name = fmt::format("{}.{}.{}.weight", names_.layers, layer_, name);
+    like.layer = layer_;
+    out_.push_back(std::move(like));
+  }
+  // Of a name without suffix, or with one.
+  void state(std::string_view name, TensorSpec like) {
+    like.name = fmt::format("{}.{}.{}", names_.layers, layer_, name);
     like.layer = layer_;
     out_.push_back(std::move(like));
   }
@@ -206,7 +220,15 @@ void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec&
   const auto shaped = [&](int rows, int cols, TensorRole role) {
     return TensorSpec{.rows = rows, .cols = cols, .role = role, .head_dim = a.kv.k_dim, .rotated_dim = rotated_dim};
   };
-  to.linear(names.q, shaped(a.q_width(), hidden, kQ), a.qkv_bias);
+  if (a.out_gate) {  // beside each head's queries
+    for (const auto& [part, role, first] : {std::tuple("q", kQ, 0), std::tuple("gate", kOutGate, a.kv.k_dim)}) {
+      TensorSpec like = shaped(a.q_width(), hidden, role);
+      like.hf.slice = {std::int64_t{2} * a.q_width(), first, a.kv.k_dim, std::int64_t{2} * a.kv.k_dim};
+      to.part(names.q.name, part, like);
+    }
+  } else {
+    to.linear(names.q, shaped(a.q_width(), hidden, kQ), a.qkv_bias);
+  }
   if (a.owns_kv()) to.linear(names.k, shaped(a.k_width(), hidden, kK), a.qkv_bias);
   if (a.projects_v()) to.linear(names.v, shaped(a.v_width(), hidden, kV), a.qkv_bias);
   to.linear(names.out, shaped(hidden, a.out_width(), kO), a.out_bias);
@@ -219,6 +241,52 @@ void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec&
     to.linear({"self_attn.relative_attention_bias", "attn_rel_b"}, shaped(a.bias.buckets, a.heads, kRelativeBias),
               false);
   }
+}
+
+// Queries, keys, values, gates, strengths and decays. Where they lie by key head, each has a part of that head's
+// rows.
+void add_delta_inputs(LayerTensors& to, const RecurrentSpec& r, int hidden) {
+  using enum TensorRole;
+  struct Part {
+    const char* name;
+    TensorRole role;
+    int rows;
+  };
+  const auto add = [&](const char* tensor, std::initializer_list<Part> parts) {
+    const std::int64_t groups = r.packing == RecurrentSpec::Packing::kByKeyHead ? r.k_heads : 1;
+    std::int64_t all = 0;
+    for (const Part& part : parts) all += part.rows;
+    std::int64_t first = 0;
+    for (const Part& part : parts) {
+      TensorSpec like{.rows = part.rows, .cols = hidden, .role = part.role};
+      like.hf.slice = {all, first, part.rows / groups, all / groups};
+      first += part.rows / groups;
+      to.part(tensor, part.name, like);
+    }
+  };
+  const Part q{"q", kStateQ, r.k_width()};
+  const Part k{"k", kStateK, r.k_width()};
+  const Part v{"v", kStateV, r.v_width()};
+  if (r.packing == RecurrentSpec::Packing::kByKeyHead) {
+    add("linear_attn.in_proj_qkvz", {q, k, v, {"z", kStateGate, r.v_width()}});
+    return add("linear_attn.in_proj_ba", {{"b", kStateStrength, r.heads}, {"a", kStateDecay, r.heads}});
+  }
+  add("linear_attn.in_proj_qkv", {q, k, v});
+  to.state("linear_attn.in_proj_z.weight", {.rows = r.v_width(), .cols = hidden, .role = kStateGate});
+  to.state("linear_attn.in_proj_b.weight", {.rows = r.heads, .cols = hidden, .role = kStateStrength});
+  to.state("linear_attn.in_proj_a.weight", {.rows = r.heads, .cols = hidden, .role = kStateDecay});
+}
+
+void add_delta_net(LayerTensors& to, const RecurrentSpec& r, int hidden) {
+  using enum TensorRole;
+  add_delta_inputs(to, r, hidden);
+  TensorSpec conv{.rows = r.conv_channels(), .cols = r.conv_weights, .role = kStateConv};
+  conv.hf.channels = true;
+  to.state("linear_attn.conv1d.weight", conv);
+  to.state("linear_attn.dt_bias", {.rows = r.heads, .role = kStateStepBias});
+  to.state("linear_attn.A_log", {.rows = r.heads, .role = kStateRate});
+  to.state("linear_attn.norm.weight", {.rows = r.v_dim, .role = kStateNorm});
+  to.state("linear_attn.out_proj.weight", {.rows = hidden, .cols = r.v_width(), .role = kStateOut});
 }
 
 void add_ends(const ModelSpec& spec, const LayerNames& names, std::vector<TensorSpec>& out) {
@@ -276,7 +344,8 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
     LayerTensors to(out, layer, rotated, names);
     const bool norms = spec.norm_weights;
     if (norms && one.reads_norm()) to.norm(names.attention_norm, hidden, kAttentionNorm, spec.norm_bias);
-    add_attention(to, spec, one.attention, names);
+    if (!one.attention.none()) add_attention(to, spec, one.attention, names);
+    if (!one.recurrent.none()) add_delta_net(to, one.recurrent, hidden);
     if (norms && one.norms_branches()) to.norm(names.attention_post_norm, hidden, kAttentionPostNorm, spec.norm_bias);
     if (norms && one.has_mlp_norm()) to.norm(names.mlp_norm, hidden, kMlpNorm, spec.norm_bias);
     if (norms && one.norms_branches()) to.norm(names.mlp_post_norm, hidden, kMlpPostNorm, spec.norm_bias);

@@ -39,6 +39,7 @@ enum class TensorRole : std::uint8_t {
   kLatentNorm,    // … and its norm
   kLatentKeys,    // what heads make their keys of the latent by …
   kLatentValues,  // … and their values
+  kOutGate,       // of each head as many numbers as it gives: see AttentionSpec::out_gate
   kSinks,         // a logit a head that stands for no key
   kRelativeBias,  // [buckets][heads], added to scores by distance
   kMlpNorm,
@@ -58,7 +59,18 @@ enum class TensorRole : std::uint8_t {
   kLayerOut,        // and back
   kLayerPostNorm,   // of what that adds
   kLayerScale,      // one number, of the stream behind the layer
-  kOther,           // of a family that is planned and not run
+  kStateQ,          // of recurrent layers: queries, …
+  kStateK,          // … keys …
+  kStateV,          // … and values, as the convolution reads them
+  kStateGate,       // of what they give
+  kStateStrength,   // a number a head
+  kStateDecay,      // likewise
+  kStateConv,       // [channels][weights]
+  kStateStepBias,   // of the decay's numbers
+  kStateRate,       // a logarithm a head: how fast it forgets
+  kStateNorm,       // of each head's values
+  kStateOut,
+  kOther,  // of a family that is planned and not run
 };
 
 // In which order the rows of a tensor lie in a file.
@@ -92,6 +104,7 @@ struct FilePlace {
   bool all_experts = false;  // the file's tensor holds those of all experts of the layer: [experts][…]
   int parts =
       0;  // in so many parts, one for each head: [parts][rows / parts][cols], each of them by `axes`; 0: as one
+  bool channels = false;     // of a convolution of each channel by itself: [rows][1][cols]
 };
 
 struct TensorSpec {

@@ -156,6 +156,8 @@ Weights::Tensor Weights::plain_tensor(const TensorSpec& spec, const FilePlace& p
   if (place.all_experts) whole.insert(whole.begin(), spec.experts);
   const bool one_row = shape.vector && tensor.shape.size() == whole.size() + 1 && tensor.shape.front() == 1;
   if (one_row) tensor.shape.erase(tensor.shape.begin());  // a vector may be written as such a matrix
+  const bool channels = place.channels && tensor.shape.size() == 3 && tensor.shape[1] == 1;
+  if (channels) tensor.shape.erase(tensor.shape.begin() + 1);
   if (place.all_experts && tensor.shape == whole) tensor = expert_of(tensor, spec);
   if (tensor.shape != expected) {
     fail_input(fmt::format("tensor '{}' is {}, and the config calls for {}", place.name, shape_text(stored->shape),
@@ -171,8 +173,10 @@ Weights::Tensor Weights::plain_tensor(const TensorSpec& spec, const FilePlace& p
 
 HostWeight Weights::matrix(std::string_view name, int rows, int cols) const {
   const TensorSpec* known = spec_of(name);
-  const TensorSpec spec =
-      known != nullptr ? *known : TensorSpec{.name = std::string(name), .gguf = std::string(name)};
+  TensorSpec spec = known != nullptr ? *known : TensorSpec{.name = std::string(name), .gguf = std::string(name)};
+  // Some files of a family that stacks its experts have each of them by itself.
+  const bool stacked = !gguf_ && spec.hf.all_experts;
+  if (stacked && find(spec.hf_name()) == nullptr && find(spec.name) != nullptr) spec.hf = {};
   const FilePlace place = place_of(spec);
   const bool vector = rows == 1;
   const Shape shape{vector, vector ? cols : rows, vector ? 1 : cols};

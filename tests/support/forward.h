@@ -18,12 +18,12 @@ inline std::vector<float> forward(Model& model, Backend& backend, const std::vec
   const std::vector<KvGroup> groups = kv_groups(model.config(), policy);
   const std::int64_t blocks = blocks_for(length, 16);
   std::int64_t page_bytes = 0;  // a block of any group, which has pages of its own
-  for (const KvGroup& group : groups) page_bytes = std::max(page_bytes, make_layout(group, 16).block_bytes());
+  for (const KvGroup& group : groups) page_bytes = std::max(page_bytes, block_bytes_of(group, 16));
   KvStorage storage(backend, {blocks * std::ssize(groups), page_bytes}, 16);
   std::vector<std::vector<BlockId>> tables;
   for (size_t group = 0; group < groups.size(); ++group) {
     storage.set_group(group, groups[group]);
-    const std::int64_t per_page = page_bytes / make_layout(groups[group], 16).block_bytes();
+    const std::int64_t per_page = page_bytes / block_bytes_of(groups[group], 16);
     std::vector<BlockId>& table = tables.emplace_back();
     for (std::int64_t block = 0; block < blocks; ++block) {
       table.push_back(static_cast<BlockId>((static_cast<std::int64_t>(group) * blocks + block) * per_page));

@@ -61,6 +61,12 @@ LEARNED = dict(vocab_size=SLIM_VOCAB, n_positions=48, n_embd=24, n_layer=2, n_he
 # Of families whose cache is a latent row: what a head compares is 8 numbers by content and 4 by position.
 LATENT = dict({k: v for k, v in TINY.items() if k != "num_key_value_heads"}, hidden_size=24, intermediate_size=28, kv_lora_rank=16, qk_nope_head_dim=8,
               qk_rope_head_dim=4, v_head_dim=10, moe_intermediate_size=12, n_routed_experts=6, num_experts_per_tok=2)
+# Of families with recurrent layers, smaller still: heads of 4 by 3, two for each key head.
+HYBRID = dict({k: v for k, v in TINY.items() if k != "rope_parameters"}, vocab_size=19, hidden_size=8, intermediate_size=10, head_dim=4, num_attention_heads=2,
+              num_key_value_heads=1, num_hidden_layers=2, rms_norm_eps=1e-6, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=4,
+              linear_value_head_dim=3)
+HYBRID_EXPERTS = dict(num_experts=3, num_experts_per_tok=2, moe_intermediate_size=4, shared_expert_intermediate_size=5)
+FULL_EVERY_SECOND = dict(layer_types=["linear_attention", "full_attention"])
 # Of families with layer norms, and with as many KV heads as heads.
 NORMED = {k: v for k, v in TINY.items() if k not in ("rms_norm_eps", "num_key_value_heads")}
 
@@ -121,6 +127,9 @@ FAMILIES = {
                                         **rope(10000.0, partial_rotary_factor=0.25))),
     "phi": ("PhiConfig", dict(NORMED, num_attention_heads=2, layer_norm_eps=1e-5, **rope(10000.0, partial_rotary_factor=0.5))),
     "gptj": ("GPTJConfig", dict(LEARNED, n_head=2, rotary_dim=8, n_inner=60, tie_word_embeddings=False)),
+    "qwen3_next": ("Qwen3NextConfig", dict(HYBRID, **HYBRID_EXPERTS, **rope(10000.0, partial_rotary_factor=0.5))),
+    "qwen3_5_moe_text": ("Qwen3_5MoeTextConfig", dict({k: v for k, v in HYBRID.items() if k != "intermediate_size"}, **HYBRID_EXPERTS,
+                                                      **rope(10000.0, partial_rotary_factor=0.5))),
     "qwen2_moe": ("Qwen2MoeConfig", dict(TINY, hidden_size=24, intermediate_size=28, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12,
                                          shared_expert_intermediate_size=20)),
     "deepseek_v2": ("DeepseekV2Config", dict(LATENT, q_lora_rank=None, first_k_dense_replace=1, n_shared_experts=2)),
@@ -308,6 +317,10 @@ GOLDENS = {
     "gptj": Golden("gptj", dict(), torch.bfloat16),
     "bloom": Golden("bloom", dict(), torch.bfloat16, names=lambda key: key.removeprefix("transformer."), published=dict(put=dict(seq_length=64))),
     "granitemoe": Golden("granitemoe", dict(), torch.bfloat16, published=dict()),
+    "qwen3_next": Golden("qwen3_next", dict(FULL_EVERY_SECOND, mlp_only_layers=[1]), torch.bfloat16, tokens=24,
+                         published=dict(drop=["layer_types"], put=dict(full_attention_interval=2))),
+    "qwen3_5_moe": Golden("qwen3_5_moe_text", dict(layer_types=[FULL, "linear_attention"], linear_num_key_heads=1, linear_num_value_heads=3, linear_conv_kernel_dim=3,
+                                                   tie_word_embeddings=True), torch.bfloat16, tokens=24),
     "qwen2_moe": Golden("qwen2_moe", dict(), torch.bfloat16, published=dict(drop=["layer_types", "qkv_bias"], put=dict(sliding_window=32))),
     "qwen2_moe_dense_layers": Golden("qwen2_moe", dict(num_hidden_layers=3, mlp_only_layers=[0], norm_topk_prob=True, qkv_bias=False,
                                                        tie_word_embeddings=True), torch.bfloat16),

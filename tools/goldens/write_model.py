@@ -55,6 +55,8 @@ def fill(tensor, key):
         return 0.3 * torch.randn_like(tensor)  # as large as the scores differ: it changes who is chosen
     if key.endswith("experts.gate_up_proj_bias"):
         return 4.0 * torch.randn_like(tensor)  # some gates reach their clamp of 7
+    if key.endswith("A_log"):
+        return torch.randn_like(tensor) - 2.0  # some heads remember all of the prompt, and some a few tokens
     if key.endswith("bias"):
         return 0.1 * torch.randn_like(tensor)
     if key.endswith(("layer_scalar", "per_expert_scale", "router.scale")):

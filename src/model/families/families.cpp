@@ -54,6 +54,9 @@ extern const Family kMistral4Family;
 extern const Family kOlmoFamily;
 extern const Family kPhiFamily;
 extern const Family kStablelmFamily;
+extern const Family kQwen3NextFamily;
+extern const Family kQwen35Family;
+extern const Family kQwen35MoeFamily;
 
 std::span<const Family* const> families() {
   static constexpr std::array kAll{
@@ -66,7 +69,7 @@ std::span<const Family* const> families() {
       &kGptNeoxFamily,    &kOptFamily,        &kGptBigcodeFamily, &kFalconFamily,     &kBloomFamily,
       &kGemmaFamily,      &kErnie45Family,    &kCohereFamily,     &kOlmoFamily,       &kStablelmFamily,
       &kPhiFamily,        &kGptjFamily,       &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeLiteFamily,
-      &kMistral4Family};
+      &kMistral4Family,   &kQwen3NextFamily,  &kQwen35Family,     &kQwen35MoeFamily};
   return kAll;
 }
 
@@ -134,6 +137,12 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
     if (config.windows[i] > 0 && config.local_rope) spec.layers[i].attention.rope = 1;
   }
   for (const int i : config.no_rope_layers) spec.layers[static_cast<size_t>(i)].attention.rope = kNoRope;
+  for (const int i : config.recurrent_layers) {
+    LayerSpec& one = spec.layers[static_cast<size_t>(i)];
+    one.attention = {};
+    one.attention.rope = kNoRope;
+    one.recurrent = config.recurrent;
+  }
   return spec;
 }
 

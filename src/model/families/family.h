@@ -69,7 +69,9 @@ struct DecoderConfig {
   bool wide_shared_mlp = false;  // of these, twice as wide
   int layer_input = 0;
   LatentSpec latent = {};
-  std::vector<std::int64_t> windows;  // per layer, 0 = all earlier tokens; empty: no layer has a window
+  RecurrentSpec recurrent = {};            // of those layers that …
+  std::vector<int> recurrent_layers = {};  // … have a state in place of attention
+  std::vector<std::int64_t> windows;       // per layer, 0 = all earlier tokens; empty: no layer has a window
   std::vector<TokenId> eos;
   TokenId bos = -1;
 };
@@ -153,6 +155,10 @@ std::int64_t config_integer(const JsonReader& in, std::string_view key, IntegerR
 
 // config.moe from the keys that give the number of experts and how many a token goes to.
 void read_experts(const JsonReader& in, std::string_view count_key, std::string_view used_key, DecoderConfig& config);
+
+// config.dense_layers from "decoder_sparse_step" and "mlp_only_layers": a layer has experts where its number, counted
+// from one, is a multiple of the one, unless the other lists it.
+void read_sparse_steps(const JsonReader& in, DecoderConfig& config);
 
 // Routing by sigmoids in groups, an MLP beside the experts, and the first layers without any, as DeepSeek-V3's
 // configs and others have it. REQUIRES: read_experts().

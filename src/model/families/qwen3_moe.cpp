@@ -6,10 +6,8 @@
 #include "model/families/family.h"
 
 namespace kvasir {
-namespace {
 
-// A layer has experts where its number, counted from one, is a multiple of decoder_sparse_step, unless it is listed.
-void read_dense_layers(const JsonReader& in, DecoderConfig& config) {
+void read_sparse_steps(const JsonReader& in, DecoderConfig& config) {
   const std::int64_t step = config_integer(in, "decoder_sparse_step", {1, ShapeLimits::kLayers}, 1);
   std::vector<std::int64_t> listed;
   if (const auto layers = in.find("mlp_only_layers")) {
@@ -19,6 +17,8 @@ void read_dense_layers(const JsonReader& in, DecoderConfig& config) {
     if ((i + 1) % step != 0 || std::ranges::find(listed, i) != listed.end()) config.dense_layers.push_back(i);
   }
 }
+
+namespace {
 
 void read_qwen2_moe(const JsonReader& in, DecoderConfig& config) {
   require_silu(in);
@@ -30,7 +30,7 @@ void read_qwen2_moe(const JsonReader& in, DecoderConfig& config) {
   config.moe.shared_width =
       static_cast<int>(in.get("shared_expert_intermediate_size").integer({1, ShapeLimits::kFfn}));
   config.moe.shared_gate = true;
-  read_dense_layers(in, config);
+  read_sparse_steps(in, config);
 }
 
 void read_qwen3_moe(const JsonReader& in, DecoderConfig& config) {
@@ -40,7 +40,7 @@ void read_qwen3_moe(const JsonReader& in, DecoderConfig& config) {
   read_experts(in, in.find("num_experts") ? "num_experts" : "num_local_experts", "num_experts_per_tok", config);
   config.moe.normalized = in.flag_or("norm_topk_prob", false);
   config.expert_ffn = static_cast<int>(in.get("moe_intermediate_size").integer({1, ShapeLimits::kFfn}));
-  read_dense_layers(in, config);
+  read_sparse_steps(in, config);
 }
 
 ModelSpec qwen3_moe_spec(const DecoderConfig& config) {
