@@ -38,6 +38,7 @@ struct LlmOptions {
   int block_tokens = 16;         // tokens in a block of the cache
   int max_batch_tokens = 0;      // tokens in a step, over all sequences; 0: as suits the device, 512 or 2048
   std::string eviction = "lru";  // lru, fifo, cost
+  int state_budget = 4;          // of models with recurrent layers: states that a request leaves behind, 0 to 1024
   std::int64_t swap_bytes =
       -1;                  // of host memory for paused requests; -1: as much as kv_bytes, at most an eighth of all
   bool reuse = true;       // find prefixes that are already cached

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -166,9 +167,11 @@ bool Llm::can_chat() const { return impl_->chat.has_value(); }
 ModelInfo Llm::model() const {
   const ModelSpec& config = impl_->model->config();
   ModelInfo info;
-  info.description = fmt::format("{}, {} layers, {} wide, {} heads over {} KV heads of {}", config.family_name(),
-                                 config.layer_count(), config.hidden, config.attention(0).heads,
-                                 config.attention(0).kv.heads, config.attention(0).kv.k_dim);
+  const auto attends = [](const LayerSpec& layer) { return !layer.attention.none(); };
+  const AttentionSpec& attention = std::ranges::find_if(config.layers, attends)->attention;
+  info.description =
+      fmt::format("{}, {} layers, {} wide, {} heads over {} KV heads of {}", config.family_name(),
+                  config.layer_count(), config.hidden, attention.heads, attention.kv.heads, attention.kv.k_dim);
   info.backend = impl_->backend->description();
   info.sampling = to_text(impl_->sampling);
   info.parameters = parameter_count(config);
@@ -189,7 +192,7 @@ CacheInfo Llm::cache() const {
     info.free_blocks += pool.free_blocks();
     info.cached_blocks += pool.available() - pool.free_blocks();
   }
-  for (const size_t g : cache.groups_of(0)) info.block_bytes += impl_->engine.storage().layout(g).block_bytes();
+  for (const size_t g : cache.groups_of(0)) info.block_bytes += impl_->engine.storage().block_bytes(g);
   info.queried_tokens = cache.stats().queried_tokens;
   info.hit_tokens = cache.stats().hit_tokens;
   info.evicted_blocks = cache.stats().evicted_blocks;

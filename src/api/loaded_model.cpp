@@ -30,6 +30,7 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
   config.context = options.context;
   config.kv_bytes = options.kv_bytes;
   config.eviction = options.eviction;
+  config.scheduler.state_budget = options.state_budget;
   if (options.swap_bytes >= 0) config.swap_bytes = static_cast<std::uint64_t>(options.swap_bytes);
   config.reuse = options.reuse ? CacheConfig::Reuse::kOn : CacheConfig::Reuse::kOff;
   config.mode = options.recompute ? EngineConfig::Mode::kRecompute : EngineConfig::Mode::kCached;
@@ -46,6 +47,10 @@ std::filesystem::path checked_model(const LlmOptions& options) {
   const EngineConfig engine = engine_config(options, {});  // throws for policies that are none
   kv_groups(config, engine.kv);                            // or are not this model's
   for (const KvPolicy& also : engine.kv_also) kv_groups(config, also);
+  if (options.state_budget < 0 || options.state_budget > 1024) {
+    fail_usage(fmt::format("a budget of {} states makes no sense", options.state_budget), "--state-budget",
+               "use 0 to 1024");
+  }
   if (options.max_batch_tokens < 0 || options.max_batch_tokens > 65536) {
     fail_usage(fmt::format("a batch of {} tokens makes no sense", options.max_batch_tokens), "--max-batch-tokens",
                "use 1 to 65536, or 0 for what suits the device");

@@ -82,6 +82,12 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   cache.option("--swap-memory", options.swap_memory,
                "Host memory for requests that must pause; 0: they are computed again; default: as --kv-memory");
   cache.option_with_default("--eviction", options.eviction, "Which cached block goes first: lru, fifo, cost");
+  cache
+      .option_with_default(
+          "--state-budget", options.state_budget,
+          "Of models with recurrent layers: states that a request leaves behind to be found by others, "
+          "beside those at its breakpoints; 0: none, nor of its answer")
+      ->check(CLI::Range(0, 1024));
   cache.flag("--no-cache", options.no_cache, "Recompute the whole sequence for every token: the baseline");
 }
 
@@ -119,6 +125,7 @@ LlmOptions options_of_any_model(const ModelOptions& options) {
   out.block_tokens = options.block_size;
   out.max_batch_tokens = options.max_batch_tokens;
   out.eviction = options.eviction;
+  out.state_budget = options.state_budget;
   if (!options.swap_memory.empty()) {
     out.swap_bytes = static_cast<std::int64_t>(parse_bytes(options.swap_memory, "--swap-memory", 0));
   }

@@ -30,6 +30,7 @@ struct ModelOptions {
   int block_size = 16;
   int max_batch_tokens = 0;  // 0: as suits the device
   std::string eviction = "lru";
+  int state_budget = 4;
   std::string swap_memory;
   bool no_cache = false;
 };

@@ -87,8 +87,13 @@ void add_groups(std::string& out, const PlanReport& report) {
   if (report.plan.groups.size() < 2) return;
   out += "\nLayers that are cached alike\n";
   for (const GroupPlan& group : report.plan.groups) {
+    if (!group.state.none()) {
+      out += fmt::format("  {:>4} layers keep a state of {}, and as much at each place where it is kept\n",
+                         group.layers, size(group.bytes_per_block));
+      continue;
+    }
     out += fmt::format("  {:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}\n",
-                       group.layout.layers, formats_of(group.layout), kept_by(group.retention),
+                       group.layers, formats_of(group.layout), kept_by(group.retention),
                        format_count(group.bytes_per_token), count(group.blocks_per_request),
                        size(group.bytes_per_request));
   }
@@ -127,14 +132,19 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
   auto groups = nlohmann::ordered_json::array();
   for (const GroupPlan& group : plan.groups) {
     nlohmann::ordered_json one;
-    one["layers"] = group.layout.layers;
+    one["layers"] = group.layers;
+    if (!group.state.none()) {
+      one["state_bytes"] = group.bytes_per_block;
+      groups.push_back(std::move(one));
+      continue;
+    }
     one["k_format"] = format_name(group.layout.k_format);
     one["v_format"] = format_name(group.layout.v_format);
     one["window"] = group.retention.window;
     one["sinks"] = group.retention.sinks;
     if (group.retention.chunk > 0) one["chunk"] = group.retention.chunk;
     one["bytes_per_token"] = group.bytes_per_token;
-    one["bytes_per_block"] = group.layout.block_bytes();
+    one["bytes_per_block"] = group.bytes_per_block;
     one["blocks_per_request"] = group.blocks_per_request;
     one["bytes_per_request"] = group.bytes_per_request;
     one["pool_blocks"] = or_null(group.pool_blocks);

@@ -140,10 +140,22 @@ void Engine::commit(const ComputedRows& rows, const StepOutput& output) {
       sequence.rows->evict(cache_, storage_, sequence.lease);
       record.evicted_tokens = sequence.rows->evicted(sequence.lease);
     }
+    keep_state(sequence);
     pin(sequence, PrefixPins::Moment::kRunning);
   }
   const bool recomputes = config_.mode == EngineConfig::Mode::kRecompute;
   if (recomputes && !output.tokens.empty() && sequence.lease.valid()) cache_.truncate(sequence.lease, 0);
+}
+
+// At its marks; and, while it answers, at the last end of a block, which the next takes the place of: so that the
+// answer is found with what is asked next.
+void Engine::keep_state(Sequence& sequence) {
+  const Position length = sequence.lease.length();
+  if (std::ranges::find(sequence.state_marks, length) != sequence.state_marks.end()) {
+    cache_.keep_state(sequence.lease, KvCache::Stay::kUntilEvicted);
+  } else if (config_.scheduler.state_budget > 0 && sequence.num_uncomputed_tokens() <= 1) {
+    cache_.keep_state(sequence.lease, KvCache::Stay::kUntilNext);
+  }
 }
 
 void Engine::pin(Sequence& sequence, PrefixPins::Moment moment) {

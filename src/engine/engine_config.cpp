@@ -25,6 +25,7 @@ std::vector<PageId> shuffled(std::vector<PageId> order, std::uint64_t seed) {
 
 bool streams(std::span<const KvGroup> groups, std::int64_t trained) {
   return std::ranges::all_of(groups, [trained](const KvGroup& group) {
+    if (group.keeps_state()) return true;
     return !group.retention.full() && group.retention.span() + group.retention.sinks <= trained;
   });
 }
@@ -78,9 +79,11 @@ EngineConfig resolve_config(EngineConfig config, std::span<const EngineModel> mo
   check_context(config, first, groups.front());
   if (config.kv_bytes == 0) {
     for (size_t i = 0; i < models.size(); ++i) {
-      const std::int64_t blocks = kDefaultSequences * blocks_for(context_of(config, models, i), config.block_tokens);
+      const std::int64_t rows = blocks_for(context_of(config, models, i), config.block_tokens);
+      const std::int64_t states = 2 + config.scheduler.state_budget;  // its own, its answer's and those that are kept
       for (const KvGroup& group : groups[i]) {
-        const std::int64_t bytes = make_layout(group, config.block_tokens).block_bytes();
+        const std::int64_t blocks = kDefaultSequences * (group.keeps_state() ? states : rows);
+        const std::int64_t bytes = block_bytes_of(group, config.block_tokens);
         config.kv_bytes += static_cast<std::uint64_t>(blocks * bytes);
       }
     }
@@ -94,6 +97,7 @@ EngineConfig resolve_config(EngineConfig config, std::span<const EngineModel> mo
     scheduler.max_batch_tokens = std::clamp(scheduler.max_batch_tokens, 1, one.model->max_rows());
   }
   scheduler.max_sequences = std::max(scheduler.max_sequences, 1);
+  scheduler.state_budget = std::max(scheduler.state_budget, 0);
   return config;
 }
 
@@ -119,7 +123,7 @@ KvStorage::Pages pages_of(std::span<const EngineModel> models, const EngineConfi
   std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
   const auto see = [&](const Model& model, const KvPolicy& policy) {
     for (const KvGroup& group : kv_groups(model.config(), policy)) {
-      const std::int64_t bytes = make_layout(group, config.block_tokens).block_bytes();
+      const std::int64_t bytes = block_bytes_of(group, config.block_tokens);
       largest = std::max(largest, bytes);
       smallest = std::min(smallest, bytes);
     }
@@ -167,6 +171,10 @@ CacheConfig cache_config(const ServedModel& first, const Backend& backend, const
 Key256 policy_key(const Model& model, const Backend& backend, std::span<const KvGroup> groups, int block_tokens) {
   std::string policy = fmt::format("{} {}", backend.kernel_version(), block_tokens);
   for (const KvGroup& group : groups) {
+    if (group.keeps_state()) {
+      policy += fmt::format(" [{}] states", fmt::join(group.layers, ","));  // of which the spec's text says all
+      continue;
+    }
     policy += fmt::format(" [{}] {} {} {} {} {} {} {}", fmt::join(group.layers, ","), format_name(group.k_format),
                           format_name(group.v_format), group.retention.window, group.retention.sinks,
                           group.recent_override.window, group.recent_override.sinks, group.sink_query_position);

@@ -47,17 +47,19 @@ void Engine::start(std::span<const RequestId> ids, CheckedRequest checked, OnUpd
 }
 
 // Where a window slides, the last whole block before a mark must be kept with what its window sees from there, and
-// the block that the mark is in by itself.
+// the block that the mark is in by itself. States are kept at ends of blocks alone: before the mark.
 std::vector<Breakpoint> Engine::places_to_keep(const CheckedRequest& checked) const {
   const Request& request = checked.request;
-  if (std::ranges::all_of(checked.kv->groups, [](const KvGroup& group) { return group.retention.full(); })) {
+  const auto keeps_all = [](const KvGroup& group) { return group.retention.full() && !group.keeps_state(); };
+  if (std::ranges::all_of(checked.kv->groups, keeps_all)) {
     return request.breakpoints;
   }
+  const bool states = std::ranges::any_of(checked.kv->groups, &KvGroup::keeps_state);
   std::vector<Breakpoint> out;
   for (const Breakpoint& mark : request.breakpoints) {
     const std::int64_t whole = mark.tokens / config_.block_tokens * config_.block_tokens;
-    if (whole > 0 && whole < mark.tokens) out.push_back({whole, mark.keep});
-    out.push_back(mark);
+    if (whole > 0 && (states || whole < mark.tokens)) out.push_back({whole, mark.keep});
+    if (!states) out.push_back(mark);
   }
   return out;
 }

@@ -73,6 +73,7 @@ struct alignas(64) Sequence {
   std::vector<Fork> forks;              // more answers to the same prompt, until the first token
   std::vector<float> fork_logits;       // what their first tokens are sampled from
   size_t pinned_breakpoints = 0;        // of the request's, in order
+  std::vector<Position> state_marks;    // where its states are kept, if it has some: a step ends at each of them
   std::vector<TokenLogprobs> logprobs;  // of the tokens that the last step gave it, where asked for
   std::int64_t context = std::numeric_limits<std::int64_t>::max();  // tokens that it may have at most
 

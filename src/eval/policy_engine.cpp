@@ -33,7 +33,11 @@ std::int64_t cache_bytes(const Model& model, const EngineConfig& config, std::in
   const std::int64_t size = config.block_tokens;
   const Position prompt = std::max<Position>(tokens / 2, 1);
   for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
-    const std::int64_t block = make_layout(group, config.block_tokens).block_bytes();
+    const std::int64_t block = block_bytes_of(group, config.block_tokens);
+    if (group.keeps_state()) {
+      bytes += block;
+      continue;
+    }
     if (const auto rule = eviction_rule(config.kv, prompt); rule && group.retention.full()) {
       const std::int64_t budget = group_budget(*rule, group, model.config().layer_count());
       bytes += block * blocks_for(std::min(tokens, budget + EvictionRule::kInterval), config.block_tokens);
@@ -50,7 +54,7 @@ std::uint64_t roomy_bytes(const Model& model, const EngineConfig& config, std::i
   const std::int64_t blocks = blocks_for(tokens, config.block_tokens);
   std::int64_t bytes = 0;
   for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
-    bytes += (blocks + blocks / 4 + 8) * make_layout(group, config.block_tokens).block_bytes();
+    bytes += (group.keeps_state() ? 8 : blocks + blocks / 4 + 8) * block_bytes_of(group, config.block_tokens);
   }
   return static_cast<std::uint64_t>(bytes);
 }

@@ -184,6 +184,7 @@ class KvCache {
   enum class Stay : std::uint8_t { kUntilEvicted, kUntilNext };
   void keep_state(KvLease& lease, Stay stay);
   bool has_states(PolicyId policy) const { return policies_[policy].states; }
+  bool keeps_state(size_t group) const { return groups_[group].config.state(); }
   // How far the lease would come back from what is kept, as far as it knows.
   Position found_again(const KvLease& lease) const;
   void truncate(KvLease& lease, Position length);

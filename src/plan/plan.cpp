@@ -25,12 +25,15 @@ std::int64_t held_at(const Retention& retention, std::int64_t next, int block_to
 
 GroupPlan plan_group(const KvGroup& group, const PlanInput& input) {
   GroupPlan plan;
-  plan.layout = make_layout(group, input.block_tokens);
+  if (!group.keeps_state()) plan.layout = make_layout(group, input.block_tokens);
+  plan.state = group.state;
+  plan.layers = static_cast<int>(group.layers.size());
+  plan.bytes_per_block = static_cast<std::uint64_t>(block_bytes_of(group, input.block_tokens));
   plan.retention = group.retention;
   plan.bytes_per_token = static_cast<std::uint64_t>(bytes_per_token(group));
-  plan.blocks_per_request = blocks_held(group.retention, input.context, input.block_tokens);
-  plan.bytes_per_request = saturating_product(static_cast<std::uint64_t>(plan.blocks_per_request),
-                                              static_cast<std::uint64_t>(plan.layout.block_bytes()));
+  plan.blocks_per_request = group.keeps_state() ? 1 : blocks_held(group.retention, input.context, input.block_tokens);
+  plan.bytes_per_request =
+      saturating_product(static_cast<std::uint64_t>(plan.blocks_per_request), plan.bytes_per_block);
   return plan;
 }
 
@@ -40,7 +43,7 @@ MemoryPlan plan_sizes(const PlanInput& input) {
   for (const KvGroup& group : input.groups) {
     const GroupPlan part = plan_group(group, input);
     plan.bytes_per_token += part.bytes_per_token;
-    plan.bytes_per_block += static_cast<std::uint64_t>(part.layout.block_bytes());
+    (group.keeps_state() ? plan.state_bytes : plan.bytes_per_block) += part.bytes_per_block;
     plan.bytes_per_request = saturating_sum(plan.bytes_per_request, part.bytes_per_request);
     plan.groups.push_back(part);
   }
@@ -61,14 +64,14 @@ std::int64_t longest_context(const PlanInput& input) {
 void share_pool(std::uint64_t bytes, MemoryPlan& plan) {
   for (GroupPlan& group : plan.groups) {
     const Wide share = Wide{bytes} * group.bytes_per_request / plan.bytes_per_request;
-    group.pool_blocks = pool_blocks(static_cast<std::uint64_t>(share), group.layout);
+    group.pool_blocks = pool_blocks(static_cast<std::uint64_t>(share), group.bytes_per_block);
   }
 }
 
 }  // namespace
 
-std::int64_t pool_blocks(std::uint64_t bytes, const KvLayout& layout) {
-  const std::uint64_t blocks = bytes / static_cast<std::uint64_t>(layout.block_bytes());
+std::int64_t pool_blocks(std::uint64_t bytes, std::uint64_t block_bytes) {
+  const std::uint64_t blocks = bytes / block_bytes;
   constexpr std::uint64_t kMost = std::numeric_limits<BlockId>::max();
   return static_cast<std::int64_t>(std::min(blocks, kMost));
 }

@@ -31,7 +31,10 @@ struct PlanInput {
 
 // One group of layers. A request is one sequence of `context` tokens, at the moment it holds most blocks.
 struct GroupPlan {
-  KvLayout layout;
+  KvLayout layout;   // of rows
+  StateShape state;  // of recurrent layers, in place of rows: one block a sequence, whatever its length
+  int layers = 0;
+  std::uint64_t bytes_per_block = 0;
   Retention retention;
   std::uint64_t bytes_per_token = 0;
   std::int64_t blocks_per_request = 0;
@@ -51,7 +54,8 @@ struct Suggestion {
 struct MemoryPlan {
   std::vector<GroupPlan> groups;
   std::uint64_t bytes_per_token = 0;    // of all groups
-  std::uint64_t bytes_per_block = 0;    // one block of each group
+  std::uint64_t bytes_per_block = 0;    // one block of each group of rows
+  std::uint64_t state_bytes = 0;        // of a sequence, or of each place where its states are kept
   std::uint64_t bytes_per_request = 0;  // whole blocks, less what the retention drops
   std::uint64_t kv_bytes = 0;           // of all users
   std::uint64_t total_bytes = 0;        // weights, cache and reserve
@@ -65,8 +69,8 @@ struct MemoryPlan {
 
 MemoryPlan plan_memory(const PlanInput& input);
 
-// How many blocks of `layout` fit into `bytes`; no more than a BlockId can name.
-std::int64_t pool_blocks(std::uint64_t bytes, const KvLayout& layout);
+// How many blocks of so many bytes fit into `bytes`; no more than a BlockId can name.
+std::int64_t pool_blocks(std::uint64_t bytes, std::uint64_t block_bytes);
 
 // The most blocks that a sequence of one group holds at once on its way to `tokens` tokens, one token at a
 // time: those that its retention needs, the open one included.

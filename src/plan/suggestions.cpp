@@ -99,7 +99,7 @@ void SuggestionList::add_fewer_users() {
 void SuggestionList::add_shared_prefix() {
   std::uint64_t block_bytes = 0;
   for (const GroupPlan& group : plan_.groups) {
-    if (group.retention.full()) block_bytes += static_cast<std::uint64_t>(group.layout.block_bytes());
+    if (group.retention.full() && group.state.none()) block_bytes += group.bytes_per_block;
   }
   const std::uint64_t saved_by_block = saturating_product(block_bytes, static_cast<std::uint64_t>(input_.users - 1));
   if (saved_by_block == 0 || plan_.total_bytes == std::numeric_limits<std::uint64_t>::max()) return;
@@ -117,7 +117,7 @@ void SuggestionList::add_window() {
   const auto with_window = [&](std::int64_t window) {
     PlanInput changed = input_;
     for (KvGroup& group : changed.groups) {
-      if (group.retention.full()) group.retention = {window, kSinks};
+      if (group.retention.full() && !group.keeps_state()) group.retention = {window, kSinks};
     }
     return total_of(changed);
   };

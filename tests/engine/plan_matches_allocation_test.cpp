@@ -51,7 +51,8 @@ TEST_P(PlanMatchesAllocation, ToTheByteForAnyUsersContextAndBlockSize) {
         config.kv_bytes = plan.kv_bytes;
         Engine engine(*backend_, *model_, config);
         EXPECT_EQ(engine.storage().bytes(), plan.kv_bytes);
-        EXPECT_EQ(engine.cache().pool(0).size(), pool_blocks(plan.kv_bytes, engine.storage().layout(0)));
+        EXPECT_EQ(engine.cache().pool(0).size(),
+                  pool_blocks(plan.kv_bytes, static_cast<std::uint64_t>(engine.storage().block_bytes(0))));
         EXPECT_EQ(preemptions(engine, users, context), 0) << block_tokens << " " << context << " " << users;
       }
     }

@@ -152,10 +152,10 @@ inline void add_other_layers(std::vector<Cell>& cells) {
   }
 }
 
-// What other families' layers have: layers that read another's keys, keys as values, two head sizes in a model,
-// inputs of each layer, experts beside an MLP, in groups, with biases, or weighed before they read; chunks and
-// queries that grow with the position; latents (MLA); norms behind the rope; ropes of parts of heads; learned
-// positions; all heads on one.
+// What other families' layers have: states in place of keys and values; layers that read another's keys, keys as
+// values, two head sizes in a model, inputs of each layer, experts beside an MLP, in groups, with biases, or weighed
+// before they read; chunks and queries that grow with the position; latents (MLA); norms behind the rope; ropes of
+// parts of heads; learned positions; all heads on one.
 inline void add_kinds_of_layers(std::vector<Cell>& cells) {
   const auto add = [&](const char* device, const std::string& model, const char* policy) {
     const bool spans = model.starts_with("gemma4") || model == "llama4" || model == "gpt_oss" || model == "phi3";
@@ -163,8 +163,8 @@ inline void add_kinds_of_layers(std::vector<Cell>& cells) {
                                                                                 : model == "llama4" ? 40
                                                                                                     : 24}
                                                     : std::vector<std::int64_t>{};
-    cells.push_back(
-        {device, "auto", device == std::string("ref") ? 1 : 2, parse_kv_policy(policy, "cell"), model, windows});
+    const bool alone = device == std::string("ref") || device == std::string("repeating");
+    cells.push_back({device, "auto", alone ? 1 : 2, parse_kv_policy(policy, "cell"), model, windows});
   };
   for (const char* model :
        {"gemma4_ple_shared", "gemma4_moe", "llama4", "gpt_oss", "glm4_moe_grouped", "deepseek_v3"}) {
@@ -182,6 +182,10 @@ inline void add_kinds_of_layers(std::vector<Cell>& cells) {
   add("cpu", "gemma4_dense_keqv", "k=bf16, v=int8, 0:f16");
   add("cpu", "gemma4_ple_shared", "bf16, window=64, sinks=4");
   add("cpu", "falcon_rw", "int8, recent=20:bf16");
+  // States beside rows, which every policy leaves as they are.
+  for (const char* device : {"ref", "cpu", "far", "repeating"}) add(device, "qwen3_next", "f16");
+  add("cpu", "qwen3_next", "int8, recent=20:bf16, sinks=4");
+  add("cpu", "qwen3_5_moe", "bf16");
 }
 
 // Layers whose scores have a rule, many heads or wide ones on a KV head, and values in keys: each with what of

@@ -32,8 +32,10 @@ TEST_P(DraftLaw, AVerifiedDraftEqualsPlainDecoding) {
   for (const Request& request : requests) ids.push_back(recorder.submit(request));
   engine.run();
   for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(recorder.of(ids[i]), expected[i]) << i;
-  EXPECT_LT(recorder.of(ids[0]).record.steps, 22);
-  EXPECT_GT(drafter.drafted(), 30);
+  if (!world_.has_states()) {  // a state cannot forget a wrong guess: there nobody is asked for one
+    EXPECT_LT(recorder.of(ids[0]).record.steps, 22);
+    EXPECT_GT(drafter.drafted(), 30);
+  }
   // What it left in the cache is what was computed without drafts.
   Request next = requests[0];
   next.prompt.insert(next.prompt.end(), expected[0].tokens.begin(), expected[0].tokens.end());

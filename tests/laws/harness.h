@@ -73,13 +73,17 @@ class World {
   std::uint64_t bytes_for(std::int64_t blocks, int block_tokens = 16) const {
     constexpr std::int64_t kLine = 64;
     std::vector<std::int64_t> sizes;
-    for (const KvGroup& group : kv_groups(model_->config(), cell_.policy)) {
-      sizes.push_back(make_layout(group, block_tokens).block_bytes());
-    }
+    const std::vector<KvGroup> groups = kv_groups(model_->config(), cell_.policy);
+    for (const KvGroup& group : groups) sizes.push_back(block_bytes_of(group, block_tokens));
     std::int64_t bytes = 0;
     const std::int64_t page = (std::ranges::max(sizes) + kLine - 1) / kLine * kLine;
-    for (const std::int64_t size : sizes) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const std::int64_t size = sizes[i];
       const std::int64_t per_page = page / size;
+      if (groups[i].keeps_state()) {  // a request has one, and as many blocks of rows as there are of it
+        bytes += (std::max<std::int64_t>(blocks / 4, 1) + per_page - 1) / per_page * page;
+        continue;
+      }
       const bool fills = cell_.policy.layers.empty() && std::ranges::max(sizes) % size == 0 &&
                          (blocks % per_page == 0 || per_page < 3);
       bytes += fills ? blocks * size : (blocks + per_page - 1) / per_page * page;
@@ -89,6 +93,7 @@ class World {
 
   Engine engine(const EngineConfig& config) { return Engine(*backend_, *model_, config); }
   const Model& model() const { return *model_; }
+  bool has_states() const { return model_->config().recurs(); }
 
  private:
   Cell cell_;

@@ -125,6 +125,8 @@ class PairLaw : public ::testing::TestWithParam<Cell> {
     const SchedulerCounts& counts = engine.scheduler().counts();
     if (how == Preemption::How::kRecompute) {
       EXPECT_EQ(counts.swaps + counts.waits, 0);
+    } else if (world_.has_states()) {  // each branch saves one, and host memory may have no room for all
+      EXPECT_TRUE(windowed() || counts.swaps > 0);
     } else if (!windowed()) {
       EXPECT_GT(counts.swaps, counts.recomputes);  // a branch that holds nothing alone has nothing to save
     }
@@ -257,7 +259,7 @@ TEST_P(PairLaw, SwappedOutAndItsPinLostEqualsUndisturbed) {
   EXPECT_EQ(recorder.of(other).record.pinned_tokens, 32);
   EXPECT_EQ(recorder.of(oldest), alone(large, large.sampling.seed));
   EXPECT_EQ(recorder.of(other), alone(marked, marked.sampling.seed));
-  if (!windowed()) {
+  if (!windowed() && !world_.has_states()) {  // rows may have the room of states: there the pin may stay
     EXPECT_EQ(engine.pins().size(), 0);
     EXPECT_GT(recorder.of(other).record.computed_tokens, 40 + 99);
   }

@@ -33,6 +33,21 @@ PlanInput tiny_input(std::int64_t context, std::vector<KvGroup> groups = {tiny_g
   return input;
 }
 
+// Rows of ten layers of forty; in the others a state, whatever the length of the text.
+TEST(Plan, StatesTakeTheSameForEveryLength) {
+  for (const std::int64_t context : {1000, 100000}) {
+    const MemoryPlan plan = plan_memory(input_of("qwen3.6-35b-a3b", context));
+    EXPECT_EQ(plan.bytes_per_token, 20U << 10);
+    EXPECT_EQ(plan.state_bytes, 30U * ((2U << 20) + (96U << 10)));  // 61.5 MiB, had it inputs of 16 bits
+    ASSERT_EQ(plan.groups.size(), 2U);
+    EXPECT_EQ(plan.groups[0].layers, 10);
+    EXPECT_EQ(plan.groups[1].layers, 30);
+    EXPECT_EQ(plan.bytes_per_request,
+              static_cast<std::uint64_t>((context + 15) / 16) * (320U << 10) + plan.state_bytes);
+  }
+  EXPECT_EQ(plan_memory(input_of("qwen3.6-27b", 1000)).bytes_per_token, 64U << 10);
+}
+
 TEST(Plan, LlamaAt32KFitsIn24GB) {
   PlanInput input = input_of("llama-3.1-8b", 32768);
   input.memory_bytes = 24 * kGB;
@@ -146,9 +161,9 @@ TEST(Plan, AWindowBoundsTheCache) {
 TEST(Plan, HybridModelsHaveTwoGroups) {
   const MemoryPlan plan = plan_memory(input_of("gemma-3-1b", 32768));
   ASSERT_EQ(plan.groups.size(), 2U);
-  EXPECT_EQ(plan.groups[0].layout.layers, 22);
+  EXPECT_EQ(plan.groups[0].layers, 22);
   EXPECT_EQ(plan.groups[0].blocks_per_request, 33);  // window 512
-  EXPECT_EQ(plan.groups[1].layout.layers, 4);
+  EXPECT_EQ(plan.groups[1].layers, 4);
   EXPECT_EQ(plan.groups[1].blocks_per_request, 2048);
   EXPECT_EQ(plan.bytes_per_request, 33U * 16 * 22 * 1024 + 2048U * 16 * 4 * 1024);
 }
@@ -197,12 +212,12 @@ TEST(Plan, BlocksHeldOfChunksIsWhatTheCacheKeeps) {
 }
 
 TEST(Plan, PoolBlocksAreWholeAndCanBeNamed) {
-  const KvLayout layout = make_layout(tiny_group(), 16);
-  EXPECT_EQ(pool_blocks(0, layout), 0);
-  EXPECT_EQ(pool_blocks(63, layout), 0);
-  EXPECT_EQ(pool_blocks(64, layout), 1);
-  EXPECT_EQ(pool_blocks(6400, layout), 100);
-  EXPECT_EQ(pool_blocks(std::numeric_limits<std::uint64_t>::max(), layout), std::numeric_limits<std::int32_t>::max());
+  const auto block = static_cast<std::uint64_t>(block_bytes_of(tiny_group(), 16));
+  EXPECT_EQ(pool_blocks(0, block), 0);
+  EXPECT_EQ(pool_blocks(63, block), 0);
+  EXPECT_EQ(pool_blocks(64, block), 1);
+  EXPECT_EQ(pool_blocks(6400, block), 100);
+  EXPECT_EQ(pool_blocks(std::numeric_limits<std::uint64_t>::max(), block), std::numeric_limits<std::int32_t>::max());
 }
 
 TEST(Plan, OneGroupGetsTheWholePool) {

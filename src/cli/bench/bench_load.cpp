@@ -75,8 +75,9 @@ EngineConfig LoadBench::config_for(std::int64_t longest, std::int64_t sequences)
   config.scheduler.max_sequences = std::max(config.scheduler.max_sequences, static_cast<int>(sequences));
   if (config.kv_bytes == 0) {
     for (const KvGroup& group : kv_groups(model_.config(), config.kv)) {
-      const std::int64_t blocks = blocks_for(longest, config.block_tokens) * (2 * sequences + 1);
-      config.kv_bytes += static_cast<std::uint64_t>(blocks * make_layout(group, config.block_tokens).block_bytes());
+      const std::int64_t each = group.keeps_state() ? 1 : blocks_for(longest, config.block_tokens);
+      const std::int64_t blocks = each * (2 * sequences + 1);
+      config.kv_bytes += static_cast<std::uint64_t>(blocks * block_bytes_of(group, config.block_tokens));
     }
   }
   return config;

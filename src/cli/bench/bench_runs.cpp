@@ -85,8 +85,9 @@ EngineConfig Bench::config_for(const BenchTest& test) const {
   config.context = test.depth + test.tokens + 3;
   if (test.batch > 1 && config.kv_bytes == 0) {
     for (const KvGroup& group : kv_groups(model_.config(), config.kv)) {
-      const std::int64_t blocks = blocks_for(config.context, config.block_tokens) * (test.batch + 1);
-      config.kv_bytes += static_cast<std::uint64_t>(blocks * make_layout(group, config.block_tokens).block_bytes());
+      const std::int64_t each = group.keeps_state() ? 2 : blocks_for(config.context, config.block_tokens);
+      const std::int64_t blocks = each * (test.batch + 1);
+      config.kv_bytes += static_cast<std::uint64_t>(blocks * block_bytes_of(group, config.block_tokens));
     }
   }
   return config;

@@ -33,8 +33,8 @@ EngineConfig VersusBench::config_for(const KvPolicy& policy, const VersusTest& t
   config.context = test.depth + 1 + test.tokens * (test.turns + 2);
   if (config.kv_bytes == 0) {
     for (const KvGroup& group : kv_groups(model_.config(), policy)) {
-      const std::int64_t blocks = blocks_for(config.context, config.block_tokens) + 2;
-      config.kv_bytes += static_cast<std::uint64_t>(blocks * make_layout(group, config.block_tokens).block_bytes());
+      const std::int64_t blocks = group.keeps_state() ? 4 : blocks_for(config.context, config.block_tokens) + 2;
+      config.kv_bytes += static_cast<std::uint64_t>(blocks * block_bytes_of(group, config.block_tokens));
     }
   }
   return config;

@@ -13,12 +13,25 @@ std::int64_t slots_written(const KvCache& cache, const KvLease& lease) {
   return blocks_for(lease.length(), cache.block_tokens());
 }
 
-// The first slot that somebody would have to keep for this lease: every later one is saved with it.
+// Of one group's table, those to be saved where rows are from `first` on. A state is saved whole.
+struct Slots {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+Slots slots_of(const KvCache& cache, const KvLease& lease, size_t i, std::int64_t first) {
+  if (cache.keeps_state(cache.groups_of(lease.policy())[i])) return {0, lease.table(i).size()};
+  return {first, slots_written(cache, lease)};
+}
+
+// The first slot that somebody would have to keep for this lease: every later one is saved with it. With states it is
+// found again only as far as some are kept.
 std::int64_t first_private_slot(const KvCache& cache, const KvLease& lease) {
   const std::int64_t slots = slots_written(cache, lease);
   std::int64_t first = slots;
+  if (cache.has_states(lease.policy())) first = cache.found_again(lease) / cache.block_tokens();
   const std::span<const size_t> groups = cache.groups_of(lease.policy());
   for (size_t i = 0; i < groups.size(); ++i) {
+    if (cache.keeps_state(groups[i])) continue;
     for (std::int64_t slot = 0; slot < first; ++slot) {
       const BlockId block = lease.table(i).at(slot);
       if (block != kNoBlock && cache.pool(groups[i]).refs(block) == 1) first = slot;
@@ -29,7 +42,8 @@ std::int64_t first_private_slot(const KvCache& cache, const KvLease& lease) {
 
 bool has_holes(const KvCache& cache, const KvLease& lease, std::int64_t from) {
   for (size_t i = 0; i < cache.groups_of(lease.policy()).size(); ++i) {
-    for (std::int64_t slot = from; slot < slots_written(cache, lease); ++slot) {
+    const Slots slots = slots_of(cache, lease, i, from);
+    for (std::int64_t slot = slots.begin; slot < slots.end; ++slot) {
       if (lease.table(i).hole(slot)) return true;
     }
   }
@@ -43,8 +57,10 @@ std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) co
   const std::int64_t first = first_private_slot(cache, lease);
   if (has_holes(cache, lease, first)) return 0;
   std::uint64_t bytes = 0;
-  for (const size_t g : cache.groups_of(lease.policy())) {
-    bytes += static_cast<std::uint64_t>((slots_written(cache, lease) - first) * storage_.layout(g).block_bytes());
+  const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const Slots slots = slots_of(cache, lease, i, first);
+    bytes += static_cast<std::uint64_t>((slots.end - slots.begin) * storage_.block_bytes(groups[i]));
   }
   return bytes;
 }
@@ -62,8 +78,9 @@ std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease
   std::vector<HostCopy> pieces;
   saved->blocks.resize(groups.size());
   for (size_t i = 0; i < groups.size(); ++i) {
-    const auto size = static_cast<size_t>(storage_.layout(groups[i]).block_bytes());
-    for (std::int64_t slot = saved->first_slot; slot < slots_written(cache, lease); ++slot) {
+    const auto size = static_cast<size_t>(storage_.block_bytes(groups[i]));
+    const Slots slots = slots_of(cache, lease, i, saved->first_slot);
+    for (std::int64_t slot = slots.begin; slot < slots.end; ++slot) {
       std::byte* place = saved->blocks[i].emplace_back(saved->bytes.place(size));
       if (place == nullptr) return nullptr;
       pieces.push_back(storage_.saved_at(place, groups[i], lease.table(i).at(slot)));
@@ -97,9 +114,10 @@ bool HostSwap::restore(KvCache& cache, KvLease& lease, std::span<const TokenId> 
   const std::span<const size_t> groups = cache.groups_of(lease.policy());
   std::vector<HostCopy> pieces;
   for (size_t g = 0; g < groups.size(); ++g) {
+    const bool state = cache.keeps_state(groups[g]);
     for (size_t i = 0; i < saved.blocks[g].size(); ++i) {
-      const std::int64_t slot = saved.first_slot + static_cast<std::int64_t>(i);
-      if ((slot + 1) * size <= found) continue;
+      const std::int64_t slot = (state ? 0 : saved.first_slot) + static_cast<std::int64_t>(i);
+      if (!state && (slot + 1) * size <= found) continue;
       pieces.push_back(storage_.saved_at(saved.blocks[g][i], groups[g], lease.table(g).at(slot)));
     }
   }

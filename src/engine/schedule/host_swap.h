@@ -1,4 +1,5 @@
 // Blocks of paused sequences in host memory: what only they held, to be written back when they resume.
+// A sequence's states are saved with them.
 //
 // A saved run of blocks has no holes. Where a window has dropped blocks in the middle of what would have to be saved,
 // nothing is: such a sequence is computed again instead.
@@ -20,8 +21,8 @@ namespace kvasir {
 struct SavedBlocks {
   Position length = 0;          // tokens whose K and V were in the cache
   std::int64_t first_slot = 0;  // of all groups
-  std::vector<std::vector<std::byte*>>
-      blocks;  // [group of its policy][slot - first_slot]: where each lies in `bytes`
+  // [group of its policy][slot - first_slot], of states [group][0]: where each lies in `bytes`
+  std::vector<std::vector<std::byte*>> blocks;
   HostSpan bytes;
 };
 

@@ -24,7 +24,8 @@ std::int64_t group_budget(const EvictionRule& rule, const KvGroup& group, int mo
 std::vector<CacheGroupConfig> cache_groups(std::span<const KvGroup> groups, int block_tokens) {
   std::vector<CacheGroupConfig> out;
   for (const KvGroup& group : groups)
-    out.push_back({group.retention, make_layout(group, block_tokens).block_bytes()});
+    out.push_back({group.retention, block_bytes_of(group, block_tokens),
+                   group.keeps_state() ? CacheGroupConfig::Keeps::kState : CacheGroupConfig::Keeps::kRows});
   return out;
 }
 

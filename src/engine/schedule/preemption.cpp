@@ -30,7 +30,8 @@ PreemptionChoice cheapest_for(const PreemptionQuestion& q, Sequence& candidate) 
   // Taken at once: what is asked for; and while it is away, about a block for each of the others.
   const std::int64_t taken = q.rows / size + 1 + std::ssize(q.running);
   const bool all = !q.cache.shares(candidate.lease.policy());  // nothing of it can be found again
-  const std::int64_t lost = all ? length : std::min(length, std::min(freed, taken) * size + length % size);
+  const std::int64_t evicted = all ? length : std::min(length, std::min(freed, taken) * size + length % size);
+  const std::int64_t lost = std::max(evicted, length - q.cache.found_again(candidate.lease));
   PreemptionChoice best{&candidate, Preemption::How::kRecompute, static_cast<double>(lost) * q.costs.token_seconds};
   const std::uint64_t bytes = q.swap == nullptr ? 0 : q.swap->bytes_for(q.cache, candidate.lease);
   if (bytes > 0 && q.swap->has_room(bytes)) {

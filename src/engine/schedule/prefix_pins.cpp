@@ -58,7 +58,9 @@ void PrefixPins::count(Tally& tally, const KvLease& lease, int by) const {
     const BlockTable& table = lease.table(i);
     for (std::int64_t slot = 0; slot < table.size(); ++slot) {
       if (table.hole(slot)) continue;
-      const auto at = tally.pins.try_emplace({lease.keys()[static_cast<size_t>(slot)], groups[i]}, 0).first;
+      const Key256& name =
+          cache_.keeps_state(groups[i]) ? lease.keys().back() : lease.keys()[static_cast<size_t>(slot)];
+      const auto at = tally.pins.try_emplace({name, groups[i]}, 0).first;
       const bool was = std::exchange(at->second, at->second + by) > 0;
       const int change = static_cast<int>(at->second > 0) - static_cast<int>(was);
       tally.blocks += i == 0 ? change : 0;

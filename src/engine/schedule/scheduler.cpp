@@ -56,7 +56,8 @@ bool Scheduler::reserve_ahead(KvCache& cache, std::span<const ScheduledTokens> s
   return true;
 }
 
-// A chunk ends where a tile does, and where a breakpoint's last block does: that place can then be kept whole.
+// A chunk ends where a tile does, and where a breakpoint's last block does, or a state is kept: that place can then
+// be kept whole.
 std::int64_t Scheduler::rows_for(const KvCache& cache, const Sequence& sequence, std::int64_t budget) const {
   const std::int64_t uncomputed = sequence.num_uncomputed_tokens();
   std::int64_t rows = std::min(uncomputed, budget);
@@ -68,10 +69,13 @@ std::int64_t Scheduler::rows_for(const KvCache& cache, const Sequence& sequence,
   }
   // Rows are evicted at points of their own, which no chunk may pass.
   if (sequence.eviction) rows = std::min(rows, sequence.eviction->next_point(start) - start);
-  for (const Breakpoint& mark : sequence.request.breakpoints) {
-    const Position end = blocks_for(mark.tokens, cache.block_tokens()) * cache.block_tokens();
+  const auto end_at = [&](Position end) {
     if (end > start && end < start + rows) rows = end - start;
+  };
+  for (const Breakpoint& mark : sequence.request.breakpoints) {
+    end_at(blocks_for(mark.tokens, cache.block_tokens()) * cache.block_tokens());
   }
+  for (const Position mark : sequence.state_marks) end_at(mark);
   return rows;
 }
 
@@ -84,10 +88,12 @@ void Scheduler::add_to_step(Sequence& sequence, std::int64_t rows, std::int64_t&
 }
 
 // As many tokens as could be accepted, and have room; the answer's last token is never computed. Where rows are
-// evicted by what queries looked at, are scored or are kept at a mark, none but the sequence's own are computed.
+// evicted by what queries looked at, are scored or are kept at a mark, none but the sequence's own are computed; and
+// none where a state would have to forget those that were wrong.
 void Scheduler::draft_for(KvCache& cache, Sequence& sequence, std::int64_t budget) const {
   sequence.draft.clear();
   if (drafter_ == nullptr || sequence.num_uncomputed_tokens() != 1) return;
+  if (cache.has_states(sequence.lease.policy())) return;
   if (sequence.eviction || sequence.request.score_from || !sequence.forks.empty() || sequence.has_pins_to_come()) {
     return;
   }

@@ -23,6 +23,7 @@
 #include "engine/schedule/drafter.h"
 #include "engine/schedule/preemption.h"
 #include "engine/schedule/prefix_pins.h"
+#include "engine/schedule/state_marks.h"
 #include "engine/schedule/tenant_queues.h"
 #include "engine/sequence.h"
 #include "kv/cache.h"
@@ -33,6 +34,7 @@ struct SchedulerConfig {
   int max_batch_tokens = 512;
   int max_sequences = 256;
   int chunk_tokens = 0;  // a prompt's tokens in one step; 0: as many as the budget leaves
+  int state_budget = 4;  // states of recurrent layers that a request leaves behind: see states_to_keep()
 };
 
 // Rows that a step computes for a sequence: its next tokens, reserved in its lease, and behind the last of them a
@@ -143,7 +145,9 @@ class Scheduler {
   bool preempt_somebody_for(KvCache& cache, std::uint32_t tenant);
   void preempt_now(KvCache& cache, Sequence& sequence);
   void count_pass(const KvCache& cache, const Sequence& admitted);
-  bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const;
+  bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence);
+  void keep_state_at(Sequence& sequence, Position mark);
+  void mark_states(const KvCache& cache, Sequence& sequence, const ReuseReport& report) const;
 
   static constexpr const char* kSharesChanged =
       "tenants' shares of the cache were changed since the request came, and it has no room any more; ask again";

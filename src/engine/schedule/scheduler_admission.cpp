@@ -101,8 +101,18 @@ Scheduler::Admitted Scheduler::take_room_in_turn(KvCache& cache, Sequence& seque
   return room;
 }
 
-// Two requests with one beginning that come together would compute it twice: the second waits, and shares.
-bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) const {
+// A running one, which may have rows of this step beyond that place.
+void Scheduler::keep_state_at(Sequence& sequence, Position mark) {
+  add_mark(sequence.state_marks, mark);
+  for (ScheduledTokens& one : scheduled_) {
+    if (one.sequence != &sequence) continue;
+    one.rows = static_cast<int>(std::min<Position>(one.rows, mark - sequence.lease.length()));
+  }
+}
+
+// Two requests with one beginning that come together would compute it twice: the second waits, and shares. States are
+// kept where the two part.
+bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) {
   if (!cache.reuses() || !cache.shares(sequence.policy_id())) return false;
   const std::int64_t size = cache.block_tokens();
   return std::ranges::any_of(running_, [&](const std::unique_ptr<Sequence>& other) {
@@ -111,8 +121,20 @@ bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& s
     if (other->policy_id() != sequence.policy_id()) return false;
     const std::span<const TokenId> mine(sequence.tokens.data(), sequence.tokens.size() - 1);
     const auto agreed = std::ranges::mismatch(mine, other->tokens).in1 - mine.begin();
-    return agreed / size * size > other->lease.length();
+    const Position shared = agreed / size * size;
+    if (shared <= other->lease.length()) return false;
+    if (cache.has_states(other->policy_id())) keep_state_at(*other, shared);
+    return true;
   });
+}
+
+void Scheduler::mark_states(const KvCache& cache, Sequence& sequence, const ReuseReport& report) const {
+  sequence.state_marks.clear();
+  if (!cache.reuses() || !cache.has_states(sequence.policy_id())) return;
+  const Position parted = report.stop == ReuseStop::kStateBefore ? report.rows_upto : 0;
+  sequence.state_marks =
+      states_to_keep({std::ssize(sequence.request.prompt), std::ssize(sequence.tokens), cache.block_tokens(),
+                      config_.state_budget, sequence.request.breakpoints, parted});
 }
 
 Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget) {
@@ -135,6 +157,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   KvCache::Opened opened = cache.open(findable(sequence), sequence.open_context());
   sequence.lease = std::move(opened.lease);
   if (sequence.saved) swap_->restore(cache, sequence.lease, sequence.tokens, *sequence.saved);
+  mark_states(cache, sequence, opened.report);
   std::int64_t rows = rows_for(cache, sequence, budget);
   bool reserved = alone ? reserve_alone(cache, sequence, rows) : cache.reserve(sequence.lease, rows);
   // Where a window lets go of what lies behind it, fewer rows at a time need less room.

@@ -69,6 +69,7 @@ OrderedJson explain(const Generation& generation, const Listener& to) {
                   {"stopped_at", reuse.stopped_at},
                   {"stopped_at_text", nullptr},
                   {"message", nullptr}};
+  if (reuse.stop == ReuseStop::kStateBefore) out["rows_upto"] = reuse.rows_upto;
   if (reuse.stop == ReuseStop::kEvicted) {
     out["evicted"] = {{"seconds_ago", reuse.evicted_seconds_ago}, {"for", name_of(reuse.evicted_for)}};
     if (reuse.evicted_for != EvictedFor::kOthers)
