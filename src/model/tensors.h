@@ -104,7 +104,7 @@ struct FilePlace {
   bool all_experts = false;  // the file's tensor holds those of all experts of the layer: [experts][…]
   int parts =
       0;  // in so many parts, one for each head: [parts][rows / parts][cols], each of them by `axes`; 0: as one
-  bool channels = false;     // of a convolution of each channel by itself: [rows][1][cols]
+  bool channels = false;  // of a convolution of each channel by itself: [rows][1][cols]
 };
 
 struct TensorSpec {

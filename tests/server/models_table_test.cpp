@@ -65,12 +65,20 @@ std::vector<Cells> rows_of_the_table() {
   return out;
 }
 
+struct Compared {
+  int fixtures = 0;
+  bool recurs = false;  // no GPU has kernels for that yet (BackendLimits::states)
+};
+
 // By model_type, of what tests/model/golden_test.cpp compares on every backend.
-std::map<std::string, int> fixtures_by_type() {
-  std::map<std::string, int> out;
+std::map<std::string, Compared> compared_by_type() {
+  std::map<std::string, Compared> out;
   for (const auto& folder : std::filesystem::directory_iterator(fixtures())) {
     if (!exists(folder.path() / "golden.safetensors")) continue;
-    ++out[std::string(load_config(folder.path()).family_name())];
+    const ModelSpec spec = load_config(folder.path());
+    Compared& one = out[std::string(spec.family_name())];
+    ++one.fixtures;
+    one.recurs |= spec.recurs();
   }
   return out;
 }
@@ -92,18 +100,20 @@ std::string weights_of(const Family& family) {
 }
 
 // What the code says a row is, given its types and its example.
-Cells expected(const Cells& row, std::map<std::string, int>& fixtures) {
+Cells expected(const Cells& row, std::map<std::string, Compared>& compared) {
   Cells out = row;
   std::set<std::string> weights;
-  int count = 0;
+  Compared all;
   for (const std::string& type : names_in(row[kTypes])) {
     const Family& family = family_named(type, "docs/models.md");
     weights.insert(weights_of(family));
-    count += std::exchange(fixtures[std::string(family.name)], 0);
+    const Compared one = std::exchange(compared[std::string(family.name)], {});
+    all.fixtures += one.fixtures;
+    all.recurs |= one.recurs;
   }
   out[kWeights] = weights.size() == 1 ? *weights.begin() : "differ";
-  out[kFixtures] = std::to_string(count);
-  out[kDevices] = "CPU, GPU";
+  out[kFixtures] = std::to_string(all.fixtures);
+  out[kDevices] = all.recurs ? "CPU" : "CPU, GPU";
   if (row[kExample] == "-") {
     out[kBytes] = "-";
     return out;
@@ -118,11 +128,11 @@ Cells expected(const Cells& row, std::map<std::string, int>& fixtures) {
 }
 
 TEST(ModelsTable, SaysWhatTheCodeSays) {
-  std::map<std::string, int> fixtures = fixtures_by_type();
+  std::map<std::string, Compared> compared = compared_by_type();
   std::map<const Family*, int> told;
   for (const Cells& row : rows_of_the_table()) {
     ASSERT_EQ(row.size(), kColumns) << row[kTypes];
-    const Cells right = expected(row, fixtures);
+    const Cells right = expected(row, compared);
     EXPECT_EQ(row, right) << fmt::format("| {} |", fmt::join(right, " | "));
     std::set<const Family*> of_row;
     for (const std::string& type : names_in(row[kTypes])) of_row.insert(&family_named(type, "docs/models.md"));
@@ -135,7 +145,7 @@ TEST(ModelsTable, SaysWhatTheCodeSays) {
     }
   }
   for (const Family* family : families()) EXPECT_EQ(told[family], 1) << family->name << " has not one row";
-  for (const auto& [type, count] : fixtures) EXPECT_EQ(count, 0) << "fixtures of " << type << " that no row counts";
+  for (const auto& [type, rest] : compared) EXPECT_EQ(rest.fixtures, 0) << "no row counts the fixtures of " << type;
 }
 
 }  // namespace

@@ -43,9 +43,7 @@ class CudaBackend final : public Backend {
   }
   std::string kernel_version() const override { return fmt::format("cuda-5-{}", name_of(activations_)); }
 
-  BackendLimits limits() const override {
-    return {.head_dim = kMostHeadDim, .states = BackendLimits::States::kNone};
-  }
+  BackendLimits limits() const override { return {.head_dim = kMostHeadDim, .states = BackendLimits::States::kNone}; }
 
   Buffer allocate(size_t bytes) override {
     void* at = nullptr;
