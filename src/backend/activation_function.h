@@ -6,6 +6,7 @@
 namespace kvasir {
 
 enum class Activation : std::uint8_t {
+  kIdentity,
   kSilu,
   kGelu,
   kGeluTanh,

@@ -92,8 +92,15 @@ class Loader {
   void load_recurrent(int layer, RecurrentWeights& out) {
     using enum TensorRole;
     const RecurrentSpec& spec = spec_.layers[static_cast<size_t>(layer)].recurrent;
-    out.in = load_stack(found(layer, {kStateQ, kStateK, kStateV, kStateGate, kStateStrength, kStateDecay}));
+    // In the order of RecurrentLayers: what the convolution reads first.
+    out.in = spec.kind == RecurrentSpec::Kind::kMamba2
+                 ? load_stack(found(layer, {kStateV, kStateK, kStateQ, kStateGate, kStateDecay}))
+                 : load_stack(found(layer, {kStateQ, kStateK, kStateV, kStateGate, kStateStrength, kStateDecay}));
     out.conv = load_turned(found(layer, {kStateConv}).front());
+    out.conv_bias = load_vectors(biases(layer, {kStateConv}));
+    out.out = load(found(layer, {kStateOut}), form_);
+    if (spec.kind == RecurrentSpec::Kind::kShortConv) return;
+    out.skip = load_vectors(found(layer, {kStateSkip}));
     out.step_bias = load_vectors(found(layer, {kStateStepBias}));
     out.norm = load_norm(layer, kStateNorm);
     const HostWeight logs = found(layer, {kStateRate}).front();
@@ -105,7 +112,6 @@ class Loader {
     const float unit = 1.0F / std::sqrt(static_cast<float>(spec.k_dim));
     out.k_unit = upload(std::vector<float>(static_cast<size_t>(spec.k_dim), unit));
     out.q_unit = upload(std::vector<float>(static_cast<size_t>(spec.k_dim), unit * unit));
-    out.out = load(found(layer, {kStateOut}), form_);
   }
 
   // [cols][rows] of a small matrix, as floats.

@@ -18,9 +18,11 @@ using Stack = std::vector<std::unique_ptr<Weight>>;
 struct RecurrentWeights {
   Stack in;          // [in_width][hidden]: see RecurrentLayers
   Buffer conv;       // [conv_weights][channels]
+  Buffer conv_bias;  // [channels], or none
   Buffer step_bias;  // [heads]
   Buffer rate;       // [heads], below 0
-  Buffer norm;       // [v_dim]
+  Buffer skip;       // [heads], or none
+  Buffer norm;       // [v_dim], or of all heads
   Buffer q_unit;     // [k_dim], the weights of norms that make queries and keys as long as they are to be
   Buffer k_unit;
   std::unique_ptr<Weight> out;  // [hidden][v_width]

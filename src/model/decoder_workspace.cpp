@@ -16,7 +16,7 @@ Workspace::Workspace(const ModelSpec& spec, Backend& backend, int max_rows) {
   for (const LayerSpec& one : spec.layers) {
     const AttentionSpec& a = one.attention;
     qkv_width = std::max(qkv_width, a.q_width() + a.k_width() + a.v_width() + a.gate_width());
-    recurrent_width = std::max(recurrent_width, one.recurrent.none() ? 0 : one.recurrent.in_width());
+    recurrent_width = std::max(recurrent_width, one.recurrent.row_width());
     out_width = std::max(out_width, a.out_width());
     latent_width = std::max(latent_width, a.heads * std::max(a.latent.q_dim(), a.latent.v_dim));
     q_rank = std::max(q_rank, a.latent.q_rank);

@@ -18,6 +18,7 @@ std::vector<std::int64_t> file_shape(const TensorSpec& spec) {
   if (!spec.vector()) shape.push_back(spec.cols);
   if (transposed(spec)) std::ranges::reverse(shape);
   if (spec.hf.all_experts) shape.insert(shape.begin(), spec.experts);
+  if (spec.hf.channels) shape.insert(shape.begin() + 1, 1);
   return shape;
 }
 

@@ -10,8 +10,8 @@
 
 namespace kvasir {
 
-// Each row is projected once: to queries, keys and values, which the convolution reads, and behind them to gates,
-// strengths and decays.
+// Each row is projected once: to what the convolution reads, and behind it to gates and whatever decides what a state
+// is given and loses.
 class RecurrentLayers {
  public:
   // All of these outlive it.
@@ -22,18 +22,21 @@ class RecurrentLayers {
   void run(int layer, const Batch& batch, const KvStorage& storage, Matrix x, Matrix out);
 
  private:
-  // The parts of a row as it is projected.
-  struct Parts {
-    Matrix mixed;  // [rows][conv_channels]: q, k and v
-    Matrix q;
-    Matrix k;
-    Matrix v;
-    Matrix gate;
-    Matrix strength;
-    Matrix decay;
+  // One layer of one batch.
+  struct Call {
+    int layer = 0;
+    const Batch& batch;
+    const KvStorage& storage;
+    const RecurrentSpec& spec;
+    const RecurrentWeights& weights;
+    Matrix in;  // [rows][row_width]
   };
 
-  static Parts parts_of(const RecurrentSpec& spec, Matrix in);
+  Matrix delta_net(const Call& call);
+  Matrix mamba(const Call& call);
+  Matrix short_conv(const Call& call);
+  void convolve(const Call& call, Matrix x, CausalConvOp::Bend bend);
+  void recur(const Call& call, const RecurrenceOp& like);
 
   const ModelSpec& spec_;
   const DecoderWeights& weights_;

@@ -43,10 +43,10 @@ std::string to_text(const LatentSpec& latent) {
 }
 
 std::string to_text(const RecurrentSpec& recurrent) {
-  const auto& [kind, k_heads, heads, k_dim, v_dim, conv_weights, packing] = recurrent;
+  const auto& [kind, k_heads, heads, k_dim, v_dim, conv_weights, conv_bias, packing] = recurrent;
   if (recurrent.none()) return {};
-  return fmt::format(" recurrent {} {} {} {} {} {} {}", static_cast<int>(kind), k_heads, heads, k_dim, v_dim,
-                     conv_weights, static_cast<int>(packing));
+  return fmt::format(" recurrent {} {} {} {} {} {} {} {}", static_cast<int>(kind), k_heads, heads, k_dim, v_dim,
+                     conv_weights, conv_bias, static_cast<int>(packing));
 }
 
 std::string to_text(const AttentionSpec& attention) {
@@ -144,6 +144,20 @@ std::int64_t ModelSpec::query_width() const {
 
 std::string_view ModelSpec::family_name() const { return family->name; }
 
+int RecurrentSpec::in_width() const {
+  switch (kind) {
+    case Kind::kDeltaNet:
+      return conv_channels() + v_width() + 2 * heads;  // gates, strengths and decays
+    case Kind::kMamba2:
+      return conv_channels() + v_width() + heads;  // gates and steps
+    case Kind::kShortConv:
+      return 3 * v_width();
+    case Kind::kNone:
+      break;
+  }
+  return 0;
+}
+
 bool ModelSpec::recurs() const {
   return std::ranges::any_of(layers, [](const LayerSpec& layer) { return !layer.recurrent.none(); });
 }
@@ -167,12 +181,13 @@ void check_recurrence(const LayerSpec& layer, const Check& check, const Fail& fa
   const RecurrentSpec& r = layer.recurrent;
   if (r.none() == layer.attention.none()) fail("a layer has either attention or a state");
   if (r.none()) return;
-  check({{"the number of key heads", r.k_heads, ShapeLimits::kHeads},
+  check({{"the size of a value head", r.v_dim, ShapeLimits::kHeadDim},
          {"the number of value heads", r.heads, ShapeLimits::kHeads},
-         {"the size of a key head", r.k_dim, kMostStateRows},
-         {"the size of a value head", r.v_dim, ShapeLimits::kHeadDim},
          {"the size of the convolution", r.conv_weights, kMostConvWeights},
          {"heads times head size", std::int64_t{r.heads} * r.v_dim, ShapeLimits::kQueryWidth}});
+  if (r.kind == RecurrentSpec::Kind::kShortConv) return;
+  check({{"the number of key heads", r.k_heads, ShapeLimits::kHeads},
+         {"the size of a key head", r.k_dim, kMostStateRows}});
   if (r.heads % r.k_heads != 0) fail(fmt::format("{} key heads do not divide {} value heads", r.k_heads, r.heads));
 }
 

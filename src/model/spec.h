@@ -97,7 +97,9 @@ struct LatentSpec {
 struct RecurrentSpec {
   enum class Kind : std::uint8_t {
     kNone,
-    kDeltaNet,  // gated DeltaNet: queries, keys and values through a convolution, then RecurrenceOp's delta rule
+    kDeltaNet,   // gated DeltaNet: queries, keys and values through a convolution, then RecurrenceOp's delta rule
+    kMamba2,     // the same with its other rule: keys are B, queries C, and values are weighed by their steps
+    kShortConv,  // values times a gate, through a convolution alone, times another gate
   };
   // How files have what a token is projected to.
   enum class Packing : std::uint8_t {
@@ -106,18 +108,20 @@ struct RecurrentSpec {
   };
 
   Kind kind = Kind::kNone;
-  int k_heads = 0;
-  int heads = 0;  // of values; a multiple of k_heads
-  int k_dim = 0;
+  int k_heads = 0;  // kShortConv: none
+  int heads = 0;    // of values; a multiple of k_heads
+  int k_dim = 0;    // kShortConv: 0
   int v_dim = 0;
   int conv_weights = 0;  // of each channel
+  bool conv_bias = false;
   Packing packing = Packing::kByPart;
 
   bool none() const { return kind == Kind::kNone; }
   int k_width() const { return k_heads * k_dim; }
   int v_width() const { return heads * v_dim; }
   int conv_channels() const { return 2 * k_width() + v_width(); }
-  int in_width() const { return conv_channels() + v_width() + 2 * heads; }  // with gates, strengths and decays
+  int in_width() const;  // of what a token is projected to
+  int row_width() const { return in_width() + (kind == Kind::kMamba2 ? heads : 0); }  // with what is made of it
   StateShape state() const {
     if (none()) return {};
     return {conv_channels(), conv_weights - 1, heads, k_dim, v_dim};

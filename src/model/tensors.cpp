@@ -245,6 +245,54 @@ void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec&
 
 // Queries, keys, values, gates, strengths and decays. Where they lie by key head, each has a part of that head's
 // rows.
+void add_state_conv(LayerTensors& to, const RecurrentSpec& r, const std::string& name) {
+  TensorSpec conv{.rows = r.conv_channels(), .cols = r.conv_weights, .role = TensorRole::kStateConv};
+  conv.hf.channels = true;
+  to.state(name + ".weight", conv);
+  if (r.conv_bias)
+    to.state(name + ".bias", {.rows = r.conv_channels(), .role = TensorRole::kStateConv, .bias = true});
+}
+
+void add_mamba(LayerTensors& to, const RecurrentSpec& r, int hidden) {
+  using enum TensorRole;
+  const std::int64_t all = r.in_width();
+  std::int64_t first = 0;
+  const auto part = [&](const char* name, TensorRole role, int rows) {
+    TensorSpec like{.rows = rows, .cols = hidden, .role = role};
+    like.hf.slice = {all, first, rows, rows};
+    first += rows;
+    to.part("mamba.in_proj", name, like);
+  };
+  part("z", kStateGate, r.v_width());
+  part("x", kStateV, r.v_width());
+  part("b", kStateK, r.k_width());
+  part("c", kStateQ, r.k_width());
+  part("dt", kStateDecay, r.heads);
+  add_state_conv(to, r, "mamba.conv1d");
+  to.state("mamba.dt_bias", {.rows = r.heads, .role = kStateStepBias});
+  to.state("mamba.A_log", {.rows = r.heads, .role = kStateRate});
+  to.state("mamba.D", {.rows = r.heads, .role = kStateSkip});
+  to.state("mamba.norm.weight", {.rows = r.v_width(), .role = kStateNorm});
+  to.state("mamba.out_proj.weight", {.rows = hidden, .cols = r.v_width(), .role = kStateOut});
+}
+
+// The gates, of what goes in and of what comes out, and the values.
+void add_short_conv(LayerTensors& to, const RecurrentSpec& r, int hidden) {
+  using enum TensorRole;
+  const std::int64_t width = r.v_width();
+  std::int64_t first = 0;
+  for (const auto& [name, role] : {std::pair("b", kStateQ), std::pair("c", kStateGate), std::pair("x", kStateV)}) {
+    TensorSpec like{.rows = width, .cols = hidden, .role = role};
+    like.hf.slice = {3 * width, first, width, width};
+    first += width;
+    to.part("conv.in_proj", name, like);
+  }
+  add_state_conv(to, r, "conv.conv");
+  to.state("conv.out_proj.weight", {.rows = hidden, .cols = r.v_width(), .role = kStateOut});
+}
+
+// Queries, keys, values, gates, strengths and decays. Where they lie by key head, each has a part of that head's
+// rows.
 void add_delta_inputs(LayerTensors& to, const RecurrentSpec& r, int hidden) {
   using enum TensorRole;
   struct Part {
@@ -280,13 +328,16 @@ void add_delta_inputs(LayerTensors& to, const RecurrentSpec& r, int hidden) {
 void add_delta_net(LayerTensors& to, const RecurrentSpec& r, int hidden) {
   using enum TensorRole;
   add_delta_inputs(to, r, hidden);
-  TensorSpec conv{.rows = r.conv_channels(), .cols = r.conv_weights, .role = kStateConv};
-  conv.hf.channels = true;
-  to.state("linear_attn.conv1d.weight", conv);
+  add_state_conv(to, r, "linear_attn.conv1d");
   to.state("linear_attn.dt_bias", {.rows = r.heads, .role = kStateStepBias});
   to.state("linear_attn.A_log", {.rows = r.heads, .role = kStateRate});
   to.state("linear_attn.norm.weight", {.rows = r.v_dim, .role = kStateNorm});
   to.state("linear_attn.out_proj.weight", {.rows = hidden, .cols = r.v_width(), .role = kStateOut});
+}
+
+void add_recurrent(LayerTensors& to, const RecurrentSpec& r, int hidden) {
+  if (r.kind == RecurrentSpec::Kind::kDeltaNet) return add_delta_net(to, r, hidden);
+  r.kind == RecurrentSpec::Kind::kMamba2 ? add_mamba(to, r, hidden) : add_short_conv(to, r, hidden);
 }
 
 void add_ends(const ModelSpec& spec, const LayerNames& names, std::vector<TensorSpec>& out) {
@@ -345,7 +396,7 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
     const bool norms = spec.norm_weights;
     if (norms && one.reads_norm()) to.norm(names.attention_norm, hidden, kAttentionNorm, spec.norm_bias);
     if (!one.attention.none()) add_attention(to, spec, one.attention, names);
-    if (!one.recurrent.none()) add_delta_net(to, one.recurrent, hidden);
+    if (!one.recurrent.none()) add_recurrent(to, one.recurrent, hidden);
     if (norms && one.norms_branches()) to.norm(names.attention_post_norm, hidden, kAttentionPostNorm, spec.norm_bias);
     if (norms && one.has_mlp_norm()) to.norm(names.mlp_norm, hidden, kMlpNorm, spec.norm_bias);
     if (norms && one.norms_branches()) to.norm(names.mlp_post_norm, hidden, kMlpPostNorm, spec.norm_bias);

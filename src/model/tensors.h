@@ -68,6 +68,7 @@ enum class TensorRole : std::uint8_t {
   kStateConv,       // [channels][weights]
   kStateStepBias,   // of the decay's numbers
   kStateRate,       // a logarithm a head: how fast it forgets
+  kStateSkip,       // a number a head: how much of a value goes past the state
   kStateNorm,       // of each head's values
   kStateOut,
   kOther,  // of a family that is planned and not run

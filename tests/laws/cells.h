@@ -186,6 +186,8 @@ inline void add_kinds_of_layers(std::vector<Cell>& cells) {
   for (const char* device : {"ref", "cpu", "far", "repeating"}) add(device, "qwen3_next", "f16");
   add("cpu", "qwen3_next", "int8, recent=20:bf16, sinks=4");
   add("cpu", "qwen3_5_moe", "bf16");
+  add("cpu", "granitemoehybrid", "f16");
+  add("cpu", "lfm2", "f16");
 }
 
 // Layers whose scores have a rule, many heads or wide ones on a KV head, and values in keys: each with what of

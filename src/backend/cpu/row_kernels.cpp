@@ -196,6 +196,8 @@ HWY_INLINE void activate_row(const float* x, const float* up, int n, float* out,
 
 void activate(Activation activation, const float* x, const float* up, int n, float* out) {
   switch (activation) {
+    case Activation::kIdentity:
+      return activate_row(x, up, n, out, [](const Lanes& v) { return v; });
     case Activation::kSilu:
       return activate_row(x, up, n, out, [](const Lanes& v) { return mul(v, sigmoid(v)); });
     case Activation::kGelu:

@@ -83,6 +83,8 @@ void normalize(const NormRule& rule, const float* x, int count, float* out) {
 
 double activated(Activation activation, double x) {
   switch (activation) {
+    case Activation::kIdentity:
+      return x;
     case Activation::kSilu:
       return x / (1.0 + std::exp(-x));
     case Activation::kGelu:

@@ -57,19 +57,22 @@ extern const Family kStablelmFamily;
 extern const Family kQwen3NextFamily;
 extern const Family kQwen35Family;
 extern const Family kQwen35MoeFamily;
+extern const Family kLfm2Family;
+extern const Family kGraniteHybridFamily;
 
 std::span<const Family* const> families() {
   static constexpr std::array kAll{
-      &kLlamaFamily,      &kMistralFamily,    &kMixtralFamily,    &kQwen2Family,      &kQwen3Family,
-      &kQwen2MoeFamily,   &kQwen3MoeFamily,   &kOlmoeFamily,      &kGemma2Family,     &kGemma3Family,
-      &kOlmo2Family,      &kOlmo3Family,      &kExaone4Family,    &kGraniteFamily,    &kSeedOssFamily,
-      &kSmollm3Family,    &kCohere2Family,    &kStarcoder2Family, &kPhi3Family,       &kGpt2Family,
-      &kGraniteMoeFamily, &kMinistral3Family, &kGemma4Family,     &kGptOssFamily,     &kGlm4Family,
-      &kGlm4MoeFamily,    &kMinimaxM2Family,  &kHunyuanFamily,    &kHunyuanMoeFamily, &kLlama4Family,
-      &kGptNeoxFamily,    &kOptFamily,        &kGptBigcodeFamily, &kFalconFamily,     &kBloomFamily,
-      &kGemmaFamily,      &kErnie45Family,    &kCohereFamily,     &kOlmoFamily,       &kStablelmFamily,
-      &kPhiFamily,        &kGptjFamily,       &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeLiteFamily,
-      &kMistral4Family,   &kQwen3NextFamily,  &kQwen35Family,     &kQwen35MoeFamily};
+      &kLlamaFamily,        &kMistralFamily,    &kMixtralFamily,    &kQwen2Family,      &kQwen3Family,
+      &kQwen2MoeFamily,     &kQwen3MoeFamily,   &kOlmoeFamily,      &kGemma2Family,     &kGemma3Family,
+      &kOlmo2Family,        &kOlmo3Family,      &kExaone4Family,    &kGraniteFamily,    &kSeedOssFamily,
+      &kSmollm3Family,      &kCohere2Family,    &kStarcoder2Family, &kPhi3Family,       &kGpt2Family,
+      &kGraniteMoeFamily,   &kMinistral3Family, &kGemma4Family,     &kGptOssFamily,     &kGlm4Family,
+      &kGlm4MoeFamily,      &kMinimaxM2Family,  &kHunyuanFamily,    &kHunyuanMoeFamily, &kLlama4Family,
+      &kGptNeoxFamily,      &kOptFamily,        &kGptBigcodeFamily, &kFalconFamily,     &kBloomFamily,
+      &kGemmaFamily,        &kErnie45Family,    &kCohereFamily,     &kOlmoFamily,       &kStablelmFamily,
+      &kPhiFamily,          &kGptjFamily,       &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeLiteFamily,
+      &kMistral4Family,     &kQwen3NextFamily,  &kQwen35Family,     &kQwen35MoeFamily,  &kLfm2Family,
+      &kGraniteHybridFamily};
   return kAll;
 }
 

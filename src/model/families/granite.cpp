@@ -37,6 +37,60 @@ std::vector<TensorSpec> granite_moe_tensors(const ModelSpec& spec) {
   return out;
 }
 
+// Granite 4: Mamba-2 in most layers, attention that may know no positions, and an MLP beside experts, or without
+// them.
+void read_granite_hybrid(const JsonReader& in, DecoderConfig& config) {
+  read_granite(in, config);
+  require_flag(in, "mamba_proj_bias", false);
+  const auto size = [&in](const char* key, std::int64_t most, std::int64_t fallback) {
+    return static_cast<int>(config_integer(in, key, {1, most}, fallback));
+  };
+  const int shared = size("shared_intermediate_size", ShapeLimits::kFfn, 1024);
+  if (config_integer(in, "num_local_experts", {0, ShapeLimits::kExperts}, 8) > 0) {
+    read_experts(in, "num_local_experts", "num_experts_per_tok", config);
+    config.moe.score = RouterRule::Score::kSoftmaxOfChosen;
+    config.moe.shared_width = shared;
+    config.expert_ffn = config.ffn;
+  } else {
+    config.ffn = shared;
+  }
+  config.recurrent.kind = RecurrentSpec::Kind::kMamba2;
+  config.recurrent.heads = size("mamba_n_heads", ShapeLimits::kHeads, 128);
+  config.recurrent.k_heads = size("mamba_n_groups", ShapeLimits::kHeads, 1);
+  config.recurrent.k_dim = size("mamba_d_state", kMostStateRows, 256);
+  config.recurrent.conv_weights = size("mamba_d_conv", kMostConvWeights, 4);
+  config.recurrent.conv_bias = in.flag_or("mamba_conv_bias", true);
+  const int inner = size("mamba_expand", 64, 2) * config.hidden;
+  if (inner % config.recurrent.heads != 0) in.fail_inside("mamba_n_heads do not divide what they share");
+  config.recurrent.v_dim = inner / config.recurrent.heads;
+  int layer = 0;
+  for (const JsonReader type : in.get("layer_types").items()) {
+    const bool recurs = type.text() == "mamba" || type.text() == "linear_attention";
+    if (!recurs && type.text() != "attention" && type.text() != "full_attention") type.fail("is not known");
+    if (recurs) config.recurrent_layers.push_back(layer);
+    if (in.text_or("position_embedding_type", "nope") != "rope") config.no_rope_layers.push_back(layer);
+    ++layer;
+  }
+  if (layer != config.layers) in.get("layer_types").fail("has another number of entries than there are layers");
+}
+
+constexpr ExpertNames kHybridExperts{.router = "block_sparse_moe.router.layer.weight",
+                                     .shared_gate = {"shared_mlp.gate_linear", "ffn_gate_shexp"},
+                                     .shared_up = {"shared_mlp.up_linear", "ffn_up_shexp"},
+                                     .shared_down = {"shared_mlp.output_linear", "ffn_down_shexp"}};
+constexpr LayerNames kHybridNames{.up = {"shared_mlp.up_linear", "ffn_up"},
+                                  .down = {"shared_mlp.output_linear", "ffn_down"},
+                                  .gate = {"shared_mlp.gate_linear", "ffn_gate"}};
+
+std::vector<TensorSpec> granite_hybrid_tensors(const ModelSpec& spec) {
+  using enum TensorRole;
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kInterleaved, kHybridExperts, kHybridNames);
+  store_together(out, std::array{kGate, kUp}, {"shared_mlp.input_linear.weight"});
+  for (const TensorRole role : {kGate, kUp}) store_stacked(out, role, "block_sparse_moe.input_linear.weight");
+  store_stacked(out, kDown, "block_sparse_moe.output_linear.weight");
+  return out;
+}
+
 std::vector<TensorSpec> granite_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kInterleaved);
 }
@@ -59,5 +113,11 @@ extern constexpr Family kGraniteMoeFamily{.name = "granitemoe",
                                           .read = read_granite_moe,
                                           .spec = plain_decoder,
                                           .tensors = granite_moe_tensors};
+
+extern constexpr Family kGraniteHybridFamily{.name = "granitemoehybrid",
+                                             .experts = true,
+                                             .read = read_granite_hybrid,
+                                             .spec = plain_decoder,
+                                             .tensors = granite_hybrid_tensors};
 
 }  // namespace kvasir
