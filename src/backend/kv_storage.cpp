@@ -10,13 +10,14 @@ KvStorage::KvStorage(Backend& backend, Pages pages, int block_tokens)
       block_tokens_(block_tokens),
       memory_(backend.allocate(static_cast<size_t>(pages.count * pages.bytes))) {}
 
-void KvStorage::set_group(size_t number, const KvGroup& group) {
+void KvStorage::set_group(size_t number, const KvGroup& group, Layers layers) {
   if (groups_.size() <= number) groups_.resize(number + 1);
   Group made;
   if (!group.keeps_state()) made.layout = make_layout(group, block_tokens_);
   made.state = group.state;
   made.layers = static_cast<int>(group.layers.size());
   made.block_bytes = block_bytes_of(group, block_tokens_);
+  if (layers == Layers::kInTurn) made.layout.layers = 1;
   made.retention = group.retention;
   made.recent_override = group.recent_override;
   made.sink_query_position = group.sink_query_position;
@@ -25,7 +26,7 @@ void KvStorage::set_group(size_t number, const KvGroup& group) {
   CHECK(made.per_page > 0);
   for (size_t i = 0; i < group.layers.size(); ++i) {
     made.places.resize(static_cast<size_t>(group.layers[i]) + 1, -1);
-    made.places.back() = static_cast<int>(i);
+    made.places.back() = layers == Layers::kInTurn ? 0 : static_cast<int>(i);
   }
   groups_[number] = std::move(made);
   layout_generation_ = std::make_shared<int>();

@@ -22,11 +22,16 @@ class KvStorage {
     std::int64_t bytes = 0;  // of one
   };
 
+  enum class Layers : std::uint8_t {
+    kApart,
+    kInTurn,  // a step uses one layer after the other, and each overwrites what the last one wrote
+  };
+
   // The backend outlives the storage.
   KvStorage(Backend& backend, Pages pages, int block_tokens);
 
   // Under the number that the cache gave it; a number may be given again. A block fits a page.
-  void set_group(size_t number, const KvGroup& group);
+  void set_group(size_t number, const KvGroup& group, Layers layers = Layers::kApart);
 
   // Another one whenever a view may be another. Whoever keeps it will not meet its address a second time.
   std::shared_ptr<const void> layout_generation() const { return layout_generation_; }

@@ -24,7 +24,7 @@ std::vector<PageId> shuffled(std::vector<PageId> order, std::uint64_t seed) {
 }  // namespace
 
 bool streams(std::span<const KvGroup> groups, std::int64_t trained) {
-  return std::ranges::all_of(groups, [trained](const KvGroup& group) {
+  return !groups.empty() && std::ranges::all_of(groups, [trained](const KvGroup& group) {
     if (group.keeps_state()) return true;
     return !group.retention.full() && group.retention.span() + group.retention.sinks <= trained;
   });
@@ -89,6 +89,7 @@ EngineConfig resolve_config(EngineConfig config, std::span<const EngineModel> mo
     }
     config.kv_bytes = std::min(config.kv_bytes, backend.default_cache_bytes());
   }
+  if (groups.front().empty()) config.kv_bytes = 0;  // nothing is cached, whatever memory there is for it
   const KvStorage::Pages pages = pages_of(models, config);
   for (const std::vector<KvGroup>& of_model : groups) check_pages(config, pages, of_model);
   if (!config.swap_bytes) config.swap_bytes = std::min(config.kv_bytes, physical_memory() / 8);
@@ -142,6 +143,7 @@ KvStorage::Pages pages_of(std::span<const EngineModel> models, const EngineConfi
       least.k_rank = least.v_rank = 1;  // else rows are whole
     see(*one.model, least);
   }
+  if (largest == 0) return {0, 1};  // a model that caches nothing
   if (smallest == largest) {
     return {std::min(static_cast<std::int64_t>(config.kv_bytes) / largest, kMostIds), largest};
   }

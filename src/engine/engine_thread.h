@@ -52,6 +52,10 @@ class EngineThread {
     return result.get();
   }
 
+  // Runs it on the engine's thread between two steps, where nobody waits for it: it must not throw.
+  using Command = std::function<void(Engine&)>;
+  void post_work(Command command) { post(std::move(command), Brings::kWork); }
+
   // Whether the last step that had something to do failed; from any thread.
   bool failing() const { return failing_; }
 
@@ -59,7 +63,6 @@ class EngineThread {
   void on_failure(std::function<void(const std::string& why)> listener);
 
  private:
-  using Command = std::function<void(Engine&)>;
   enum class Brings : std::uint8_t { kWork, kQuestion };
 
   void post(Command command, Brings brings = Brings::kQuestion);

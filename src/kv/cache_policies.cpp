@@ -12,7 +12,7 @@ bool KvCache::fits_a_page(std::span<const CacheGroupConfig> groups) const {
 }
 
 PolicyId KvCache::add_policy(CachePolicy added) {
-  CHECK(!added.groups.empty() && fits_a_page(added.groups) && !added.groups.front().state());
+  CHECK(fits_a_page(added.groups) && (added.groups.empty() || !added.groups.front().state()));
   const auto unused = std::ranges::find_if(policies_, [](const Policy& policy) { return policy.groups.empty(); });
   const auto id = static_cast<PolicyId>(unused - policies_.begin());
   if (unused == policies_.end()) policies_.emplace_back();
@@ -36,6 +36,7 @@ PolicyId KvCache::add_policy(CachePolicy added) {
     }
     policy.groups.push_back(group);
   }
+  if (policy.groups.empty()) return id;  // of a model that caches nothing
   policy.full_attention_group = policy.groups.front();
   for (const size_t group : policy.groups) {
     policy.states = policy.states || groups_[group].config.state();

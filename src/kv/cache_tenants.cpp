@@ -48,6 +48,7 @@ std::int64_t KvCache::blocks_alone() const {
   std::int64_t rows = 0;
   std::int64_t states = 0;  // one is enough
   for (const CacheGroupConfig& group : config_.policy.groups) (group.state() ? states : rows) += group.block_bytes;
+  if (rows == 0) return 0;  // of a model that caches nothing
   return std::max<std::int64_t>(memory_bytes() - states, 0) / rows;
 }
 

@@ -1,6 +1,7 @@
 // What a model runs at once: rows of tokens, of many sequences, each with its place in the cache.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "backend/backend.h"
@@ -12,6 +13,11 @@ namespace kvasir {
 // There is no prefill and no decode: a prompt's chunk, the next token and a draft to check are sequences with n, 1
 // and k+1 rows. Kept by its builder between steps, so that a step allocates nothing.
 struct Batch {
+  enum class Output : std::uint8_t {
+    kLogits,
+    kHidden,  // the rows themselves, as the head would read them
+  };
+
   std::vector<TokenId> tokens;      // [rows]
   std::vector<Position> positions;  // [rows]
   // [cache group][sequence]: each sequence in the groups of its policy, which together cache every layer; its views
@@ -20,7 +26,9 @@ struct Batch {
   // [cache group]: whose attention is watched. The scores are those of the group's first layer; each further layer's
   // follow, [layers][KV heads][stride].
   std::vector<std::vector<AttentionWatch>> watches;
-  std::vector<int> logit_rows;  // rows whose logits are wanted, ascending
+  std::vector<int> logit_rows;  // rows whose output is wanted, ascending
+  Output output = Output::kLogits;
+  std::vector<TokenId> token_types = {};  // [rows], of a model that has some; empty: all are the first
 
   int rows() const { return static_cast<int>(tokens.size()); }
 };

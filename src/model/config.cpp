@@ -12,6 +12,7 @@
 #include "base/mmap_file.h"
 #include "model/families/family.h"
 #include "model/gguf/gguf_config.h"
+#include "model/sentence_files.h"
 
 namespace kvasir {
 namespace {
@@ -375,6 +376,7 @@ ModelSpec load_config(const std::filesystem::path& path) {
     const JsonDocument document(more.text(), generation.string(), kConfigFile);
     add_end_tokens(document.root(), spec.vocab, spec.eos);
   }
+  spec.vectors = read_sentence_files(file.parent_path(), spec.vectors);
   return spec;
 }
 

@@ -85,8 +85,10 @@ class Decoder final : public Model {
 
   Matrix forward(const Batch& batch, KvStorage& storage) override {
     CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
+    CHECK(!spec_.encodes() || batch.output == Batch::Output::kHidden);
     const bool to_sinks = find_angles(batch, storage);
-    if (last_.matches(batch, storage) &&
+    const bool logits_wanted = batch.output == Batch::Output::kLogits;
+    if (logits_wanted && last_.matches(batch, storage) &&
         backend_.replay_batch(last_.id(), {batch.sequences, storage.block_tokens(), batch.tokens, rope_rows_})) {
       return last_.logits();
     }
@@ -98,10 +100,11 @@ class Decoder final : public Model {
     step_.all_rows = std::span<const SequenceView>(step_.all);
     send_angles(to_sinks);
     layers_.run(step_);
-    const Matrix out = logits(batch, x);
+    const Matrix out = logits_wanted ? logits(batch, x) : last_rows(batch, x);
     const BatchId id = backend_.end_batch();
     // Whether rows look at sinks changes on the way, and a batch with a second embed() cannot be repeated.
-    if (!to_sinks && spec_.positions == 0 && spec_.layer_input == 0) last_.remember(batch, storage, id, out);
+    const bool embeds_once = spec_.positions == 0 && spec_.token_types == 0 && spec_.layer_input == 0;
+    if (logits_wanted && !to_sinks && embeds_once) last_.remember(batch, storage, id, out);
     return out;
   }
 
@@ -125,13 +128,22 @@ class Decoder final : public Model {
         CHECK(position + spec_.first_position < spec_.positions);  // the context is no longer than that
         learned_positions_.push_back(static_cast<TokenId>(position) + spec_.first_position);
       }
-      const Matrix added = as_matrix(space_.branch, rows, spec_.hidden);
-      backend_.run(EmbedOp{weights_.positions.get(), std::span<const TokenId>(learned_positions_), added});
-      backend_.run(AddOp{x, added});
+      add_learned(*weights_.positions, learned_positions_, x);
+    }
+    if (spec_.token_types > 0) {
+      token_types_ = batch.token_types;
+      token_types_.resize(static_cast<size_t>(rows));
+      add_learned(*weights_.token_types, token_types_, x);
     }
     if (spec_.embedding_norm) backend_.run(NormOp{x, rule(weights_.embedding_norm), x});
     if (spec_.layer_input > 0) make_layer_inputs(batch, x);
     return x;
+  }
+
+  void add_learned(const Weight& table, std::span<const TokenId> of_rows, Matrix x) {
+    const Matrix added = as_matrix(space_.branch, x.rows, spec_.hidden);
+    backend_.run(EmbedOp{&table, of_rows, added});
+    backend_.run(AddOp{x, added});
   }
 
   // What each layer is given of a token: of a table of its own, and of the embedding.
@@ -236,6 +248,7 @@ class Decoder final : public Model {
   std::vector<std::int32_t> sink_rope_rows_;
   std::vector<Position> sink_query_positions_;
   std::vector<TokenId> learned_positions_;
+  std::vector<TokenId> token_types_;
   LayerStep step_;  // kept, so that a step allocates nothing
 };
 

@@ -1,4 +1,4 @@
-// The forward pass of every decoder: whatever a ModelSpec says.
+// The forward pass of every decoder, and of every encoder: whatever a ModelSpec says.
 #pragma once
 
 #include <memory>

@@ -10,7 +10,7 @@ namespace {
 // Whether the sum of a branch, the norm behind it and the product behind that can be one op.
 bool fuses(const ModelSpec& spec, const LayerSpec& layer) {
   return layer.norms == NormPlacement::kPre && layer.branch_scale == 1.0F && spec.layer_input == 0 && !layer.scaled &&
-         !layer.mlp.moe.own_norms;
+         layer.attention_norm && !layer.mlp.moe.own_norms;
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ void DecoderLayers::run_apart(int index, const LayerStep& step) {
   const LayerWeights& weights = layer(index);
   const LayerSpec& spec = layer_spec(index);
   const Rows rows = rows_of(step.rows());
-  mix(index, step, branch_input(spec, weights.attention_norm, rows));
+  mix(index, step, spec.attention_norm ? branch_input(spec, weights.attention_norm, rows) : rows.x);
   Matrix fed = rows.normed;  // of a layer whose branches read the same x
   if (spec.norms == NormPlacement::kParallelApart) backend_.run(NormOp{rows.x, rule(weights.mlp_norm), fed});
   add_branch(spec, weights.attention_norm, weights.attention_post_norm, rows);
@@ -225,7 +225,7 @@ ScoreRule DecoderLayers::score_rule(const AttentionSpec& spec, const LayerWeight
   ScoreRule rule{spec.scale, spec.softcap, weights.sink_logits.as<float>(), {}, spec.mask};
   const auto* bias = weights.position_bias.as<float>();
   if (spec.bias.kind == PositionBiasSpec::Kind::kAlibi) rule.bias.slopes = bias;
-  if (spec.bias.kind == PositionBiasSpec::Kind::kBuckets) {
+  if (spec.bias.kind == PositionBiasSpec::Kind::kBuckets || spec.bias.kind == PositionBiasSpec::Kind::kNear) {
     rule.bias = {nullptr, bias, spec.bias.before(), spec.bias.after()};
   }
   return rule;

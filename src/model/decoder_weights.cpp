@@ -41,6 +41,7 @@ class Loader {
     out.embedding_in = load_if(kNoLayer, kEmbeddingIn, form_);
     out.embedding_out = load_if(kNoLayer, kEmbeddingOut, form_);
     out.positions = load_if(kNoLayer, kPositions, WeightQuantization::kAsStored);
+    out.token_types = load_if(kNoLayer, kTokenTypes, WeightQuantization::kAsStored);
     out.layer_embedding = load_if(kNoLayer, kLayerEmbedding, WeightQuantization::kAsStored);
     out.layer_projection = load_if(kNoLayer, kLayerProjection, form_);
     out.layer_projection_norm = load_norm(kNoLayer, kLayerProjectionNorm);
@@ -291,6 +292,9 @@ class Loader {
       std::vector<float> slopes = alibi_slopes(attention.heads);
       for (float& slope : slopes) slope *= attention.bias.slope_scale;
       return upload(slopes);
+    }
+    if (attention.bias.kind == PositionBiasSpec::Kind::kNear) {
+      return upload(bias_of_window(attention.bias, attention.heads));
     }
     const HostWeight table = found(layer, {TensorRole::kRelativeBias}).front();
     std::vector<float> by_bucket(static_cast<size_t>(table.rows) * static_cast<size_t>(table.cols));

@@ -88,6 +88,7 @@ struct DecoderWeights {
   std::unique_ptr<Weight> embedding_in;      // [hidden][table width], or none
   std::unique_ptr<Weight> embedding_out;     // [table width][hidden], or none
   std::unique_ptr<Weight> positions;         // [positions][hidden], or none
+  std::unique_ptr<Weight> token_types;       // [token types][hidden], or none
   std::unique_ptr<Weight> layer_embedding;   // [vocab][layers * layer_input], or none
   std::unique_ptr<Weight> layer_projection;  // [layers * layer_input][hidden], or none
   Buffer layer_projection_norm;              // [layer_input], or none

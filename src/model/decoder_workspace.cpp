@@ -43,7 +43,7 @@ Workspace::Workspace(const ModelSpec& spec, Backend& backend, int max_rows) {
   layer_inputs = rows_of_width(inputs);
   layer_rows = rows_of_width(inputs);
   last = rows_of_width(spec.hidden);
-  logits = rows_of_width(spec.vocab);
+  logits = rows_of_width(spec.encodes() ? 0 : spec.vocab);
 }
 
 }  // namespace kvasir

@@ -25,7 +25,7 @@ struct Workspace {
   Buffer layer_inputs;   // [rows][layers * layer_input]
   Buffer layer_rows;     // the same, and [rows][layer_input]
   Buffer last;           // [rows][hidden], the rows whose logits are wanted
-  Buffer logits;         // [rows][vocab]
+  Buffer logits;         // [rows][vocab]; nothing, of an encoder
 };
 
 inline Matrix as_matrix(const Buffer& buffer, int rows, int cols) { return {buffer.as<float>(), rows, cols, cols}; }

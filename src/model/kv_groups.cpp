@@ -120,6 +120,7 @@ std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
   }
   const KvFormat fine = policy.recent_format;
   std::vector<KvGroup> groups;
+  if (spec.encodes()) return groups;
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
     if (spec.attention(layer).none() || !spec.attention(layer).owns_kv()) continue;
     const auto [k_format, v_format] = formats_of_layer(policy, layer);
@@ -144,6 +145,17 @@ std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
   }
   if (policy.evict.on()) split_budgets(groups, policy.evict);
   add_states(groups, spec, policy);
+  return groups;
+}
+
+std::vector<KvGroup> scratch_groups(const ModelSpec& spec) {
+  std::vector<KvGroup> groups;
+  for (int layer = 0; layer < spec.layer_count(); ++layer) {
+    const AttentionSpec& attention = spec.attention(layer);
+    if (!attention.owns_kv()) continue;
+    const Retention kept{attention.window, 0, attention.chunk};
+    join(groups, {{}, attention.kv, KvFormat::kF32, KvFormat::kF32, kept}, layer);
+  }
   return groups;
 }
 

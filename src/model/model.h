@@ -34,9 +34,10 @@ class Model {
   virtual void use_basis(const KvBasis& basis) = 0;
   virtual const std::optional<Key256>& basis_name() const = 0;
 
-  // Writes the rows' K and V into the cache and returns the logits of batch.logit_rows: [logit_rows][vocab], valid
-  // until the next call, in the backend's memory. The batch stays as it is until the backend was asked for something:
-  // logits, a draw. REQUIRES: a basis, where the storage has groups of shorter rows.
+  // Writes the rows' K and V into the cache and returns the logits of batch.logit_rows: [logit_rows][vocab], or,
+  // where the batch asks for them, those rows: [logit_rows][hidden]. Valid until the next call, in the backend's
+  // memory. The batch stays as it is until the backend was asked for something: logits, a draw. REQUIRES: a basis,
+  // where the storage has groups of shorter rows; of an encoder, whole texts, whose rows are asked for.
   virtual Matrix forward(const Batch& batch, KvStorage& storage) = 0;
 };
 

@@ -43,4 +43,16 @@ std::vector<float> bias_by_distance(const PositionBiasSpec& spec, std::span<cons
   return out;
 }
 
+// Finite: where a row's first keys are all out of sight, the largest of their scores is taken from each.
+std::vector<float> bias_of_window(const PositionBiasSpec& spec, int heads) {
+  constexpr float kOutOfSight = -1e30F;
+  std::vector<float> out;
+  for (int head = 0; head < heads; ++head) {
+    for (int distance = -spec.before(); distance <= spec.after(); ++distance) {
+      out.push_back(std::abs(distance) > spec.most_distance ? kOutOfSight : 0.0F);
+    }
+  }
+  return out;
+}
+
 }  // namespace kvasir

@@ -18,4 +18,8 @@ int bucket_of(const PositionBiasSpec& spec, std::int64_t distance);
 // A learned table [buckets][heads] laid out by distance: [heads][before + 1 + after], as PositionBias::table.
 std::vector<float> bias_by_distance(const PositionBiasSpec& spec, std::span<const float> by_bucket, int heads);
 
+// Of kNear: [heads][distances], 0 within the window and what no score outweighs at both ends, which stand for all
+// that is further away.
+std::vector<float> bias_of_window(const PositionBiasSpec& spec, int heads);
+
 }  // namespace kvasir

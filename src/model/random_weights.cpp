@@ -77,7 +77,7 @@ RandomWeights::RandomWeights(const ModelSpec& spec, std::uint64_t seed)
 HostWeight RandomWeights::matrix(std::string_view name, int rows, int cols) const {
   const auto tensor =
       std::ranges::find(tensors_, name, [](const RandomTensor& one) -> std::string_view { return one.tensor.name; });
-  const bool vector = rows == 1;
+  const bool vector = rows == 1 && tensor != tensors_.end() && tensor->tensor.vector();  // or a matrix of one row
   if (tensor == tensors_.end() || tensor->tensor.rows != (vector ? cols : rows) ||
       tensor->tensor.cols != (vector ? 0 : cols)) {
     fail_input(fmt::format("there is no random tensor '{}' of {} x {}", name, rows, cols), "shape");

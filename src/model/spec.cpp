@@ -73,6 +73,9 @@ void check_scores(const AttentionSpec& a, const Fail& fail) {
   if (!kv.has_v() && kv.v_in_k > kv.k_dim - kv.v_dim) {
     fail(fmt::format("V is {} numbers of K from {} on, and K has {}", kv.v_dim, kv.v_in_k, kv.k_dim));
   }
+  if (a.bias.kind == PositionBiasSpec::Kind::kNear &&
+      (a.bias.most_distance < 0 || a.bias.most_distance > kMostDistance))
+    fail(fmt::format("a window of {} tokens both ways", a.bias.most_distance));
   if (a.bias.kind != PositionBiasSpec::Kind::kBuckets) return;
   const int least = a.bias.reach == PositionBiasSpec::Reach::kBothWays ? 4 : 2;
   if (a.bias.buckets < least || a.bias.buckets % least != 0 || a.bias.most_distance <= a.bias.buckets / 2 ||
@@ -111,29 +114,51 @@ std::string to_text(const MoeSpec& moe) {
 }
 
 std::string to_text(const LayerSpec& layer) {
-  const auto& [attention, recurrent, mlp, norms, branch_scale, scaled] = layer;
+  const auto& [attention, recurrent, mlp, norms, branch_scale, scaled, attention_norm] = layer;
   const auto& [width, bias, moe, kind, activation, limit] = mlp;
-  return fmt::format("{}{} mlp {} {} {} {} {} {} norms {} scale {} {}", to_text(attention), to_text(recurrent), width,
-                     bias, static_cast<int>(kind), static_cast<int>(activation), limit, to_text(moe),
-                     static_cast<int>(norms), branch_scale, scaled);
+  return fmt::format("{}{} mlp {} {} {} {} {} {} norms {} {} scale {} {}", to_text(attention), to_text(recurrent),
+                     width, bias, static_cast<int>(kind), static_cast<int>(activation), limit, to_text(moe),
+                     static_cast<int>(norms), attention_norm, branch_scale, scaled);
 }
 
 }  // namespace
 
 // Of the members that are left out, `family` names tensors, `quantization` and `dtype` are in the weights' own hash,
-// and the others only say where texts begin and end.
+// and the others only say where texts begin and end, and what is made of the rows behind the last layer.
 std::string to_text(const ModelSpec& spec) {
   const auto& [family, hidden, vocab, layers, ropes, context, norm_eps, norm, norm_bias, embedding_scale, logit_scale,
                logit_softcap, tied, dtype, quantization, eos, bos, positions, first_position, embedding_width,
-               embedding_norm, final_norm, norm_weights, head_bias, layer_input] = spec;
+               embedding_norm, final_norm, norm_weights, head_bias, layer_input, token_types, end, vectors] = spec;
   std::string out = fmt::format(
       "hidden {} vocab {} eps {} norm {} {} scales {} {} {} tied {} positions {} {} embedding {} {} ends {} {} {} "
-      "{}\n",
+      "{}{}\n",
       hidden, vocab, norm_eps, static_cast<int>(norm), norm_bias, embedding_scale, logit_scale, logit_softcap, tied,
-      positions, first_position, embedding_width, embedding_norm, final_norm, norm_weights, head_bias, layer_input);
+      positions, first_position, embedding_width, embedding_norm, final_norm, norm_weights, head_bias, layer_input,
+      token_types == 0 ? "" : fmt::format(" types {}", token_types));
   for (const RopeSpec& rope : ropes) out += to_text(rope) + "\n";
   for (const LayerSpec& layer : layers) out += to_text(layer) + "\n";
   return out;
+}
+
+std::string_view name_of(VectorSpec::Pooling pooling) {
+  switch (pooling) {
+    case VectorSpec::Pooling::kMean:
+      return "mean";
+    case VectorSpec::Pooling::kCls:
+      return "cls";
+    case VectorSpec::Pooling::kLast:
+      break;
+  }
+  return "last";
+}
+
+VectorSpec::Pooling pooling_named(std::string_view name, std::string_view where) {
+  using enum VectorSpec::Pooling;
+  for (const VectorSpec::Pooling one : {kMean, kCls, kLast}) {
+    if (name_of(one) == name) return one;
+  }
+  fail_usage(fmt::format("'{}' is not a way of pooling", name.substr(0, 40)), std::string(where),
+             "use mean, cls or last");
 }
 
 std::int64_t ModelSpec::query_width() const {
@@ -257,9 +282,9 @@ void check_runnable(const ModelSpec& spec, const std::string& where) {
     }
   }
   for (int i = 0; i < spec.layer_count(); ++i) {
-    if (spec.attention(i).mask == ScoreRule::Mask::kCausal) continue;
+    if (spec.encodes() || spec.attention(i).mask == ScoreRule::Mask::kCausal) continue;
     fail_input(fmt::format("layer {} looks at tokens that follow, and texts are read in parts", i), where,
-               "supported: decoders");
+               "supported: decoders, and encoders that make vectors");
   }
 }
 

@@ -60,6 +60,7 @@ struct PositionBiasSpec {
     kNone,
     kAlibi,    // a slope a head, which the number of heads gives
     kBuckets,  // T5's: a learned number for each head and bucket of distances
+    kNear,     // nothing, up to `most_distance` away, and beyond that keys are out of sight: a window both ways
   };
   enum class Reach : std::uint8_t { kBefore, kBothWays };  // of the distances that have buckets
 
@@ -69,8 +70,8 @@ struct PositionBiasSpec {
   Reach reach = Reach::kBefore;
   float slope_scale = 1.0F;  // kAlibi: of all slopes
 
-  int before() const { return most_distance; }
-  int after() const { return reach == Reach::kBothWays ? most_distance : 0; }
+  int before() const { return kind == Kind::kNear ? most_distance + 1 : most_distance; }
+  int after() const { return reach == Reach::kBothWays ? before() : 0; }
   friend bool operator==(const PositionBiasSpec&, const PositionBiasSpec&) = default;
 };
 
@@ -236,16 +237,47 @@ struct LayerSpec {
   NormPlacement norms = NormPlacement::kPre;
   float branch_scale = 1.0F;  // of what a branch adds to x
   bool scaled = false;        // x is multiplied by a learned number behind the layer
+  bool attention_norm = true;
 
-  bool reads_norm() const { return norms != NormPlacement::kPost; }  // has a norm before (or of x behind) attention
+  bool reads_norm() const {
+    return attention_norm && norms != NormPlacement::kPost;
+  }  // has a norm before (or of x behind) attention
   bool norms_branches() const { return norms == NormPlacement::kSandwich || norms == NormPlacement::kPost; }
   bool has_mlp_norm() const { return norms != NormPlacement::kPost && norms != NormPlacement::kParallel; }
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
+// What a text's vector is made of: the rows behind the last layer, and how they become one. It changes nothing that
+// is cached.
+struct VectorSpec {
+  enum class Pooling : std::uint8_t { kMean, kCls, kLast };  // of all rows, or the first one, or the last one
+  struct Dense {                                             // vector = activation(W vector + b)
+    enum class Activation : std::uint8_t { kNone, kTanh };
+
+    std::string folder;  // beside the model, of its weights
+    int inputs = 0;
+    int outputs = 0;
+    bool bias = false;
+    Activation activation = Activation::kNone;
+    friend bool operator==(const Dense&, const Dense&) = default;
+  };
+
+  Pooling pooling = Pooling::kLast;
+  bool normalized = true;  // to a length of 1, at last
+  std::vector<Dense> dense = {};
+  friend bool operator==(const VectorSpec&, const VectorSpec&) = default;
+};
+std::string_view name_of(VectorSpec::Pooling pooling);
+VectorSpec::Pooling pooling_named(std::string_view name, std::string_view where);  // or an Error listing them
+
 struct Family;
 
 struct ModelSpec {
+  enum class End : std::uint8_t {
+    kLogits,
+    kVectors,  // an encoder: a text is read in one step, each row sees all of it, and nothing is cached
+  };
+
   const Family* family =
       nullptr;  // which tensors it has, and what they are called; never null in a spec that was made
   int hidden = 0;
@@ -272,7 +304,11 @@ struct ModelSpec {
   bool norm_weights = true;  // of the stream's norms
   bool head_bias = false;
   int layer_input = 0;  // the width of what each layer is given of a token (per-layer embeddings); 0: nothing
+  int token_types = 0;  // learned rows that are added to the embedding by the kind of a token's text; 0: none
+  End end = End::kLogits;
+  VectorSpec vectors = {};  // of what embeds with it; decoders do, too
 
+  bool encodes() const { return end == End::kVectors; }
   int table_width() const { return embedding_width == 0 ? hidden : embedding_width; }
   int layer_count() const { return static_cast<int>(layers.size()); }
   const AttentionSpec& attention(int layer) const { return layers[static_cast<size_t>(layer)].attention; }
@@ -319,10 +355,13 @@ void check_limits(const ModelSpec& spec, const Backend& backend, const std::stri
 std::uint64_t parameter_count(const ModelSpec& spec);
 
 // The groups of layers that are cached alike under a policy: those of rows, and behind them those of states, which
-// are the same under every policy. Recent tokens are kept as whole rows. Throws Error when it names a layer that the
-// model does not have, or a rank beyond the heads' size, or asks for what a layer does not allow: V apart where it is
-// a part of K, tokens elsewhere than they were where distances count, or fewer of them where a state has seen them
-// all.
+// are the same under every policy; none, of an encoder. Recent tokens are kept as whole rows. Throws Error when it
+// names a layer that the model does not have, or a rank beyond the heads' size, or asks for what a layer does not
+// allow: V apart where it is a part of K, tokens elsewhere than they were where distances count, or fewer of them
+// where a state has seen them all.
 std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy);
+
+// The same for steps whose keys and values nobody keeps: in float32, and in as few groups as layers need.
+std::vector<KvGroup> scratch_groups(const ModelSpec& spec);
 
 }  // namespace kvasir

@@ -18,6 +18,7 @@ enum class TensorRole : std::uint8_t {
   kEmbeddingIn,      // from the table's width to the stream's, where they differ
   kEmbeddingOut,     // and back, before the head
   kPositions,        // learned: a row for each position
+  kTokenTypes,       // learned: a row for each kind of text
   kLayerEmbedding,   // [vocab][layers * width]: what each layer is given of a token (per-layer embeddings)
   kLayerProjection,  // the same of the embedding: [layers * width][hidden]
   kLayerProjectionNorm,

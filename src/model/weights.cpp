@@ -31,8 +31,9 @@ std::optional<DType> safetensors_type(std::string_view name) {
 
 // What different publishers put before the names of one model's tensors.
 std::string_view without_wrapper(std::string_view name) {
-  for (const std::string_view wrapper : {"model.language_model.", "language_model.model.", "language_model.",
-                                         "model.decoder.", "model.", "transformer.", "gpt_neox.", "decoder."}) {
+  for (const std::string_view wrapper :
+       {"model.language_model.", "language_model.model.", "language_model.", "model.decoder.", "model.",
+        "transformer.", "gpt_neox.", "decoder.", "bert.", "roberta."}) {
     if (name.starts_with(wrapper)) return name.substr(wrapper.size());
   }
   return name;

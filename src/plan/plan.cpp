@@ -96,7 +96,6 @@ std::int64_t blocks_held(const Retention& retention, std::int64_t tokens, int bl
 }
 
 MemoryPlan plan_memory(const PlanInput& input) {
-  CHECK(!input.groups.empty());
   CHECK(input.context >= 1 && input.context <= kLongestContext);
   CHECK(input.users >= 1 && input.users <= kMostUsers);
   CHECK(input.block_tokens >= 1 && input.block_tokens <= kLargestBlockTokens);
@@ -106,9 +105,10 @@ MemoryPlan plan_memory(const PlanInput& input) {
   const std::uint64_t taken = saturating_sum(input.weights_bytes, input.reserve_bytes);
   const std::uint64_t left = *input.memory_bytes - std::min(*input.memory_bytes, taken);
   plan.fits = plan.total_bytes <= *input.memory_bytes;
-  plan.max_context = longest_context(input);
-  plan.max_users =
-      static_cast<std::int64_t>(std::min<std::uint64_t>(left / plan.bytes_per_request, std::uint64_t{kMostUsers}));
+  plan.max_context = input.groups.empty() && *plan.fits ? input.context : longest_context(input);
+  plan.max_users = plan.bytes_per_request == 0 ? kMostUsers
+                                               : static_cast<std::int64_t>(std::min<std::uint64_t>(
+                                                     left / plan.bytes_per_request, std::uint64_t{kMostUsers}));
   share_pool(left, plan);
   if (!*plan.fits) plan.suggestions = find_suggestions(input, plan);
   return plan;

@@ -19,7 +19,7 @@ inline constexpr int kLargestBlockTokens = 4096;
 
 struct PlanInput {
   std::uint64_t weights_bytes = 0;
-  std::vector<KvGroup> groups;  // at least one
+  std::vector<KvGroup> groups;  // none: nothing is cached
   std::int64_t context = 0;     // tokens of one sequence, 1 … kLongestContext
   std::int64_t users = 1;       // sequences at a time, 1 … kMostUsers, sharing nothing
   int block_tokens = kDefaultBlockTokens;

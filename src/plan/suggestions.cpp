@@ -152,6 +152,10 @@ std::vector<Suggestion> SuggestionList::in_order() {
 std::vector<Suggestion> find_suggestions(const PlanInput& input, const MemoryPlan& plan) {
   CHECK(input.memory_bytes && plan.total_bytes > *input.memory_bytes);
   SuggestionList ways(input, plan);
+  if (input.groups.empty()) {  // of a cache that is not there nothing can be saved
+    ways.add_memory();
+    return ways.in_order();
+  }
   ways.add_formats();
   ways.add_shared_prefix();
   ways.add_shorter_context();

@@ -7,6 +7,7 @@ import pathlib
 import tokenizers
 import torch
 import transformers
+from encoders import ENCODERS, write_encoder
 from fixtures import FAMILIES, GOLDENS
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from write_model import write_model
@@ -110,6 +111,8 @@ def write_part(part, out):
         write_tales(out / "model")
     elif part == "tokenizers":
         write_tokenizers(out / "text")
+    elif part in ENCODERS:
+        write_encoder(part, out / "model")
     else:
         for name, golden in GOLDENS.items():
             if golden.family == part:
@@ -119,7 +122,7 @@ def write_part(part, out):
 
 
 def main():
-    parts = [*FAMILIES, "tales", "tokenizers"]
+    parts = [*FAMILIES, *ENCODERS, "tales", "tokenizers"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--part", nargs="+", choices=parts, default=parts, help="only these; all unless told")

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "model/families/family.h"
@@ -54,6 +56,10 @@ extern const Family kMistral4Family;
 extern const Family kOlmoFamily;
 extern const Family kPhiFamily;
 extern const Family kStablelmFamily;
+extern const Family kBertFamily;
+extern const Family kXlmRobertaFamily;
+extern const Family kModernBertFamily;
+extern const Family kNomicBertFamily;
 extern const Family kQwen3NextFamily;
 extern const Family kQwen35Family;
 extern const Family kQwen35MoeFamily;
@@ -62,17 +68,17 @@ extern const Family kGraniteHybridFamily;
 
 std::span<const Family* const> families() {
   static constexpr std::array kAll{
-      &kLlamaFamily,        &kMistralFamily,    &kMixtralFamily,    &kQwen2Family,      &kQwen3Family,
-      &kQwen2MoeFamily,     &kQwen3MoeFamily,   &kOlmoeFamily,      &kGemma2Family,     &kGemma3Family,
-      &kOlmo2Family,        &kOlmo3Family,      &kExaone4Family,    &kGraniteFamily,    &kSeedOssFamily,
-      &kSmollm3Family,      &kCohere2Family,    &kStarcoder2Family, &kPhi3Family,       &kGpt2Family,
-      &kGraniteMoeFamily,   &kMinistral3Family, &kGemma4Family,     &kGptOssFamily,     &kGlm4Family,
-      &kGlm4MoeFamily,      &kMinimaxM2Family,  &kHunyuanFamily,    &kHunyuanMoeFamily, &kLlama4Family,
-      &kGptNeoxFamily,      &kOptFamily,        &kGptBigcodeFamily, &kFalconFamily,     &kBloomFamily,
-      &kGemmaFamily,        &kErnie45Family,    &kCohereFamily,     &kOlmoFamily,       &kStablelmFamily,
-      &kPhiFamily,          &kGptjFamily,       &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeLiteFamily,
-      &kMistral4Family,     &kQwen3NextFamily,  &kQwen35Family,     &kQwen35MoeFamily,  &kLfm2Family,
-      &kGraniteHybridFamily};
+      &kLlamaFamily,         &kMistralFamily,    &kMixtralFamily,    &kQwen2Family,      &kQwen3Family,
+      &kQwen2MoeFamily,      &kQwen3MoeFamily,   &kOlmoeFamily,      &kGemma2Family,     &kGemma3Family,
+      &kOlmo2Family,         &kOlmo3Family,      &kExaone4Family,    &kGraniteFamily,    &kSeedOssFamily,
+      &kSmollm3Family,       &kCohere2Family,    &kStarcoder2Family, &kPhi3Family,       &kGpt2Family,
+      &kGraniteMoeFamily,    &kMinistral3Family, &kGemma4Family,     &kGptOssFamily,     &kGlm4Family,
+      &kGlm4MoeFamily,       &kMinimaxM2Family,  &kHunyuanFamily,    &kHunyuanMoeFamily, &kLlama4Family,
+      &kGptNeoxFamily,       &kOptFamily,        &kGptBigcodeFamily, &kFalconFamily,     &kBloomFamily,
+      &kGemmaFamily,         &kErnie45Family,    &kCohereFamily,     &kOlmoFamily,       &kStablelmFamily,
+      &kPhiFamily,           &kGptjFamily,       &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeLiteFamily,
+      &kMistral4Family,      &kQwen3NextFamily,  &kQwen35Family,     &kQwen35MoeFamily,  &kLfm2Family,
+      &kGraniteHybridFamily, &kBertFamily,       &kXlmRobertaFamily, &kModernBertFamily, &kNomicBertFamily};
   return kAll;
 }
 
@@ -128,6 +134,7 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
   spec.embedding_width = config.embedding_width;
   spec.final_norm = config.final_norm;
   spec.layer_input = config.layer_input;
+  spec.token_types = config.token_types;
   spec.norm_weights = config.norm_weights;
   const MlpSpec dense{config.ffn, config.mlp_bias, {}, MlpSpec::Kind::kGated, config.activation};
   layer.mlp = config.moe.experts == 0
@@ -147,6 +154,22 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
     one.recurrent = config.recurrent;
   }
   return spec;
+}
+
+void make_encoder(ModelSpec& spec) {
+  spec.end = ModelSpec::End::kVectors;
+  spec.vectors = {VectorSpec::Pooling::kMean};
+  spec.tied_embeddings = true;  // there is no head
+  for (LayerSpec& layer : spec.layers) {
+    AttentionSpec& attention = layer.attention;
+    attention.mask = ScoreRule::Mask::kAll;
+    if (attention.window == 0) continue;
+    attention.bias.kind = PositionBiasSpec::Kind::kNear;
+    attention.bias.reach = PositionBiasSpec::Reach::kBothWays;
+    attention.bias.most_distance =
+        static_cast<int>(std::min<std::int64_t>(attention.window / 2, std::numeric_limits<int>::max()));
+    attention.window = 0;
+  }
 }
 
 }  // namespace kvasir

@@ -68,7 +68,9 @@ struct DecoderConfig {
   int shared_kv_layers = 0;      // the last ones, which read keys and values of earlier ones
   bool wide_shared_mlp = false;  // of these, twice as wide
   int layer_input = 0;
+  int token_types = 0;
   LatentSpec latent = {};
+  bool both_ways = false;                  // an encoder: see make_encoder()
   RecurrentSpec recurrent = {};            // of those layers that …
   std::vector<int> recurrent_layers = {};  // … have a state in place of attention
   std::vector<std::int64_t> windows;       // per layer, 0 = all earlier tokens; empty: no layer has a window
@@ -139,6 +141,10 @@ ModelSpec checked_spec(const DecoderConfig& config, const std::string& where);
 
 // A decoder of layers that are all alike but for their windows, with nothing beyond what the config says.
 ModelSpec plain_decoder(const DecoderConfig& config);
+
+// Every token sees all others, and where a layer has a window, those that are at most half of it away. Rows become
+// vectors.
+void make_encoder(ModelSpec& spec);
 
 // config.windows from "sliding_window" (`fallback` where it is not there, none where it is null) and "layer_types",
 // or the rule where there are no layer_types.

@@ -48,6 +48,7 @@ void read_gemma3(const JsonReader& in, DecoderConfig& config) {
   read_gemma(in, config);
   config.attention_softcap = softcap_of(in, "attn_logit_softcapping", 0);
   config.logit_softcap = softcap_of(in, "final_logit_softcapping", 0);
+  config.both_ways = in.flag_or("use_bidirectional_attention", false);
   RopeSpec local;
   local.theta = positive_or(in, "rope_local_base_freq", kLocalTheta);
   read_local_rope(in, local, config);
@@ -99,6 +100,7 @@ ModelSpec gemma2_spec(const DecoderConfig& config) {
 ModelSpec gemma3_spec(const DecoderConfig& config) {
   ModelSpec spec = gemma2_spec(config);
   for (LayerSpec& layer : spec.layers) layer.attention.qk_norm = AttentionSpec::QkNorm::kPerHead;
+  if (config.both_ways) make_encoder(spec);
   return spec;
 }
 
