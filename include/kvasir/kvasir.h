@@ -43,6 +43,7 @@ struct LlmOptions {
       -1;                  // of host memory for paused requests; -1: as much as kv_bytes, at most an eighth of all
   bool reuse = true;       // find prefixes that are already cached
   bool recompute = false;  // no cache at all: every token recomputes everything. For measuring.
+  std::string pooling;     // of embed(): mean, cls, last; empty: as the model's files say, and last of decoders
   std::function<void(int done, int all)> on_load;  // layers loaded
 };
 
@@ -126,6 +127,10 @@ class Llm {
   // Continues tokens as they are.
   Answer generate_tokens(std::span<const std::int32_t> tokens, const GenerateOptions& options,
                          const OnText& on_text = {});
+
+  // A vector for each text, of as many numbers each. Nothing is looked up or kept in the cache. A vector is the same,
+  // to the bit, whatever texts it is asked for with.
+  std::vector<std::vector<float>> embed(std::span<const std::string> texts);
 
   // The options with every setting of the draw filled in, as an answer uses them.
   GenerateOptions resolved(GenerateOptions options) const;

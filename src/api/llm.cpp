@@ -162,6 +162,22 @@ std::vector<Answer> Llm::generate_all(std::span<const std::string> prompts, cons
   return answers;
 }
 
+std::vector<std::vector<float>> Llm::embed(std::span<const std::string> texts) {
+  std::vector<std::vector<TokenId>> tokens;
+  for (const std::string& text : texts) {
+    tokens.push_back(impl_->tokenizer.encode_document(text, Tokenizer::Specials::kPlain));
+    impl_->embedder.check(tokens.back());
+  }
+  std::vector<std::span<const TokenId>> left(tokens.begin(), tokens.end());
+  std::vector<std::vector<float>> out;
+  while (out.size() < tokens.size()) {
+    const std::span<const std::span<const TokenId>> rest = std::span(left).subspan(out.size());
+    for (std::vector<float>& vector : impl_->embedder.run(rest.first(impl_->embedder.fit(rest))))
+      out.push_back(std::move(vector));
+  }
+  return out;
+}
+
 bool Llm::can_chat() const { return impl_->chat.has_value(); }
 
 ModelInfo Llm::model() const {

@@ -46,6 +46,7 @@ std::filesystem::path checked_model(const LlmOptions& options) {
   check_runnable(config, options.model);
   const EngineConfig engine = engine_config(options, {});  // throws for policies that are none
   kv_groups(config, engine.kv);                            // or are not this model's
+  if (!options.pooling.empty()) pooling_named(options.pooling, "--pooling");
   for (const KvPolicy& also : engine.kv_also) kv_groups(config, also);
   if (options.state_budget < 0 || options.state_budget > 1024) {
     fail_usage(fmt::format("a budget of {} states makes no sense", options.state_budget), "--state-budget",
@@ -77,6 +78,11 @@ std::vector<std::vector<TokenId>> read_all(std::span<const std::filesystem::path
   return texts;
 }
 
+VectorHead vector_head_of(const LlmOptions& options, ModelSpec spec) {
+  if (!options.pooling.empty()) spec.vectors.pooling = pooling_named(options.pooling, "--pooling");
+  return {options.model, spec};
+}
+
 }  // namespace
 
 LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesystem::path> public_files)
@@ -90,7 +96,8 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
                        {batch_tokens(options.max_batch_tokens, options.device), options.on_load,
                         find_kv_basis(options.kv_basis, options.model), parse_weight_quantization(options.weights),
                         options.context})),
-      engine(*backend, *model, engine_config(options, public_texts)) {
+      engine(*backend, *model, engine_config(options, public_texts)),
+      embedder(*backend, *model, vector_head_of(options, model->config()), options.context) {
   if (tokenizer.vocab_size() > model->config().vocab) {
     fail_input(
         fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "engine/embedder.h"
 #include "engine/engine.h"
 #include "kvasir/kvasir.h"
 #include "model/model.h"
@@ -35,6 +36,7 @@ struct LoadedModel {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
   Engine engine;
+  Embedder embedder;         // of the same model: it runs between the engine's steps
   std::int64_t longest = 0;  // sequence that fits the context and, alone, the whole cache
 };
 

@@ -191,6 +191,12 @@ void Metrics::finished(const FinishedRequest& request) {
   ++by_reason_[std::string(request.reason)];
 }
 
+void Metrics::embedded(std::int64_t texts, std::int64_t tokens) {
+  const std::lock_guard lock(mutex_);
+  embedded_texts_ += texts;
+  embedded_tokens_ += tokens;
+}
+
 void Metrics::replied(int status) {
   const std::lock_guard lock(mutex_);
   ++by_status_[status];
@@ -222,6 +228,10 @@ std::string Metrics::render(const EngineNumbers& engine) const {
   page.histogram("vllm:time_to_first_token_seconds", "From the request to its first token", first_token_);
   page.histogram("vllm:inter_token_latency_seconds", "Between two tokens of an answer", next_token_);
   page.histogram("vllm:e2e_request_latency_seconds", "From the request to its end", whole_);
+  page.one("kvasir:embedded_texts_total", "counter", "Texts that became vectors",
+           static_cast<double>(embedded_texts_));
+  page.one("kvasir:embedded_tokens_total", "counter", "Tokens of theirs; none is cached",
+           static_cast<double>(embedded_tokens_));
   page.one("kvasir:http_connections", "gauge", "Open connections", static_cast<double>(open_connections_));
   page.one("kvasir:log_lines_dropped_total", "counter", "Lines of the log that could not be written",
            static_cast<double>(log_lines_dropped_));

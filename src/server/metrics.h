@@ -77,6 +77,7 @@ class Metrics {
   void first_token(double seconds);
   void next_token(double seconds);
   void finished(const FinishedRequest& request);
+  void embedded(std::int64_t texts, std::int64_t tokens);
   void replied(int status);
   void connections(std::int64_t open);
   void log_lines_dropped(std::int64_t total);
@@ -98,6 +99,8 @@ class Metrics {
   std::int64_t prompt_tokens_ = 0;
   std::int64_t reused_tokens_ = 0;
   std::int64_t generated_tokens_ = 0;
+  std::int64_t embedded_texts_ = 0;
+  std::int64_t embedded_tokens_ = 0;
   std::int64_t open_connections_ = 0;
   std::int64_t log_lines_dropped_ = 0;
   std::map<std::string, std::int64_t, std::less<>> by_reason_{{"abort", 0}, {"error", 0}, {"length", 0}, {"stop", 0}};

@@ -89,6 +89,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
               [this](const Canary::Verdict& verdict) {
                 if (on_verdict_) on_verdict_(verdict);
               }),
+      embeddings_(engine_, model.embedder),
       engine_(model.engine, &canary_) {
   set_shares();
   if (options_.canary.share > 0) {
@@ -101,7 +102,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
 
 std::span<const Service::Route> Service::routes() {
   using enum Route::Match;
-  static constexpr std::array<Route, 29> kRoutes{{
+  static constexpr std::array<Route, 32> kRoutes{{
       {"POST", "/v1/chat/completions", &Service::openai_chat},
       {"POST", "/v1/completions", &Service::openai_completion},
       {"POST", "/v1/responses", &Service::openai_responses},
@@ -118,6 +119,9 @@ std::span<const Service::Route> Service::routes() {
       {"GET", "/api/ps", &Service::ollama_ps},
       {"POST", "/api/show", &Service::ollama_show},
       {"GET", "/api/version", &Service::ollama_version},
+      {"POST", "/v1/embeddings", &Service::openai_embeddings},
+      {"POST", "/api/embed", &Service::ollama_embed},
+      {"POST", "/api/embeddings", &Service::ollama_embeddings},
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize_tokens},
       {"POST", "/apply-template", &Service::apply_template},

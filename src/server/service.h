@@ -19,6 +19,7 @@
 #include "server/access/admission.h"
 #include "server/access/tenants.h"
 #include "server/answer/answer_work.h"
+#include "server/answer/embed_work.h"
 #include "server/answer/prompt_map.h"
 #include "server/answer/reasoning_prompt.h"
 #include "server/answer/response_format.h"
@@ -32,6 +33,7 @@
 
 namespace kvasir {
 
+struct EmbedRequest;
 struct ResponsesRequest;
 
 struct ServiceOptions {
@@ -193,6 +195,13 @@ class Service {
   Response ollama_show(const HttpRequest& request);
   Response ollama_version(const HttpRequest& request);
 
+  void check_generates() const;
+  Tokens embed_tokens(const EmbedRequest& asked, size_t index) const;
+  Response embed(const HttpRequest& request, const EmbedRequest& asked, WriteVectors write);
+  Response openai_embeddings(const HttpRequest& request);
+  Response ollama_embed(const HttpRequest& request);
+  Response ollama_embeddings(const HttpRequest& request);
+
   Response tokenize(const HttpRequest& request);
   Response detokenize_tokens(const HttpRequest& request);
   Response apply_template(const HttpRequest& request);
@@ -224,6 +233,7 @@ class Service {
   OnNote on_note_;
   Canary::OnVerdict on_verdict_;  // of the engine's thread, as
   Canary canary_;                 // this
+  EmbedQueue embeddings_;         // works on the engine's thread
   EngineThread engine_;           // last: what it still tells goes to nobody once this is destroyed
 };
 

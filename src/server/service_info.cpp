@@ -184,9 +184,11 @@ Response Service::ollama_show(const HttpRequest& request) {
   const OrderedJson card = ollama_card();
   const ModelSpec& config = model_.model->config();
   const std::string architecture(config.family_name());
-  OrderedJson capabilities = OrderedJson::array({"completion"});
+  OrderedJson capabilities = OrderedJson::array();
+  if (!config.encodes()) capabilities.push_back("completion");
   if (model_.chat) capabilities.push_back("tools");
   if (reasoning_.format != nullptr) capabilities.push_back("thinking");
+  capabilities.push_back("embedding");
   return json_response({{"modelfile", ""},
                         {"parameters", ""},
                         {"template", model_.tokenizer.chat_template().value_or("")},

@@ -52,6 +52,7 @@ void Service::check_tokens(size_t count, const std::string& param) const {
 }
 
 Service::RenderedChat Service::render_chat(const ChatRequest& chat) const {
+  check_generates();
   if (!model_.chat) {
     throw ApiError({.param = "messages", .code = "no_chat_template"},
                    "the model has no chat template; use /v1/completions, or a model that was tuned for chat");
@@ -174,6 +175,7 @@ void Service::plan_next_turn(const ChatRequest& chat, const RenderedPrompt& rend
 }
 
 Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {
+  check_generates();
   if (const auto* tokens = std::get_if<Tokens>(&prompt)) return *tokens;
   const auto& text = std::get<std::string>(prompt);
   check_text(text.size(), "prompt");

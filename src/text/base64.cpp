@@ -1,13 +1,15 @@
 #include "text/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 namespace kvasir {
 namespace {
 
+constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 constexpr std::array<std::int8_t, 256> make_values() {
-  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::array<std::int8_t, 256> values{};
   for (auto& value : values) value = -1;
   for (size_t i = 0; i < kLetters.size(); ++i)
@@ -18,6 +20,18 @@ constexpr std::array<std::int8_t, 256> make_values() {
 constexpr std::array<std::int8_t, 256> kBase64Values = make_values();
 
 }  // namespace
+
+std::string encode_base64(std::string_view bytes) {
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    std::uint32_t bits = 0;
+    for (size_t j = 0; j < 3; ++j) bits = bits << 8 | (j < count ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    for (size_t j = 0; j < 4; ++j) out += j <= count ? kLetters[bits >> (18 - 6 * j) & 63] : '=';
+  }
+  return out;
+}
 
 std::optional<std::string> decode_base64(std::string_view text) {
   for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);

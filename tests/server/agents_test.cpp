@@ -160,7 +160,7 @@ TEST_F(AgentsTest, AnthropicsOutputHasAForm) {
 TEST_F(AgentsTest, OllamaTellsOfItsModel) {
   const Json show = post("/api/show", {{"model", "draft"}}).json();
   EXPECT_EQ(show["details"]["family"], "llama");
-  EXPECT_EQ(show["capabilities"], Json::array({"completion", "tools"}));
+  EXPECT_EQ(show["capabilities"], Json::array({"completion", "tools", "embedding"}));
   EXPECT_NE(show["template"].get<std::string>().find("<|assistant|>"), std::string::npos);
   const Json running = ask("GET", "/api/ps").json()["models"];
   ASSERT_EQ(running.size(), 1U);

@@ -96,6 +96,11 @@ std::vector<Asked> all_requests() {
           {"/v1/messages/count_tokens", anthropic()},
           {"/api/chat", ollama((std::string(kChatMessages) + "," + kChatTools).c_str())},
           {"/api/generate", ollama(R"("prompt":"a","system":"s","raw":false)")},
+          {"/v1/embeddings", object({R"("model":"m","input":["a",[1,2]],"encoding_format":"base64","dimensions":4,
+                                     "user":"u")"})},
+          {"/api/embed", object({R"("model":"m","input":["a"],"truncate":true,"dimensions":4,"keep_alive":"5m",
+                                 "options":{"num_ctx":5})"})},
+          {"/api/embeddings", object({R"("model":"m","prompt":"a","options":{"num_ctx":5})"})},
           {"/tokenize", object({R"("content":"a","add_special":true,"parse_special":true,"with_pieces":true)"})},
           {"/detokenize", object({R"("tokens":[1,2])"})}};
 }

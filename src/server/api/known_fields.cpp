@@ -118,6 +118,12 @@ constexpr std::array<std::string_view, 17> kOllamaFields{"messages",
                                                          "parallel_tool_calls",
                                                          "chat_template_kwargs"};
 
+// Nothing is drawn, so nothing of every API but these.
+constexpr std::array<std::string_view, 6> kEmbeddingFields{"model", "input",      "encoding_format",
+                                                           "user",  "dimensions", "request_id"};
+constexpr std::array<std::string_view, 7> kOllamaEmbeddingFields{"model",      "input",   "prompt", "truncate",
+                                                                 "dimensions", "options", "name"};
+
 // They say how an answer is made, billed, kept or told, and nothing of what it is.
 constexpr std::array<std::string_view, 46> kHarmlessFields{"metadata",
                                                            "store",
@@ -186,10 +192,19 @@ Names names_of(RequestKind kind) {
       return kResponseFields;
     case RequestKind::kMessage:
       return kMessageFields;
+    case RequestKind::kEmbedding:
+      return kEmbeddingFields;
+    case RequestKind::kOllamaEmbedding:
+      return kOllamaEmbeddingFields;
     case RequestKind::kOllama:
       break;
   }
   return kOllamaFields;
+}
+
+Names common_of(RequestKind kind) {
+  if (kind == RequestKind::kEmbedding || kind == RequestKind::kOllamaEmbedding) return {};
+  return kind == RequestKind::kOllama ? Names(kOllamaCommon) : Names(kCommonFields);
 }
 
 bool has_name(Names names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
@@ -204,8 +219,8 @@ bool has_name(Names names, std::string_view name) { return std::ranges::find(nam
 
 void refuse_unknown_fields(const Fields& fields, RequestKind kind) {
   for (const auto& [name, value] : fields.json().items()) {
-    const Names common = kind == RequestKind::kOllama ? Names(kOllamaCommon) : Names(kCommonFields);
-    if (has_name(common, name) || has_name(names_of(kind), name) || has_name(kHarmlessFields, name)) continue;
+    if (has_name(common_of(kind), name) || has_name(names_of(kind), name) || has_name(kHarmlessFields, name))
+      continue;
     if (!value.is_null() && asks_for_something(value)) refuse_field(fields.path(name));
   }
 }

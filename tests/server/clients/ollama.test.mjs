@@ -29,3 +29,9 @@ test('ollama: an answer that keeps to a schema', async () => {
   isAnimal((await ollama.chat({ model: 'any', messages, format: animal, options: { seed: 3 } })).message.content);
   assert.ok(JSON.parse((await ollama.generate({ model: 'any', prompt: 'A fox', format: { type: 'boolean' } })).response) !== null);
 });
+
+test('ollama: vectors', async () => {
+  const { embeddings } = await ollama.embed({ model: 'any', input: ['A fox', 'A crow'] });
+  assert.equal(embeddings.length, 2);
+  assert.deepEqual((await ollama.embeddings({ model: 'any', prompt: 'A crow' })).embedding, embeddings[1]);
+});

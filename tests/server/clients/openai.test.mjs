@@ -157,3 +157,12 @@ test('openai: probabilities', async () => {
   const completion = await openai.completions.create({ model: 'any', prompt: 'Once', temperature: 0, logprobs: 2 });
   assert.equal(completion.choices[0].logprobs.tokens.join(''), completion.choices[0].text);
 });
+
+test('openai: vectors, which its client asks for as base64', async () => {
+  const { data, usage } = await openai.embeddings.create({ model: 'any', input: ['A fox', 'A crow saw a fox'] });
+  assert.equal(data.length, 2);
+  assert.ok(Math.abs(data[0].embedding.reduce((sum, x) => sum + x * x, 0) - 1) < 1e-5);
+  const plain = await openai.embeddings.create({ model: 'any', input: 'A fox', encoding_format: 'float', dimensions: 8 });
+  assert.equal(plain.data[0].embedding.length, 8);
+  assert.ok(usage.prompt_tokens > plain.usage.prompt_tokens);
+});
