@@ -11,6 +11,7 @@
 #include "cli/bench/bench_command.h"
 #include "cli/convert_command.h"
 #include "cli/doctor/doctor_command.h"
+#include "cli/embed_command.h"
 #include "cli/eval_command.h"
 #include "cli/keys_command.h"
 #include "cli/plan_command.h"
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
   kvasir::add_serve_command(app);
   kvasir::add_keys_command(app, default_keys_file());
   kvasir::add_run_command(app);
+  kvasir::add_embed_command(app);
   kvasir::add_bench_command(app);
   kvasir::add_eval_command(app);
   kvasir::add_tune_command(app);

@@ -59,6 +59,8 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
       "--weights", options.weights,
       "as-stored; int8, fp8: made so as they are loaded, on a GPU: half the memory of bf16, faster answers, "
       "slower prompts");
+  model.option("--pooling", options.pooling,
+               "How a text's rows become its vector: mean, cls, last; default: as the model's files say");
   model.option("--kv-basis", options.kv_basis,
                "What kvasir tune --rank wrote, for policies with rank= or channels=; default: kv-basis.safetensors "
                "in the model's folder, if it is there");
@@ -121,6 +123,7 @@ LlmOptions options_of_any_model(const ModelOptions& options) {
   }
   out.kv_room_for = options.kv_room_for;
   out.kv_basis = options.kv_basis;
+  out.pooling = options.pooling;
   if (!options.kv_memory.empty()) out.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   out.block_tokens = options.block_size;
   out.max_batch_tokens = options.max_batch_tokens;
