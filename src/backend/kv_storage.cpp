@@ -17,7 +17,10 @@ void KvStorage::set_group(size_t number, const KvGroup& group, Layers layers) {
   made.state = group.state;
   made.layers = static_cast<int>(group.layers.size());
   made.block_bytes = block_bytes_of(group, block_tokens_);
-  if (layers == Layers::kInTurn) made.layout.layers = 1;
+  if (layers == Layers::kInTurn) {
+    made.layout.layers = 1;
+    made.block_bytes = made.layout.block_bytes();
+  }
   made.retention = group.retention;
   made.recent_override = group.recent_override;
   made.sink_query_position = group.sink_query_position;

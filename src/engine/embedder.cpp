@@ -69,6 +69,10 @@ Embedder::Embedder(Backend& backend, Model& model, VectorHead head, std::int64_t
 Embedder::~Embedder() = default;
 
 void Embedder::check(Text text) const {
+  if (model_.config().recurs()) {
+    fail_usage(fmt::format("{} has recurrent layers, and these make no vectors yet", model_.config().family_name()),
+               "input", "take a model without them");
+  }
   if (text.empty()) fail_input("the text has no tokens", "input", "give some text");
   if (std::ssize(text) > longest_) {
     throw Error(

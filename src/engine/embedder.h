@@ -28,7 +28,7 @@ class Embedder {
 
   using Text = std::span<const TokenId>;
 
-  // Throws Error unless it has 1 to longest() tokens, all of the vocabulary.
+  // Throws Error unless it has 1 to longest() tokens, all of the vocabulary, and the model keeps no states.
   void check(Text text) const;
 
   // How many of these, from the first on, one step takes: at least one.

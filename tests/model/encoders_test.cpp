@@ -255,5 +255,11 @@ TEST(VectorHeadTest, ShortenedVectorsHaveTheLengthThatWholeOnesHave) {
   EXPECT_EQ(plain, (std::vector<float>{3, 4}));
 }
 
+TEST(Embedder, RefusesAModelThatKeepsStates) {
+  const Loaded loaded("qwen3_next", {"cpu", 1, "auto"}, 64);
+  const std::vector<TokenId> text{1, 2, 3};
+  EXPECT_THROW(loaded.embedder.check(text), Error);
+}
+
 }  // namespace
 }  // namespace kvasir::testing
