@@ -182,7 +182,14 @@ inline void add_kinds_of_layers(std::vector<Cell>& cells) {
   add("cpu", "gemma4_dense_keqv", "k=bf16, v=int8, 0:f16");
   add("cpu", "gemma4_ple_shared", "bf16, window=64, sinks=4");
   add("cpu", "falcon_rw", "int8, recent=20:bf16");
-  // States beside rows, which every policy leaves as they are.
+}
+
+// Layers with states beside rows, which every policy leaves as they are. No GPU has kernels for them yet.
+inline void add_states(std::vector<Cell>& cells) {
+  const auto add = [&](const char* device, const char* model, const char* policy) {
+    cells.push_back(
+        {device, "auto", device == std::string("ref") ? 1 : 2, parse_kv_policy(policy, "cell"), model, {}});
+  };
   for (const char* device : {"ref", "cpu", "far", "repeating"}) add(device, "qwen3_next", "f16");
   add("cpu", "qwen3_next", "int8, recent=20:bf16, sinks=4");
   add("cpu", "qwen3_5_moe", "bf16");
@@ -290,6 +297,7 @@ inline std::vector<Cell> all_cells() {
   add_other_layers(cells);
   add_kinds_of_layers(cells);
   add_gpu(cells);
+  add_states(cells);
   add_large_heads(cells);
   return cells;
 }
