@@ -157,6 +157,15 @@ void BlockPool::move(BlockId held, BlockId free) {
   free_.push_back(held);
 }
 
+void BlockPool::give(BlockId held, OwnerId to) {
+  CHECK(state(held) == State::kHeld);
+  count_held(held, -1);
+  count_owned(owner(held), -1);
+  owner_[index(held)] = to;
+  count_owned(to, 1);
+  count_held(held, 1);
+}
+
 bool BlockPool::well_formed() const {
   std::array<std::int64_t, 5> count{};  // by state
   std::vector<std::int64_t> counted(owned_.size(), 0);

@@ -71,6 +71,7 @@ class BlockPool {
 
   void evict(BlockId block);              // evictable to free: its content must be forgotten
   void move(BlockId held, BlockId free);  // all that is known of the one is true of the other; the first is free
+  void give(BlockId held, OwnerId to);    // its owner is another from now on
 
   int refs(BlockId block) const { return refs_[index(block)]; }
   State state(BlockId block) const { return states_[index(block)]; }

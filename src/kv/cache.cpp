@@ -233,6 +233,10 @@ void KvCache::publish_block(LeaseState& state, size_t i, std::int64_t place, con
   Group& group = group_of(state, i);
   const BlockId block = state.tables[i].at(place);
   if (block == kNoBlock || group.index.published(block)) return;
+  // What was taken for everybody may have become private text. A chain is of one owner, or else it would hold back
+  // what others are counted to have.
+  const OwnerId owner = owner_of_block(group, state, as.block_index);
+  if (group.pool.owner(block) != owner) group.pool.give(block, owner);
   const std::span<const TokenId> tokens = tokens_of_block(state.tokens, as.block_index);
   if (group.index.insert(block, as, tokens)) {
     ++stats_.published_blocks;

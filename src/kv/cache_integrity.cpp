@@ -77,6 +77,11 @@ std::optional<std::string> KvCache::problem_in(const Group& group) const {
     }
     if (evictable && !published) return fmt::format("block {} is evictable and has no name", block);
     if (evictable && continued && group.chained()) return fmt::format("block {} would go before its end", block);
+    if (!published) continue;
+    const std::optional<BlockId> before = group.index.block_of(group.index.entry(block).parent);
+    if (before && group.pool.owner(*before) != group.pool.owner(block)) {
+      return fmt::format("block {} continues one of another owner", block);
+    }
   }
   return std::nullopt;
 }

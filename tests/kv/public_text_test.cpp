@@ -72,6 +72,26 @@ TEST(PublicText, WhatIsWrittenDecidesNotWhatWasPromised) {
   EXPECT_EQ(world.wrong(), "");
 }
 
+// A block that was taken for everybody, and got a private name, would else stand before others of its tenant's own: none
+// of those could go before it, nor it before them.
+TEST(PublicText, WhatBecamePrivateIsItsTenants) {
+  WorldConfig config{4, {{{}, 10}}, "lru", WorldConfig::Copies::kEager, 0};
+  config.public_text = counting(10);
+  config.shares[1] = {0.2, 0.5, 1};
+  World world(config);
+  Text lie = counting(16);
+  lie[1] = 99;
+  world.open(counting(16), 1);
+  ASSERT_TRUE(world.write(0, lie));
+  EXPECT_EQ(world.cache().tenant_stats(1).blocks, 4);
+  world.release(0);
+  world.open(Text(40, 7), 2);
+  EXPECT_FALSE(world.reserve(0, 36));  // two blocks are guaranteed to the other tenant
+  EXPECT_TRUE(world.write(0, Text(32, 7)));
+  EXPECT_EQ(world.cache().tenant_stats(1).blocks, 2);
+  EXPECT_EQ(world.wrong(), "");
+}
+
 TEST(PublicText, ItsBlocksAreNobodysQuota) {
   WorldConfig config{4, {{{}, 10}}, "lru", WorldConfig::Copies::kEager, 0};
   config.public_text = counting(10);
