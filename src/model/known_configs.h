@@ -12,5 +12,7 @@ struct KnownConfig {
 };
 
 std::span<const KnownConfig> known_configs();
+std::span<const KnownConfig> known_dense_configs();
+std::span<const KnownConfig> known_encoders();
 
 }  // namespace kvasir

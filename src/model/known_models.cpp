@@ -14,94 +14,16 @@
 #include "model/families/family.h"
 #include "model/gguf/gguf_config.h"
 #include "model/known_configs.h"
+#include "model/known_shapes.h"
 
 namespace kvasir {
 namespace {
 
 using Scaling = RopeSpec::Scaling;
 
-// A row of the table below; the rest of a spec follows from the family.
-struct Row {
-  std::string_view name;
-  std::string_view family;
-  int layers, hidden, ffn, heads, kv_heads, head_dim, vocab;
-  std::int64_t context;
-  double theta;
-  bool tied = false;
-  DType dtype = DType::kBF16;
-  double rope_factor = 0;   // 0: no scaling; else llama3 in the Llama family, linear in Gemma 3
-  std::int64_t window = 0;  // which layers have it follows from the family
-  int experts = 0;          // of each layer, with an MLP of `ffn` each
-  int used_experts = 0;     // by a token
-};
-
-constexpr std::string_view kLlama = "llama";
-constexpr std::string_view kMistral = "mistral";
-constexpr std::string_view kQwen2 = "qwen2";
-constexpr std::string_view kQwen3 = "qwen3";
-constexpr std::string_view kQwen3Moe = "qwen3_moe";
-constexpr std::string_view kMixtral = "mixtral";
-constexpr std::string_view kOlmoe = "olmoe";
-constexpr std::string_view kGemma2 = "gemma2";
-constexpr std::string_view kGemma3 = "gemma3_text";
-constexpr std::string_view kPhi3 = "phi3";
-constexpr std::string_view kGpt2 = "gpt2";
+constexpr std::string_view kShapeFamily = "llama";  // of shapes that name none
 
 // clang-format off
-constexpr std::array kRows{
-    //  name                    family   layers hidden  ffn   heads kv  dim  vocab  context theta    tied
-    Row{"tales",                kLlama,   10,   384,  1024,   6,   2,  64,   8192,   2048, 1e4, true},
-    Row{"tales-draft",          kLlama,    2,   192,   512,   3,   1,  64,   8192,   2048, 1e4, true},
-    Row{"llama-2-7b",           kLlama,   32,  4096, 11008,  32,  32, 128,  32000,   4096, 1e4, false, DType::kF16},
-    Row{"llama-2-13b",          kLlama,   40,  5120, 13824,  40,  40, 128,  32000,   4096, 1e4, false, DType::kF16},
-    Row{"llama-2-70b",          kLlama,   80,  8192, 28672,  64,   8, 128,  32000,   4096, 1e4, false, DType::kF16},
-    Row{"llama-3-8b",           kLlama,   32,  4096, 14336,  32,   8, 128, 128256,   8192, 5e5},
-    Row{"llama-3-70b",          kLlama,   80,  8192, 28672,  64,   8, 128, 128256,   8192, 5e5},
-    Row{"llama-3.1-8b",         kLlama,   32,  4096, 14336,  32,   8, 128, 128256, 131072, 5e5, false, DType::kBF16, 8},
-    Row{"llama-3.1-70b",        kLlama,   80,  8192, 28672,  64,   8, 128, 128256, 131072, 5e5, false, DType::kBF16, 8},
-    Row{"llama-3.1-405b",       kLlama,  126, 16384, 53248, 128,   8, 128, 128256, 131072, 5e5, false, DType::kBF16, 8},
-    Row{"llama-3.2-1b",         kLlama,   16,  2048,  8192,  32,   8,  64, 128256, 131072, 5e5, true, DType::kBF16, 32},
-    Row{"llama-3.2-3b",         kLlama,   28,  3072,  8192,  24,   8, 128, 128256, 131072, 5e5, true, DType::kBF16, 32},
-    Row{"llama-3.3-70b",        kLlama,   80,  8192, 28672,  64,   8, 128, 128256, 131072, 5e5, false, DType::kBF16, 8},
-    Row{"tinyllama-1.1b",       kLlama,   22,  2048,  5632,  32,   4,  64,  32000,   2048, 1e4},
-    Row{"smollm2-135m",         kLlama,   30,   576,  1536,   9,   3,  64,  49152,   8192, 1e5, true},
-    Row{"smollm2-360m",         kLlama,   32,   960,  2560,  15,   5,  64,  49152,   8192, 1e5, true},
-    Row{"smollm2-1.7b",         kLlama,   24,  2048,  8192,  32,  32,  64,  49152,   8192, 1.3e5, true},
-    Row{"mistral-7b-v0.1",      kMistral, 32,  4096, 14336,  32,   8, 128,  32000,  32768, 1e4, false, DType::kBF16, 0, 4096},
-    Row{"mistral-7b-v0.2",      kMistral, 32,  4096, 14336,  32,   8, 128,  32000,  32768, 1e6},
-    Row{"mistral-7b-v0.3",      kMistral, 32,  4096, 14336,  32,   8, 128,  32768,  32768, 1e6},
-    Row{"mistral-nemo-12b",     kMistral, 40,  5120, 14336,  32,   8, 128, 131072, 131072, 1e6},
-    Row{"qwen2.5-0.5b",         kQwen2,   24,   896,  4864,  14,   2,  64, 151936,  32768, 1e6, true},
-    Row{"qwen2.5-1.5b",         kQwen2,   28,  1536,  8960,  12,   2, 128, 151936,  32768, 1e6, true},
-    Row{"qwen2.5-3b",           kQwen2,   36,  2048, 11008,  16,   2, 128, 151936,  32768, 1e6, true},
-    Row{"qwen2.5-7b",           kQwen2,   28,  3584, 18944,  28,   4, 128, 152064, 131072, 1e6},
-    Row{"qwen2.5-14b",          kQwen2,   48,  5120, 13824,  40,   8, 128, 152064, 131072, 1e6},
-    Row{"qwen2.5-32b",          kQwen2,   64,  5120, 27648,  40,   8, 128, 152064, 131072, 1e6},
-    Row{"qwen2.5-72b",          kQwen2,   80,  8192, 29568,  64,   8, 128, 152064, 131072, 1e6},
-    Row{"qwen3-0.6b",           kQwen3,   28,  1024,  3072,  16,   8, 128, 151936,  40960, 1e6, true},
-    Row{"qwen3-1.7b",           kQwen3,   28,  2048,  6144,  16,   8, 128, 151936,  40960, 1e6, true},
-    Row{"qwen3-4b",             kQwen3,   36,  2560,  9728,  32,   8, 128, 151936,  40960, 1e6, true},
-    Row{"qwen3-8b",             kQwen3,   36,  4096, 12288,  32,   8, 128, 151936,  40960, 1e6},
-    Row{"qwen3-14b",            kQwen3,   40,  5120, 17408,  40,   8, 128, 151936,  40960, 1e6},
-    Row{"qwen3-32b",            kQwen3,   64,  5120, 25600,  64,   8, 128, 151936,  40960, 1e6},
-    Row{"qwen3-30b-a3b",        kQwen3Moe, 48, 2048,   768,  32,   4, 128, 151936,  40960, 1e6, false, DType::kBF16, 0, 0, 128, 8},
-    Row{"mixtral-8x7b",         kMixtral, 32,  4096, 14336,  32,   8, 128,  32000,  32768, 1e6, false, DType::kBF16, 0, 0, 8, 2},
-    Row{"olmoe-1b-7b",          kOlmoe,   16,  2048,  1024,  16,  16, 128,  50304,   4096, 1e4, false, DType::kBF16, 0, 0, 64, 8},
-    Row{"gemma-2-2b",           kGemma2,  26,  2304,  9216,   8,   4, 256, 256000,   8192, 1e4, true, DType::kBF16, 0, 4096},
-    Row{"gemma-2-9b",           kGemma2,  42,  3584, 14336,  16,   8, 256, 256000,   8192, 1e4, true, DType::kBF16, 0, 4096},
-    Row{"gemma-2-27b",          kGemma2,  46,  4608, 36864,  32,  16, 128, 256000,   8192, 1e4, true, DType::kBF16, 0, 4096},
-    Row{"gemma-3-1b",           kGemma3,  26,  1152,  6912,   4,   1, 256, 262144,  32768, 1e6, true, DType::kBF16, 0, 512},
-    Row{"gemma-3-4b",           kGemma3,  34,  2560, 10240,   8,   4, 256, 262208, 131072, 1e6, true, DType::kBF16, 8, 1024},
-    Row{"gemma-3-12b",          kGemma3,  48,  3840, 15360,  16,   8, 256, 262208, 131072, 1e6, true, DType::kBF16, 8, 1024},
-    Row{"gemma-3-27b",          kGemma3,  62,  5376, 21504,  32,  16, 128, 262208, 131072, 1e6, true, DType::kBF16, 8, 1024},
-    Row{"phi-3-mini-4k",        kPhi3,    32,  3072,  8192,  32,  32,  96,  32064,   4096, 1e4, false, DType::kBF16, 0, 2047},
-    Row{"phi-3-mini-128k",      kPhi3,    32,  3072,  8192,  32,  32,  96,  32064, 131072, 1e4},
-    Row{"gpt2",                 kGpt2,    12,   768,  3072,  12,  12,  64,  50257,   1024, 0, true, DType::kF32},
-    Row{"gpt2-medium",          kGpt2,    24,  1024,  4096,  16,  16,  64,  50257,   1024, 0, true, DType::kF32},
-    Row{"gpt2-large",           kGpt2,    36,  1280,  5120,  20,  20,  64,  50257,   1024, 0, true, DType::kF32},
-    Row{"gpt2-xl",              kGpt2,    48,  1600,  6400,  25,  25,  64,  50257,   1024, 0, true, DType::kF32},
-};
-
 // Other ways to say the same model. Without a version, the newest.
 constexpr std::array<std::array<std::string_view, 2>, 11> kAliases{{
     {"mistral-7b", "mistral-7b-v0.3"},
@@ -131,7 +53,7 @@ void set_windows(DecoderConfig& config, std::int64_t window) {
   }
 }
 
-ModelSpec spec_of(const Row& row) {
+ModelSpec spec_of(const KnownShape& row) {
   DecoderConfig config;
   config.family = &family_named(row.family, std::string(row.name));
   config.layers = row.layers;
@@ -147,7 +69,7 @@ ModelSpec spec_of(const Row& row) {
   config.norm_eps = config.family->known_norm_eps;
   if (row.theta > 0) config.rope.theta = row.theta;
   if (row.rope_factor > 0) {
-    config.rope.scaling = row.family == kLlama ? Scaling::kLlama3 : Scaling::kLinear;
+    config.rope.scaling = row.family == kShapeFamily ? Scaling::kLlama3 : Scaling::kLinear;
     config.rope.factor = row.rope_factor;
   }
   if (row.name == "phi-3-mini-128k") {
@@ -284,7 +206,7 @@ void apply(std::string_view key, std::string_view value, DecoderConfig& config, 
 
 ModelSpec parse_list(std::string_view list) {
   DecoderConfig config;
-  config.family = &family_named(kLlama, kShape);
+  config.family = &family_named(kShapeFamily, kShape);
   config.context = 2048;
   std::int64_t window = 0;
   std::vector<std::string_view> seen;
@@ -324,10 +246,11 @@ ModelSpec parse_list(std::string_view list) {
 const std::vector<NamedShape>& known_models() {
   static const std::vector<NamedShape> shapes = [] {
     std::vector<NamedShape> all;
-    all.reserve(kRows.size() + known_configs().size());
-    for (const Row& row : kRows) all.push_back({std::string(row.name), spec_of(row), {}});
-    for (const auto& [name, json] : known_configs()) {
-      all.push_back({std::string(name), parse_config(json, std::string(name)), {}});
+    for (const KnownShape& row : known_shapes()) all.push_back({std::string(row.name), spec_of(row), {}});
+    for (const std::span<const KnownConfig> configs : {known_configs(), known_dense_configs(), known_encoders()}) {
+      for (const auto& [name, json] : configs) {
+        all.push_back({std::string(name), parse_config(json, std::string(name)), {}});
+      }
     }
     return all;
   }();
