@@ -25,7 +25,7 @@ class HostExperts {
   std::vector<int> by_expert_;        // indices into routes_: all of expert 0, then all of expert 1, …
   std::vector<int> first_;            // [experts + 1]: where an expert's begin in by_expert_
   Buffer x_;                          // [an expert's rows][hidden]
-  Buffer gate_up_;                    // [an expert's rows][2 width]
+  Buffer gate_up_;                    // [an expert's rows][projected_width]
   Buffer y_;                          // [rows * used][hidden], in the order of by_expert_
   std::vector<int> place_;            // [rows][used]: the row of y_
 };

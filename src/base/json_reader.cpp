@@ -103,6 +103,31 @@ JsonReader::Range<JsonReader::Member, JsonMember> JsonReader::members() const {
   return {value_.members(), *document_};
 }
 
+namespace {
+
+// What Python writes and JSON has no words for, Infinity and NaN, as texts.
+std::string with_quoted_words(std::string_view json) {
+  std::string out;
+  bool in_text = false;
+  for (size_t at = 0; at < json.size();) {
+    std::string_view word = json.substr(at, 1);
+    for (const std::string_view one : {std::string_view("Infinity"), std::string_view("NaN")}) {
+      if (!in_text && json.substr(at).starts_with(one)) word = one;
+    }
+    if (word.size() > 1) {
+      out += fmt::format("\"{}\"", word);
+    } else {
+      if (word == "\\" && in_text) word = json.substr(at, 2);
+      if (word == "\"") in_text = !in_text;
+      out += word;
+    }
+    at += word.size();
+  }
+  return out;
+}
+
+}  // namespace
+
 JsonDocument::JsonDocument(std::string_view json, std::string where, JsonFileKind kind)
     : where_(std::move(where)), kind_(kind) {
   if (json.size() > kind.most_bytes) {
@@ -111,6 +136,8 @@ JsonDocument::JsonDocument(std::string_view json, std::string where, JsonFileKin
   }
   std::string problem;
   tree_ = JsonTree::parse(json, problem);
+  std::string ignored;
+  if (!tree_) tree_ = JsonTree::parse(with_quoted_words(json), ignored);
   if (!tree_) fail_input("not valid JSON: " + problem, where_, "check the file, or download it again");
 }
 

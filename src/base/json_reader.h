@@ -75,7 +75,8 @@ struct JsonFileKind {
 // A parsed file. It owns what the readers point into.
 class JsonDocument {
  public:
-  // Copies what it needs of `json`. Throws Error when that is too long or no JSON.
+  // Copies what it needs of `json`. Throws Error when that is too long or no JSON. Infinity and NaN, which Python
+  // writes, are the texts "Infinity" and "NaN".
   JsonDocument(std::string_view json, std::string where, JsonFileKind kind);
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;

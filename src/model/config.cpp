@@ -57,10 +57,18 @@ int read_head_dim(const JsonReader& in, const DecoderConfig& config) {
   return config.hidden / config.heads;
 }
 
+int layer_count(const JsonReader& in, const ConfigKeys& keys) {
+  const std::optional<JsonReader> list = keys.layer_list.empty() ? std::nullopt : in.find(keys.layer_list);
+  if (!list) return size_of(in, keys.layers, ShapeLimits::kLayers);
+  const size_t count = list->items().size();
+  if (count < 1 || count > ShapeLimits::kLayers) list->fail(fmt::format("has {} entries", count));
+  return static_cast<int>(count);
+}
+
 void read_sizes(const JsonReader& in, DecoderConfig& config) {
   const ConfigKeys& keys = config.family->keys;
   const ConfigDefaults& defaults = config.family->defaults;
-  config.layers = size_of(in, keys.layers, ShapeLimits::kLayers);
+  config.layers = layer_count(in, keys);
   config.hidden = size_of(in, keys.hidden, ShapeLimits::kHidden);
   config.heads = size_of(in, keys.heads, ShapeLimits::kHeads, defaults.heads);
   config.vocab = size_of(in, "vocab_size", ShapeLimits::kVocab, defaults.vocab);

@@ -56,14 +56,26 @@ void DecoderLayers::add_pending(int rows) {
   backend_.run(AddOp{all.x, all.y});
 }
 
-// A layer whose norms stand before its branches: x += attention(norm(x)); x += mlp(norm(x)).
+// A layer whose norms stand before its branches: x += attention(norm(x)); x += mlp(norm(x)); or one of the two.
 void DecoderLayers::run_fused(int index, const LayerStep& step) {
+  if (layer_spec(index).mixes()) {
+    mix_fused(index, step);
+    pending_ = true;
+  }
+  if (layer_spec(index).feeds()) {
+    feed_fused(index, step.rows());
+    pending_ = true;
+  }
+}
+
+// branch = attention(norm(x + branch))
+void DecoderLayers::mix_fused(int index, const LayerStep& step) {
   const LayerWeights& weights = layer(index);
   const Rows rows = rows_of(step.rows());
   if (!pending_) {
     backend_.run(NormOp{rows.x, rule(weights.attention_norm), rows.normed});
     mix(index, step, rows.normed);
-  } else if (weights.qkv.size() == 1) {
+  } else if (weights.qkv.size() == 1 && layer_spec(index).recurrent.none()) {
     const Matrix qkv = qkv_rows(index, step.rows());
     const NormedRows in{rows.x, rows.y, rule(weights.attention_norm), rows.normed};
     backend_.run(NormMatmulOp{in, weights.qkv.front().get(), weights.qkv_bias.as<float>(),
@@ -73,8 +85,6 @@ void DecoderLayers::run_fused(int index, const LayerStep& step) {
     backend_.run(AddNormOp{rows.x, rows.y, rule(weights.attention_norm), rows.normed});
     mix(index, step, rows.normed);
   }
-  feed_fused(index, step.rows());
-  pending_ = true;
 }
 
 // Any other layer, op by op. x is whole before it and after it.
@@ -82,14 +92,18 @@ void DecoderLayers::run_apart(int index, const LayerStep& step) {
   const LayerWeights& weights = layer(index);
   const LayerSpec& spec = layer_spec(index);
   const Rows rows = rows_of(step.rows());
-  mix(index, step, spec.attention_norm ? branch_input(spec, weights.attention_norm, rows) : rows.x);
   Matrix fed = rows.normed;  // of a layer whose branches read the same x
-  if (spec.norms == NormPlacement::kParallelApart) backend_.run(NormOp{rows.x, rule(weights.mlp_norm), fed});
-  add_branch(spec, weights.attention_norm, weights.attention_post_norm, rows);
-  const bool parallel = spec.norms == NormPlacement::kParallel || spec.norms == NormPlacement::kParallelApart;
-  if (!parallel) fed = branch_input(spec, weights.mlp_norm, rows);
-  feed(index, fed);
-  add_branch(spec, weights.mlp_norm, weights.mlp_post_norm, rows);
+  if (spec.mixes()) {
+    mix(index, step, spec.attention_norm ? branch_input(spec, weights.attention_norm, rows) : rows.x);
+    if (spec.norms == NormPlacement::kParallelApart) backend_.run(NormOp{rows.x, rule(weights.mlp_norm), fed});
+    add_branch(spec, weights.attention_norm, weights.attention_post_norm, rows);
+  }
+  if (spec.feeds()) {
+    const bool parallel = spec.norms == NormPlacement::kParallel || spec.norms == NormPlacement::kParallelApart;
+    if (!parallel) fed = branch_input(spec, weights.mlp_norm, rows);
+    feed(index, fed);
+    add_branch(spec, weights.mlp_norm, weights.mlp_post_norm, rows);
+  }
   if (spec_.layer_input > 0) add_layer_input(index, step.rows());
   if (spec.scaled) backend_.run(ScaleOp{rows.x, weights.scale});
 }
@@ -150,14 +164,17 @@ Matrix DecoderLayers::qkv_rows(int index, int rows) const {
   return as_matrix(space_.qkv, rows, spec.q_width() + spec.k_width() + spec.v_width() + spec.gate_width());
 }
 
-// branch = what attention, or what stands in its place, makes of x
+// branch = what attention makes of x, or a state, or both together
 void DecoderLayers::mix(int index, const LayerStep& step, Matrix x) {
-  if (!layer_spec(index).recurrent.none()) {
-    return recurrent_.run(index, *step.batch, *step.storage, x, rows_of(x.rows).y);
-  }
+  const LayerSpec& spec = layer_spec(index);
+  const Matrix y = rows_of(x.rows).y;
+  const Matrix recurrent = spec.attention.none() ? y : as_matrix(space_.beside, x.rows, spec_.hidden);
+  if (!spec.recurrent.none()) recurrent_.run(index, *step.batch, *step.storage, x, recurrent);
+  if (spec.attention.none()) return;
   const Matrix qkv = qkv_rows(index, x.rows);
   project(index, step, x, qkv);
   attend(index, step, qkv);
+  if (!spec.recurrent.none()) backend_.run(AddOp{y, recurrent});
 }
 
 // branch = out(attention(rope(qkv)))
@@ -191,7 +208,9 @@ void DecoderLayers::attend(int index, const LayerStep& step, Matrix qkv) {
         ProjectOp{attn_out, spec.heads, expand_linear(spec, weights.expand.as<float>()), step.all_rows, values});
     attn_out = values;
   }
-  backend_.run(MatmulOp{weights.out.get(), attn_out, weights.out_bias.as<float>(), rows_of(qkv.rows).y});
+  const Matrix y = rows_of(qkv.rows).y;
+  backend_.run(MatmulOp{weights.out.get(), attn_out, weights.out_bias.as<float>(), y});
+  if (spec.out_scale != 1.0F) backend_.run(ScaleOp{y, spec.out_scale});
 }
 
 void DecoderLayers::normalize_heads(int index, LayerRows& rows) {
@@ -237,7 +256,12 @@ void DecoderLayers::feed_fused(int index, int rows) {
   const MlpSpec& spec = layer_spec(index).mlp;
   const Rows all = rows_of(rows);
   const NormedRows in{all.x, all.y, rule(weights.mlp_norm), all.normed};
-  const bool swiglu = spec.kind == MlpSpec::Kind::kGated && spec.activation == Activation::kSilu;
+  if (!pending_) {
+    backend_.run(NormOp{in.x, in.norm, in.normed});
+    return feed(index, in.normed);
+  }
+  const bool scaled = spec.gate_scale != 1.0F || spec.out_scale != 1.0F;
+  const bool swiglu = spec.kind == MlpSpec::Kind::kGated && spec.activation == Activation::kSilu && !scaled;
   if (spec.moe.experts > 0 || !swiglu || weights.gate_up.size() != 1) {
     backend_.run(AddNormOp{in.x, in.y, in.norm, in.normed});
     return feed(index, in.normed);
@@ -247,10 +271,15 @@ void DecoderLayers::feed_fused(int index, int rows) {
   backend_.run(FeedForwardOp{in, mlp, as_matrix(space_.gate_up, rows, 2 * spec.width), all.y});
 }
 
-// branch = mlp(normed). Where norms of experts are their own, they read x.
+// branch = mlp(normed)
 void DecoderLayers::feed(int index, Matrix normed) {
-  const LayerWeights& weights = layer(index);
   const MlpSpec& spec = layer_spec(index).mlp;
+  feed_in_parts(layer(index), spec, normed);
+  if (spec.out_scale != 1.0F) backend_.run(ScaleOp{rows_of(normed.rows).y, spec.out_scale});
+}
+
+// Where norms of experts are their own, they read x.
+void DecoderLayers::feed_in_parts(const LayerWeights& weights, const MlpSpec& spec, Matrix normed) {
   const Matrix y = rows_of(normed.rows).y;
   if (spec.moe.experts == 0) return feed_all(weights, spec, normed, y);
   if (spec.moe.own_norms) return feed_beside_experts(weights, spec, normed);
@@ -275,6 +304,7 @@ void DecoderLayers::feed_all(const LayerWeights& weights, const MlpSpec& spec, M
   const Matrix first = made.columns(0, width);
   const Matrix up = gated ? made.columns(width, width) : Matrix{};
   const float* bias = weights.down_bias.as<float>();
+  if (spec.gate_scale != 1.0F) backend_.run(ScaleOp{first, spec.gate_scale});
   if (gated && spec.activation == Activation::kSilu) {
     return backend_.run(GatedMatmulOp{weights.down.get(), first, up, bias, out});
   }
@@ -298,12 +328,18 @@ void DecoderLayers::feed_experts(const LayerWeights& weights, const MlpSpec& spe
                         moe.group_score,
                         weights.expert_scale.as<float>(),
                         moe.weighs};
-  ExpertsOp op{x, router_logits, rule, std::span<const ExpertWeights>(weights.experts), rows_of(x.rows).y};
+  const Matrix y = rows_of(x.rows).y;
+  ExpertsOp op{x, router_logits, rule, std::span<const ExpertWeights>(weights.experts), y};
   op.activation = spec.activation;
   op.limit = spec.limit;
   op.gate_up_bias = weights.expert_gate_up_bias.as<float>();
   op.down_bias = weights.expert_down_bias.as<float>();
+  if (moe.latent == 0) return backend_.run(op);
+  op.x = as_matrix(space_.expert_in, x.rows, moe.latent);
+  op.out = as_matrix(space_.expert_out, x.rows, moe.latent);
+  backend_.run(MatmulOp{weights.expert_in.get(), x, nullptr, op.x});
   backend_.run(op);
+  backend_.run(MatmulOp{weights.expert_out.get(), op.out, nullptr, y});
 }
 
 // Gemma 4's: branch = norm(mlp(normed)) + norm(experts(norm(x))), chosen by a norm of x of their own.

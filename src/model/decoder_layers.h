@@ -56,6 +56,7 @@ class DecoderLayers {
 
   void run_fused(int index, const LayerStep& step);
   void run_apart(int index, const LayerStep& step);
+  void mix_fused(int index, const LayerStep& step);
   void add_pending(int rows);
   Matrix branch_input(const LayerSpec& layer, const Buffer& norm, const Rows& rows);
   void add_branch(const LayerSpec& layer, const Buffer& norm, const Buffer& post_norm, const Rows& rows);
@@ -71,6 +72,7 @@ class DecoderLayers {
 
   void feed_fused(int index, int rows);
   void feed(int index, Matrix normed);
+  void feed_in_parts(const LayerWeights& weights, const MlpSpec& spec, Matrix normed);
   void feed_all(const LayerWeights& weights, const MlpSpec& spec, Matrix x, Matrix out);
   void feed_experts(const LayerWeights& weights, const MlpSpec& spec, Matrix routed, Matrix x);
   void feed_beside_experts(const LayerWeights& weights, const MlpSpec& spec, Matrix normed);

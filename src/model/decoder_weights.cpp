@@ -58,13 +58,9 @@ class Loader {
     LayerWeights out;
     out.attention_norm = load_norm(layer, kAttentionNorm);
     out.attention_post_norm = load_norm(layer, kAttentionPostNorm);
-    if (!spec_.layers[static_cast<size_t>(layer)].recurrent.none()) {
-      load_recurrent(layer, out.recurrent);
-    } else if (spec_.attention(layer).latent.none()) {
-      out.qkv = load_stack(found(layer, {kQ, kK, kV, kOutGate}));
-    } else {
-      load_latent(layer, out);
-    }
+    if (!spec_.layers[static_cast<size_t>(layer)].recurrent.none()) load_recurrent(layer, out.recurrent);
+    out.qkv = load_stack(found(layer, {kQ, kK, kV, kOutGate}));
+    if (!spec_.attention(layer).latent.none()) load_latent(layer, out);
     out.out = load_if(layer, kO, form_);
     out.mlp_norm = load_norm(layer, kMlpNorm);
     out.mlp_post_norm = load_norm(layer, kMlpPostNorm);
@@ -96,8 +92,11 @@ class Loader {
     // In the order of RecurrentLayers: what the convolution reads first.
     out.in = spec.kind == RecurrentSpec::Kind::kMamba2
                  ? load_stack(found(layer, {kStateV, kStateK, kStateQ, kStateGate, kStateDecay}))
-                 : load_stack(found(layer, {kStateQ, kStateK, kStateV, kStateGate, kStateStrength, kStateDecay}));
-    out.conv = load_turned(found(layer, {kStateConv}).front());
+                 : load_stack(found(layer, {kStateQ, kStateK, kStateV, kStateGateIn, kStateDecayIn, kStateGate,
+                                            kStateStrength, kStateDecay}));
+    out.gate = load_if(layer, kStateGateOut, form_);
+    out.decay = load_if(layer, kStateDecayOut, form_);
+    out.conv = load_turned(found(layer, {kStateConv, kStateConvQ, kStateConvK, kStateConvV}));
     out.conv_bias = load_vectors(biases(layer, {kStateConv}));
     out.out = load(found(layer, {kStateOut}), form_);
     if (spec.kind == RecurrentSpec::Kind::kShortConv) return;
@@ -115,16 +114,20 @@ class Loader {
     out.q_unit = upload(std::vector<float>(static_cast<size_t>(spec.k_dim), unit * unit));
   }
 
-  // [cols][rows] of a small matrix, as floats.
-  Buffer load_turned(const HostWeight& stored) {
-    const auto rows = static_cast<size_t>(stored.rows);
-    std::vector<float> row(static_cast<size_t>(stored.cols));
+  // [cols][rows] of small matrices, one below the other, as floats.
+  Buffer load_turned(const std::vector<HostWeight>& stored) {
+    size_t rows = 0;
+    for (const HostWeight& one : stored) rows += static_cast<size_t>(one.rows);
+    std::vector<float> row(static_cast<size_t>(stored.front().cols));
     std::vector<float> out(rows * row.size());
-    for (size_t r = 0; r < rows; ++r) {
-      read_row(stored, static_cast<int>(r), row.data());
-      for (size_t c = 0; c < row.size(); ++c) out[c * rows + r] = row[c];
+    size_t at = 0;
+    for (const HostWeight& one : stored) {
+      for (int r = 0; r < one.rows; ++r, ++at) {
+        read_row(one, r, row.data());
+        for (size_t c = 0; c < row.size(); ++c) out[c * rows + at] = row[c];
+      }
+      done_with(one);
     }
-    done_with(stored);
     return upload(out);
   }
 
@@ -161,6 +164,8 @@ class Loader {
     using enum TensorRole;
     out.router = load_router(found(layer, {kRouter}).front());
     out.router_bias = load_vectors(biases(layer, {kRouter}));
+    out.expert_in = load_if(layer, kExpertIn, form_);
+    out.expert_out = load_if(layer, kExpertOut, form_);
     const std::vector<HostWeight> shared_gate = found(layer, {kSharedGate});
     if (!shared_gate.empty()) out.shared_gate = load_router(shared_gate.front());
     out.choice_bias = load_vectors(found(layer, {kRouterChoice}));
@@ -177,9 +182,10 @@ class Loader {
         return out.expert_parts.emplace_back(std::move(weight)).get();
       };
       ExpertWeights one;
+      const bool plain = !by_role_.contains({layer, kGate, false, expert});
       Stack gate_up = load_stack(found(layer, {kGate, kUp}, expert));
-      one.gate = keep(std::move(gate_up.front()));
-      if (gate_up.size() > 1) one.up = keep(std::move(gate_up.back()));
+      if (!plain) one.gate = keep(std::move(gate_up.front()));
+      if (plain || gate_up.size() > 1) one.up = keep(std::move(gate_up.back()));
       one.down = keep(load(found(layer, {kDown}, expert), form_));
       out.experts.push_back(one);
       for (const TensorRole role : {kGate, kUp}) add({layer, role, true, expert}, gate_up_bias);
@@ -326,7 +332,9 @@ std::vector<std::span<const std::byte>> DecoderWeights::memory() const {
     for (const Stack* stack : {&layer.qkv, &layer.latent, &layer.recurrent.in, &layer.gate_up}) {
       for (const auto& weight : *stack) out.push_back(weight->memory());
     }
-    for (const Weight* weight : {layer.q_a.get(), layer.q_b.get(), layer.out.get(), layer.recurrent.out.get()}) {
+    for (const Weight* weight :
+         {layer.q_a.get(), layer.q_b.get(), layer.out.get(), layer.recurrent.gate.get(), layer.recurrent.decay.get(),
+          layer.recurrent.out.get(), layer.expert_in.get(), layer.expert_out.get()}) {
       if (weight != nullptr) out.push_back(weight->memory());
     }
     if (layer.down) out.push_back(layer.down->memory());

@@ -16,14 +16,16 @@ using Stack = std::vector<std::unique_ptr<Weight>>;
 
 // A recurrent layer's.
 struct RecurrentWeights {
-  Stack in;          // [in_width][hidden]: see RecurrentLayers
-  Buffer conv;       // [conv_weights][channels]
-  Buffer conv_bias;  // [channels], or none
-  Buffer step_bias;  // [heads]
-  Buffer rate;       // [heads], below 0
-  Buffer skip;       // [heads], or none
-  Buffer norm;       // [v_dim], or of all heads
-  Buffer q_unit;     // [k_dim], the weights of norms that make queries and keys as long as they are to be
+  Stack in;                       // [in_width][hidden]: see RecurrentLayers
+  std::unique_ptr<Weight> gate;   // of gates and decays that come through fewer numbers: [v_width][gate_rank] …
+  std::unique_ptr<Weight> decay;  // … and [heads * k_dim][gate_rank]; or none
+  Buffer conv;                    // [conv_weights][channels]
+  Buffer conv_bias;               // [channels], or none
+  Buffer step_bias;               // [heads], or [heads * k_dim] where each row of a state decays by itself
+  Buffer rate;                    // [heads], below 0
+  Buffer skip;                    // [heads], or none
+  Buffer norm;                    // [v_dim], or of all heads, or none
+  Buffer q_unit;  // [k_dim], the weights of norms that make queries and keys as long as they are to be
   Buffer k_unit;
   std::unique_ptr<Weight> out;  // [hidden][v_width]
 };
@@ -58,11 +60,13 @@ struct LayerWeights {
   std::unique_ptr<Weight> down;  // [hidden][ffn]
   Buffer down_bias;              // [hidden], or none
 
-  RecurrentWeights recurrent;  // of a recurrent layer, which has no qkv and no out
+  RecurrentWeights recurrent;  // of a recurrent layer
 
   // Of a layer with experts, which has gate_up and down only where an MLP for all rows stands beside them.
   std::unique_ptr<Weight> router;       // [experts][hidden], float32
   Buffer router_bias;                   // [experts], or none
+  std::unique_ptr<Weight> expert_in;    // [latent][hidden], or none
+  std::unique_ptr<Weight> expert_out;   // [hidden][latent], or none
   std::unique_ptr<Weight> shared_gate;  // [1][hidden], float32, or none
   Buffer choice_bias;                   // likewise
   Buffer expert_scale;                  // likewise

@@ -12,6 +12,7 @@ Workspace::Workspace(const ModelSpec& spec, Backend& backend, int max_rows) {
   int latent_width = 0;
   int q_rank = 0;
   int recurrent_width = 0;
+  int expert_latent = 0;
   bool shared = false;
   for (const LayerSpec& one : spec.layers) {
     const AttentionSpec& a = one.attention;
@@ -22,7 +23,8 @@ Workspace::Workspace(const ModelSpec& spec, Backend& backend, int max_rows) {
     q_rank = std::max(q_rank, a.latent.q_rank);
     ffn = std::max(ffn, one.mlp.dense_width());
     experts = std::max(experts, one.mlp.moe.experts);
-    shared = shared || one.mlp.moe.shared_width > 0;
+    expert_latent = std::max(expert_latent, one.mlp.moe.latent);
+    shared = shared || one.mlp.moe.shared_width > 0 || (!a.none() && !one.recurrent.none());
   }
   const auto rows_of_width = [&](int width) {
     return backend.allocate(sizeof(float) * static_cast<size_t>(max_rows) * static_cast<size_t>(width));
@@ -39,6 +41,8 @@ Workspace::Workspace(const ModelSpec& spec, Backend& backend, int max_rows) {
   beside = rows_of_width(shared ? spec.hidden : 0);
   gate_up = rows_of_width(2 * ffn);
   router_logits = rows_of_width(experts);
+  expert_in = rows_of_width(expert_latent);
+  expert_out = rows_of_width(expert_latent);
   embedded = rows_of_width(spec.embedding_width);
   layer_inputs = rows_of_width(inputs);
   layer_rows = rows_of_width(inputs);

@@ -13,14 +13,16 @@ struct Workspace {
   Buffer x;              // [rows][hidden], the residual stream
   Buffer normed;         // [rows][hidden]
   Buffer qkv;            // [rows][q, k and v widths, and gates]
-  Buffer recurrent_in;   // [rows][in_width], of recurrent layers
+  Buffer recurrent_in;   // [rows][row_width], of recurrent layers
   Buffer attn_out;       // [rows][heads * v_dim]
   Buffer latent_q;       // [rows][q_rank], of latent attention
   Buffer latent_heads;   // [rows][heads * q_dim], then [rows][heads * v_dim], of latent attention
   Buffer branch;         // [rows][hidden], what a branch adds to x
-  Buffer beside;         // [rows][hidden], what stands beside it: the MLP for all rows beside experts
+  Buffer beside;         // [rows][hidden], what stands beside it: a state beside attention, an MLP beside experts
   Buffer gate_up;        // [rows][2 ffn]
   Buffer router_logits;  // [rows][experts]
+  Buffer expert_in;      // [rows][latent], what experts read where that is not the stream
+  Buffer expert_out;     // the same of what they make
   Buffer embedded;       // [rows][table width], where that is not `hidden`
   Buffer layer_inputs;   // [rows][layers * layer_input]
   Buffer layer_rows;     // the same, and [rows][layer_input]

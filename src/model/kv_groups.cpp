@@ -152,7 +152,7 @@ std::vector<KvGroup> scratch_groups(const ModelSpec& spec) {
   std::vector<KvGroup> groups;
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
     const AttentionSpec& attention = spec.attention(layer);
-    if (!attention.owns_kv()) continue;
+    if (attention.none() || !attention.owns_kv()) continue;
     const Retention kept{attention.window, 0, attention.chunk};
     join(groups, {{}, attention.kv, KvFormat::kF32, KvFormat::kF32, kept}, layer);
   }

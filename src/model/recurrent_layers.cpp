@@ -41,11 +41,24 @@ void RecurrentLayers::run(int layer, const Batch& batch, const KvStorage& storag
     backend_.run(MatmulOp{weight.get(), x, nullptr, in.columns(first, weight->outputs())});
     first += weight->outputs();
   }
-  const Call call{layer, batch, storage, spec, weights, in};
-  const Matrix made = spec.kind == RecurrentSpec::Kind::kDeltaNet ? delta_net(call)
-                      : spec.kind == RecurrentSpec::Kind::kMamba2 ? mamba(call)
-                                                                  : short_conv(call);
+  const Matrix made = mixed({layer, batch, storage, spec, weights, in});
   backend_.run(MatmulOp{weights.out.get(), made, nullptr, out});
+  if (spec.out_scale != 1.0F) backend_.run(ScaleOp{out, spec.out_scale});
+}
+
+Matrix RecurrentLayers::mixed(const Call& call) {
+  switch (call.spec.kind) {
+    case RecurrentSpec::Kind::kDeltaNet:
+      return delta_net(call);
+    case RecurrentSpec::Kind::kMamba2:
+      return mamba(call);
+    case RecurrentSpec::Kind::kKda:
+      return kda(call);
+    case RecurrentSpec::Kind::kShortConv:
+    case RecurrentSpec::Kind::kNone:
+      break;
+  }
+  return short_conv(call);
 }
 
 void RecurrentLayers::convolve(const Call& call, Matrix x, CausalConvOp::Bend bend) {
@@ -75,9 +88,7 @@ Matrix RecurrentLayers::delta_net(const Call& call) {
   const Matrix gate = columns.next(spec.v_width());
   const Matrix strength = columns.next(spec.heads);
   const Matrix decay = columns.next(spec.heads);
-  const float eps = kUnitEps / static_cast<float>(spec.k_dim);
-  backend_.run(NormOp{q, {weights.q_unit.as<float>(), eps}, q, spec.k_heads});
-  backend_.run(NormOp{k, {weights.k_unit.as<float>(), eps}, k, spec.k_heads});
+  make_units(call, q, k);
   backend_.run(DecayOp{decay, weights.step_bias.as<float>(), weights.rate.as<float>(), spec.heads, Matrix{}, decay});
   recur(call, {RecurrenceOp::Rule::kDelta, q, k, v, decay, strength, nullptr, {}, {}, v});
   backend_.run(NormOp{v, {weights.norm.as<float>(), static_cast<float>(spec_.norm_eps)}, v, spec.heads});
@@ -85,9 +96,67 @@ Matrix RecurrentLayers::delta_net(const Call& call) {
   return v;
 }
 
+// Queries and keys of each head become as long as they are to be.
+void RecurrentLayers::make_units(const Call& call, Matrix q, Matrix k) {
+  const float eps = kUnitEps / static_cast<float>(call.spec.k_dim);
+  backend_.run(NormOp{q, {call.weights.q_unit.as<float>(), eps}, q, call.spec.k_heads});
+  backend_.run(NormOp{k, {call.weights.k_unit.as<float>(), eps}, k, call.spec.k_heads});
+}
+
+Matrix RecurrentLayers::kda(const Call& call) {
+  const RecurrentSpec& spec = call.spec;
+  const RecurrentWeights& weights = call.weights;
+  convolve(call, call.in.columns(0, spec.conv_channels()), CausalConvOp::Bend::kSilu);
+  Columns columns(call.in);
+  const Matrix q = columns.next(spec.k_width());
+  const Matrix k = columns.next(spec.k_width());
+  const Matrix v = columns.next(spec.v_width());
+  const Matrix gate_in = columns.next(spec.gate_rank);
+  const Matrix decay_in = columns.next(spec.gate_rank);
+  const Matrix strength = columns.next(spec.heads);
+  const Matrix gate = columns.next(spec.v_width());
+  const Matrix decay = columns.next(spec.heads * spec.k_dim);
+  backend_.run(MatmulOp{weights.gate.get(), gate_in, nullptr, gate});
+  backend_.run(MatmulOp{weights.decay.get(), decay_in, nullptr, decay});
+  make_units(call, q, k);
+  backend_.run(DecayOp{decay, weights.step_bias.as<float>(), weights.rate.as<float>(), spec.heads, Matrix{}, decay});
+  recur(call, {RecurrenceOp::Rule::kDelta, q, k, v, decay, strength, nullptr, {}, {}, v});
+  backend_.run(NormOp{v, {weights.norm.as<float>(), static_cast<float>(spec_.norm_eps)}, v, spec.heads});
+  backend_.run(SigmoidGateOp{v, gate});
+  return v;
+}
+
+// As they were projected: values, keys, queries, gates, steps.
+void RecurrentLayers::scale_inputs(const Call& call) {
+  const RecurrentSpec& spec = call.spec;
+  const auto& [gates, values, keys, queries, steps] = spec.in_scales;
+  Columns columns(call.in);
+  const auto scale_next = [&](int width, float scale) {
+    const Matrix part = columns.next(width);
+    if (scale != 1.0F) backend_.run(ScaleOp{part, scale});
+  };
+  scale_next(spec.v_width(), values);
+  scale_next(spec.k_width(), keys);
+  scale_next(spec.k_width(), queries);
+  scale_next(spec.v_width(), gates);
+  scale_next(spec.heads, steps);
+}
+
+// v = norm(v) silu(gate), or norm(v silu(gate)), or that without a norm
+void RecurrentLayers::gate_and_normalize(const Call& call, Matrix gate, Matrix v) {
+  using Stage = RecurrentSpec::NormStage;
+  const RecurrentSpec& spec = call.spec;
+  const NormRule rule{call.weights.norm.as<float>(), static_cast<float>(spec_.norm_eps)};
+  const NormOp norm{v, rule, v, spec.norm_groups, NormOp::Weights::kOfEachPart};
+  if (spec.norm_stage == Stage::kBeforeGate) backend_.run(norm);
+  backend_.run(ActivationOp{Activation::kSilu, gate, v, v});
+  if (spec.norm_stage == Stage::kBehindGate) backend_.run(norm);
+}
+
 Matrix RecurrentLayers::mamba(const Call& call) {
   const RecurrentSpec& spec = call.spec;
   const RecurrentWeights& weights = call.weights;
+  scale_inputs(call);
   convolve(call, call.in.columns(0, spec.conv_channels()), CausalConvOp::Bend::kSilu);
   Columns columns(call.in);
   const Matrix v = columns.next(spec.v_width());
@@ -96,10 +165,10 @@ Matrix RecurrentLayers::mamba(const Call& call) {
   const Matrix gate = columns.next(spec.v_width());
   const Matrix decay = columns.next(spec.heads);
   const Matrix step = columns.next(spec.heads);
-  backend_.run(DecayOp{decay, weights.step_bias.as<float>(), weights.rate.as<float>(), spec.heads, step, decay});
+  backend_.run(DecayOp{decay, weights.step_bias.as<float>(), weights.rate.as<float>(), spec.heads, step, decay,
+                       spec.least_step, spec.most_step});
   recur(call, {RecurrenceOp::Rule::kAdd, q, k, v, decay, step, weights.skip.as<float>(), {}, {}, v});
-  backend_.run(ActivationOp{Activation::kSilu, gate, v, v});
-  backend_.run(NormOp{v, {weights.norm.as<float>(), static_cast<float>(spec_.norm_eps)}, v});
+  gate_and_normalize(call, gate, v);
   return v;
 }
 

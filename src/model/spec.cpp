@@ -43,21 +43,27 @@ std::string to_text(const LatentSpec& latent) {
 }
 
 std::string to_text(const RecurrentSpec& recurrent) {
-  const auto& [kind, k_heads, heads, k_dim, v_dim, conv_weights, conv_bias, packing] = recurrent;
+  const auto& [kind, k_heads, heads, k_dim, v_dim, conv_weights, conv_bias, packing, norm_stage, norm_groups,
+               gate_rank, in_scales, out_scale, least_step, most_step] = recurrent;
   if (recurrent.none()) return {};
-  return fmt::format(" recurrent {} {} {} {} {} {} {} {}", static_cast<int>(kind), k_heads, heads, k_dim, v_dim,
-                     conv_weights, conv_bias, static_cast<int>(packing));
+  return fmt::format(" recurrent {} {} {} {} {} {} {} {} norm {} {} rank {} scales {} {} steps {} {}",
+                     static_cast<int>(kind), k_heads, heads, k_dim, v_dim, conv_weights, conv_bias,
+                     static_cast<int>(packing), static_cast<int>(norm_stage), norm_groups, gate_rank,
+                     fmt::join(in_scales, ","), out_scale, least_step, most_step);
 }
+
+std::string scale_text(float scale) { return scale == 1.0F ? "" : fmt::format(" times {}", scale); }
 
 std::string to_text(const AttentionSpec& attention) {
   const auto& [heads, kv, window, rope, scale, qk_norm, qkv_bias, out_bias, softcap, sink_logits, chunk, bias, mask,
-               norm_weights, norm_stage, v_norm, values, norm_kind, norm_bias, clip, latent, kv_layer, gate] =
-      attention;
-  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} norms {} {} {} {} {} values {} {} {} {}{}",
+               norm_weights, norm_stage, v_norm, values, norm_kind, norm_bias, clip, latent, kv_layer, gate,
+               out_scale] = attention;
+  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} norms {} {} {} {} {} values {} {} {} {}{}{}",
                      heads, to_text(kv), window, rope, scale, static_cast<int>(qk_norm), qkv_bias, out_bias, softcap,
                      sink_logits, chunk, to_text(bias), static_cast<int>(mask), norm_weights,
                      static_cast<int>(norm_stage), v_norm, static_cast<int>(norm_kind), norm_bias,
-                     static_cast<int>(values), clip, to_text(latent), kv_layer, gate ? " gate" : "");
+                     static_cast<int>(values), clip, to_text(latent), kv_layer, gate ? " gate" : "",
+                     scale_text(out_scale));
 }
 
 // A bias of scores lies in tables as long as distances that are told apart.
@@ -107,17 +113,19 @@ void check_experts(const MoeSpec& moe, const Fail& fail) {
 
 std::string to_text(const MoeSpec& moe) {
   const auto& [experts, used, score, normalized, scale, choice_bias, router_bias, groups, used_groups, group_score,
-               weighs, shared_width, shared_gate, expert_scale, own_norms] = moe;
-  return fmt::format("moe {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", experts, used, static_cast<int>(score),
+               weighs, shared_width, shared_gate, expert_scale, own_norms, latent] = moe;
+  return fmt::format("moe {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}{}", experts, used, static_cast<int>(score),
                      normalized, scale, choice_bias, router_bias, groups, used_groups, static_cast<int>(group_score),
-                     static_cast<int>(weighs), shared_width, shared_gate, expert_scale, own_norms);
+                     static_cast<int>(weighs), shared_width, shared_gate, expert_scale, own_norms,
+                     latent == 0 ? "" : fmt::format(" latent {}", latent));
 }
 
 std::string to_text(const LayerSpec& layer) {
   const auto& [attention, recurrent, mlp, norms, branch_scale, scaled, attention_norm] = layer;
-  const auto& [width, bias, moe, kind, activation, limit] = mlp;
-  return fmt::format("{}{} mlp {} {} {} {} {} {} norms {} {} scale {} {}", to_text(attention), to_text(recurrent),
+  const auto& [width, bias, moe, kind, activation, limit, gate_scale, out_scale] = mlp;
+  return fmt::format("{}{} mlp {} {} {} {} {} {}{}{} norms {} {} scale {} {}", to_text(attention), to_text(recurrent),
                      width, bias, static_cast<int>(kind), static_cast<int>(activation), limit, to_text(moe),
+                     gate_scale == 1.0F ? "" : fmt::format(" gates times {}", gate_scale), scale_text(out_scale),
                      static_cast<int>(norms), attention_norm, branch_scale, scaled);
 }
 
@@ -177,10 +185,18 @@ int RecurrentSpec::in_width() const {
       return conv_channels() + v_width() + heads;  // gates and steps
     case Kind::kShortConv:
       return 3 * v_width();
+    case Kind::kKda:
+      return conv_channels() + 2 * gate_rank + heads;  // what gates and decays come through, and strengths
     case Kind::kNone:
       break;
   }
   return 0;
+}
+
+int RecurrentSpec::row_width() const {
+  const int steps = kind == Kind::kMamba2 ? heads : 0;
+  const int gates_and_decays = kind == Kind::kKda ? v_width() + heads * k_dim : 0;
+  return in_width() + steps + gates_and_decays;
 }
 
 bool ModelSpec::recurs() const {
@@ -200,11 +216,10 @@ const AttentionSpec& ModelSpec::uniform_attention() const {
 
 namespace {
 
-// A layer has one of the two, and a recurrent one what kernels have room for.
+// A recurrent layer is within what kernels have room for.
 template <class Check, class Fail>
 void check_recurrence(const LayerSpec& layer, const Check& check, const Fail& fail) {
   const RecurrentSpec& r = layer.recurrent;
-  if (r.none() == layer.attention.none()) fail("a layer has either attention or a state");
   if (r.none()) return;
   check({{"the size of a value head", r.v_dim, ShapeLimits::kHeadDim},
          {"the number of value heads", r.heads, ShapeLimits::kHeads},
@@ -214,6 +229,34 @@ void check_recurrence(const LayerSpec& layer, const Check& check, const Fail& fa
   check({{"the number of key heads", r.k_heads, ShapeLimits::kHeads},
          {"the size of a key head", r.k_dim, kMostStateRows}});
   if (r.heads % r.k_heads != 0) fail(fmt::format("{} key heads do not divide {} value heads", r.k_heads, r.heads));
+  check({{"the number of groups of a norm", r.norm_groups, r.v_width()}});
+  if (r.v_width() % r.norm_groups != 0) {
+    fail(fmt::format("{} groups of a norm do not divide {} numbers", r.norm_groups, r.v_width()));
+  }
+  if (!(r.least_step >= 0 && r.least_step <= r.most_step)) {
+    fail(fmt::format("time_step_limit is {} to {}", r.least_step, r.most_step));
+  }
+  if (r.kind == RecurrentSpec::Kind::kKda) {
+    check({{"the rank of gates", r.gate_rank, ShapeLimits::kHeadDim},
+           {"heads times rows of a state", std::int64_t{r.heads} * r.k_dim, ShapeLimits::kQueryWidth}});
+    if (r.heads != r.k_heads) fail(fmt::format("{} key heads for {} value heads", r.k_heads, r.heads));
+  }
+}
+
+// Experts, an MLP for all rows, both, or neither where the layer mixes tokens.
+template <class Check, class Fail>
+void check_mlp(const LayerSpec& layer, const Check& check, const Fail& fail) {
+  if (!layer.mixes() && !layer.feeds()) fail("a layer has neither attention nor a state nor an MLP");
+  const bool pre = layer.norms == NormPlacement::kPre;
+  if (!(layer.mixes() && layer.feeds()) && !pre) fail("a layer of one branch has its norm elsewhere than before it");
+  if (!layer.feeds()) return;
+  check({{"the FFN size", layer.mlp.width, ShapeLimits::kFfn}});
+  const MoeSpec& moe = layer.mlp.moe;
+  if (moe.experts == 0) return;
+  check({{"the number of experts", moe.experts, ShapeLimits::kExperts},
+         {"the number of experts a token", moe.used, moe.experts}});
+  if (moe.latent != 0) check({{"moe_latent_size", moe.latent, ShapeLimits::kHidden}});
+  check_experts(moe, fail);
 }
 
 }  // namespace
@@ -243,13 +286,7 @@ void check_shape(const ModelSpec& spec, const std::string& where) {
     if (before != nullptr && *before == layer) continue;  // most are: a config of 4096 layers is checked at once
     before = &layer;
     const AttentionSpec& a = layer.attention;
-    check({{"the FFN size", layer.mlp.width, ShapeLimits::kFfn}});
-    const MoeSpec& moe = layer.mlp.moe;
-    if (moe.experts != 0) {
-      check({{"the number of experts", moe.experts, ShapeLimits::kExperts},
-             {"the number of experts a token", moe.used, moe.experts}});
-      check_experts(moe, fail);
-    }
+    check_mlp(layer, check, fail);
     check_recurrence(layer, check, fail);
     if (a.none()) continue;
     check({{"the number of heads", a.heads, ShapeLimits::kHeads},

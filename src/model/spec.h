@@ -2,7 +2,9 @@
 // config.json or of a GGUF file; the decoder, the loader, the cache's groups and the plan read nothing else.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,7 +103,10 @@ struct RecurrentSpec {
     kDeltaNet,   // gated DeltaNet: queries, keys and values through a convolution, then RecurrenceOp's delta rule
     kMamba2,     // the same with its other rule: keys are B, queries C, and values are weighed by their steps
     kShortConv,  // values times a gate, through a convolution alone, times another gate
+    kKda,        // the delta rule where each row of a state decays by itself (Kimi Delta Attention)
   };
+  // Where what a state gives is normalized: before its gate multiplies it, behind that, or nowhere.
+  enum class NormStage : std::uint8_t { kBeforeGate, kBehindGate, kNone };
   // How files have what a token is projected to.
   enum class Packing : std::uint8_t {
     kByKeyHead,  // of each key head its query, key, values and gates; in another tensor its strengths and decays
@@ -116,13 +121,21 @@ struct RecurrentSpec {
   int conv_weights = 0;  // of each channel
   bool conv_bias = false;
   Packing packing = Packing::kByPart;
+  NormStage norm_stage = NormStage::kBeforeGate;
+  int norm_groups = 1;  // kMamba2: equal parts of a row, each normalized by itself with weights of its own
+  int gate_rank = 0;    // kKda: gates come through so many numbers, and so do decays
+  // kMamba2: what is projected is multiplied by these, by part: gates, values, keys, queries, steps.
+  std::array<float, 5> in_scales = {1.0F, 1.0F, 1.0F, 1.0F, 1.0F};
+  float out_scale = 1.0F;   // of what the layer adds
+  float least_step = 0.0F;  // kMamba2: steps are held to these
+  float most_step = std::numeric_limits<float>::infinity();
 
   bool none() const { return kind == Kind::kNone; }
   int k_width() const { return k_heads * k_dim; }
   int v_width() const { return heads * v_dim; }
   int conv_channels() const { return 2 * k_width() + v_width(); }
-  int in_width() const;  // of what a token is projected to
-  int row_width() const { return in_width() + (kind == Kind::kMamba2 ? heads : 0); }  // with what is made of it
+  int in_width() const;   // of what a token is projected to
+  int row_width() const;  // with what is made of it
   StateShape state() const {
     if (none()) return {};
     return {conv_channels(), conv_weights - 1, heads, k_dim, v_dim};
@@ -166,6 +179,7 @@ struct AttentionSpec {
   LatentSpec latent = {};  // `kv` is its shape where there is one
   int kv_layer = -1;       // whose keys and values it reads, an earlier one that caches its own; -1: its own
   bool out_gate = false;   // what attention gives is multiplied by sigmoids of as many numbers, projected beside q
+  float out_scale = 1.0F;  // of what attention adds
 
   bool none() const { return heads == 0; }  // the layer has no attention
   bool owns_kv() const { return kv_layer < 0; }
@@ -199,6 +213,7 @@ struct MoeSpec {
   // Experts and the MLP beside them have norms of their own before and behind them, and the router reads the stream,
   // normalized without weights and scaled (Gemma 4).
   bool own_norms = false;
+  int latent = 0;  // experts read so many numbers that a matrix makes of a row, and another brings back; 0: the row
 
   friend bool operator==(const MoeSpec&, const MoeSpec&) = default;
 };
@@ -214,8 +229,11 @@ struct MlpSpec {
   MoeSpec moe;
   Kind kind = Kind::kGated;
   Activation activation = Activation::kSilu;
-  float limit = 0;  // of Activation::kSwigluOai
+  float limit = 0;          // of Activation::kSwigluOai
+  float gate_scale = 1.0F;  // of gates, before the activation bends them
+  float out_scale = 1.0F;   // of what the MLP adds
 
+  bool none() const { return width == 0; }
   int dense_width() const { return moe.experts > 0 ? moe.shared_width : width; }  // of the MLP for all rows; 0: none
   friend bool operator==(const MlpSpec&, const MlpSpec&) = default;
 };
@@ -230,20 +248,24 @@ enum class NormPlacement : std::uint8_t {
   kAfterSum,       // x = norm(x + branch(x))
 };
 
+// A layer mixes tokens, by attention, by a state, or by both side by side, whose sum is one branch; or it feeds each
+// token to an MLP; or both, one branch behind the other.
 struct LayerSpec {
   AttentionSpec attention;
-  RecurrentSpec recurrent = {};  // in place of attention
+  RecurrentSpec recurrent = {};
   MlpSpec mlp;
   NormPlacement norms = NormPlacement::kPre;
   float branch_scale = 1.0F;  // of what a branch adds to x
   bool scaled = false;        // x is multiplied by a learned number behind the layer
   bool attention_norm = true;
 
+  bool mixes() const { return !attention.none() || !recurrent.none(); }
+  bool feeds() const { return !mlp.none(); }
   bool reads_norm() const {
-    return attention_norm && norms != NormPlacement::kPost;
+    return mixes() && attention_norm && norms != NormPlacement::kPost;
   }  // has a norm before (or of x behind) attention
   bool norms_branches() const { return norms == NormPlacement::kSandwich || norms == NormPlacement::kPost; }
-  bool has_mlp_norm() const { return norms != NormPlacement::kPost && norms != NormPlacement::kParallel; }
+  bool has_mlp_norm() const { return feeds() && norms != NormPlacement::kPost && norms != NormPlacement::kParallel; }
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 

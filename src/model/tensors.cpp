@@ -7,90 +7,10 @@
 #include <tuple>
 
 #include "model/families/family.h"
+#include "model/layer_tensors.h"
 
 namespace kvasir {
 namespace {
-
-// Writes a layer's part of the list.
-class LayerTensors {
- public:
-  LayerTensors(std::vector<TensorSpec>& out, int layer, GgufRows rotated, const LayerNames& names)
-      : out_(out), layer_(layer), rotated_(rotated), names_(names) {}
-
-  void norm(const TensorName& name, int size, TensorRole role, bool biased = false) {
-    add(name.name, name.gguf, "weight", {.rows = size, .role = role});
-    if (biased) add(name.name, name.gguf, "bias", {.rows = size, .role = role, .bias = true});
-  }
-  // Names with their suffix; the expert's number stands for "{}".
-  void expert(std::string_view name, std::string_view gguf, TensorSpec like) {
-    like.name = fmt::format("{}.{}.{}", names_.layers, layer_, fmt::format(fmt::runtime(name), like.expert));
-    like.gguf = fmt::format("blk.{}.{}", layer_, gguf);
-    like.layer = layer_;
-    out_.push_back(std::move(like));
-  }
-  // A part of a tensor that holds several, which one `slice` says.
-  void part(std::string_view name, std::string_view part, TensorSpec like) {
-    like.name = fmt::format("{}.{}.{}.{}.weight", names_.layers, layer_, name, part);
-    like.hf.name = fmt::format("{}.{}.{}.weight", names_.layers, layer_, name);
-    like.layer = layer_;
-    out_.push_back(std::move(like));
-  }
-  // Of a name without suffix, or with one.
-  void state(std::string_view name, TensorSpec like) {
-    like.name = fmt::format("{}.{}.{}", names_.layers, layer_, name);
-    like.layer = layer_;
-    out_.push_back(std::move(like));
-  }
-  // A part of the tensor that holds a key's latent and what is rotated of it.
-  void latent(TensorSpec like, std::string_view part, bool biased) {
-    for (const char* suffix : {"weight", "bias"}) {
-      const std::string name = fmt::format("{}.{}.self_attn.kv_a_proj_with_mqa", names_.layers, layer_);
-      like.bias = suffix == std::string_view("bias");
-      if (like.bias && !biased) return;
-      if (like.bias) like.cols = 0;
-      like.name = fmt::format("{}.{}.{}", name, part, suffix);
-      like.hf.name = fmt::format("{}.{}", name, suffix);
-      like.gguf = fmt::format("blk.{}.attn_kv_a_mqa.{}", layer_, suffix);
-      like.layer = layer_;
-      out_.push_back(like);
-    }
-  }
-  void latent_up(std::string_view gguf, TensorSpec like) {
-    const std::string name = fmt::format("{}.{}.self_attn.kv_b_proj", names_.layers, layer_);
-    like.name = fmt::format("{}.{}.weight", name, gguf);
-    like.hf.name = name + ".weight";
-    like.gguf = fmt::format("blk.{}.{}.weight", layer_, gguf);
-    like.gguf_else.push_back({fmt::format("blk.{}.attn_kv_b.weight", layer_), like.hf.slice});
-    like.layer = layer_;
-    out_.push_back(std::move(like));
-  }
-  void sinks(int heads) {  // whose name has no suffix
-    add("self_attn.sinks", "attn_sinks", "weight", {.rows = heads, .role = TensorRole::kSinks});
-    out_.back().name = fmt::format("{}.{}.self_attn.sinks", names_.layers, layer_);
-  }
-  void linear(const TensorName& name, TensorSpec like, bool biased) {
-    const bool turned = like.role == TensorRole::kQ || like.role == TensorRole::kK;
-    like.gguf_rows = turned ? rotated_ : GgufRows::kAsStored;
-    add(name.name, name.gguf, "weight", like);
-    if (!biased) return;
-    like.cols = 0;
-    like.bias = true;
-    add(name.name, name.gguf, "bias", like);
-  }
-
- private:
-  void add(std::string_view name, std::string_view gguf, std::string_view suffix, TensorSpec like) {
-    like.name = fmt::format("{}.{}.{}.{}", names_.layers, layer_, name, suffix);
-    like.gguf = fmt::format("blk.{}.{}.{}", layer_, gguf, suffix);
-    like.layer = layer_;
-    out_.push_back(std::move(like));
-  }
-
-  std::vector<TensorSpec>& out_;
-  int layer_;
-  GgufRows rotated_;
-  const LayerNames& names_;
-};
 
 std::string without_suffix(std::string_view name) {
   constexpr std::string_view kSuffix = ".weight";
@@ -100,6 +20,8 @@ std::string without_suffix(std::string_view name) {
 void add_experts(LayerTensors& to, const MlpSpec& mlp, int hidden, const ExpertNames& names) {
   using enum TensorRole;
   const int count = mlp.moe.experts;
+  const int latent = mlp.moe.latent;
+  const int read = latent > 0 ? latent : hidden;  // by an expert
   to.expert(names.router, "ffn_gate_inp.weight", {.rows = count, .cols = hidden, .role = kRouter});
   if (mlp.moe.router_bias) {
     to.expert(names.router_bias, "ffn_gate_inp.bias", {.rows = count, .role = kRouter, .bias = true});
@@ -108,6 +30,10 @@ void add_experts(LayerTensors& to, const MlpSpec& mlp, int hidden, const ExpertN
     to.expert(names.shared_share, "ffn_gate_inp_shexp.weight", {.rows = hidden, .role = kSharedGate});
   }
   if (mlp.moe.choice_bias) to.expert(names.choice, "exp_probs_b.bias", {.rows = count, .role = kRouterChoice});
+  if (latent > 0) {
+    to.expert(names.latent_in, "ffn_latent_down.weight", {.rows = latent, .cols = hidden, .role = kExpertIn});
+    to.expert(names.latent_out, "ffn_latent_up.weight", {.rows = hidden, .cols = latent, .role = kExpertOut});
+  }
   struct Part {
     std::string_view name;
     const char* gguf;
@@ -115,9 +41,10 @@ void add_experts(LayerTensors& to, const MlpSpec& mlp, int hidden, const ExpertN
     int cols;
     TensorRole role;
   };
-  for (const Part& part : {Part{names.gate, "ffn_gate_exps", mlp.width, hidden, kGate},
-                           Part{names.up, "ffn_up_exps", mlp.width, hidden, kUp},
-                           Part{names.down, "ffn_down_exps", hidden, mlp.width, kDown}}) {
+  for (const Part& part : {Part{names.gate, "ffn_gate_exps", mlp.width, read, kGate},
+                           Part{names.up, "ffn_up_exps", mlp.width, read, kUp},
+                           Part{names.down, "ffn_down_exps", read, mlp.width, kDown}}) {
+    if (part.role == kGate && mlp.kind == MlpSpec::Kind::kPlain) continue;
     for (int i = 0; i < count; ++i) {
       TensorSpec one{.rows = part.rows, .cols = part.cols, .role = part.role, .expert = i, .experts = count};
       to.expert(part.name, fmt::format("{}.weight", part.gguf), one);
@@ -243,103 +170,6 @@ void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec&
   }
 }
 
-// Queries, keys, values, gates, strengths and decays. Where they lie by key head, each has a part of that head's
-// rows.
-void add_state_conv(LayerTensors& to, const RecurrentSpec& r, const std::string& name) {
-  TensorSpec conv{.rows = r.conv_channels(), .cols = r.conv_weights, .role = TensorRole::kStateConv};
-  conv.hf.channels = true;
-  to.state(name + ".weight", conv);
-  if (r.conv_bias)
-    to.state(name + ".bias", {.rows = r.conv_channels(), .role = TensorRole::kStateConv, .bias = true});
-}
-
-void add_mamba(LayerTensors& to, const RecurrentSpec& r, int hidden) {
-  using enum TensorRole;
-  const std::int64_t all = r.in_width();
-  std::int64_t first = 0;
-  const auto part = [&](const char* name, TensorRole role, int rows) {
-    TensorSpec like{.rows = rows, .cols = hidden, .role = role};
-    like.hf.slice = {all, first, rows, rows};
-    first += rows;
-    to.part("mamba.in_proj", name, like);
-  };
-  part("z", kStateGate, r.v_width());
-  part("x", kStateV, r.v_width());
-  part("b", kStateK, r.k_width());
-  part("c", kStateQ, r.k_width());
-  part("dt", kStateDecay, r.heads);
-  add_state_conv(to, r, "mamba.conv1d");
-  to.state("mamba.dt_bias", {.rows = r.heads, .role = kStateStepBias});
-  to.state("mamba.A_log", {.rows = r.heads, .role = kStateRate});
-  to.state("mamba.D", {.rows = r.heads, .role = kStateSkip});
-  to.state("mamba.norm.weight", {.rows = r.v_width(), .role = kStateNorm});
-  to.state("mamba.out_proj.weight", {.rows = hidden, .cols = r.v_width(), .role = kStateOut});
-}
-
-// The gates, of what goes in and of what comes out, and the values.
-void add_short_conv(LayerTensors& to, const RecurrentSpec& r, int hidden) {
-  using enum TensorRole;
-  const std::int64_t width = r.v_width();
-  std::int64_t first = 0;
-  for (const auto& [name, role] : {std::pair("b", kStateQ), std::pair("c", kStateGate), std::pair("x", kStateV)}) {
-    TensorSpec like{.rows = width, .cols = hidden, .role = role};
-    like.hf.slice = {3 * width, first, width, width};
-    first += width;
-    to.part("conv.in_proj", name, like);
-  }
-  add_state_conv(to, r, "conv.conv");
-  to.state("conv.out_proj.weight", {.rows = hidden, .cols = r.v_width(), .role = kStateOut});
-}
-
-// Queries, keys, values, gates, strengths and decays. Where they lie by key head, each has a part of that head's
-// rows.
-void add_delta_inputs(LayerTensors& to, const RecurrentSpec& r, int hidden) {
-  using enum TensorRole;
-  struct Part {
-    const char* name;
-    TensorRole role;
-    int rows;
-  };
-  const auto add = [&](const char* tensor, std::initializer_list<Part> parts) {
-    const std::int64_t groups = r.packing == RecurrentSpec::Packing::kByKeyHead ? r.k_heads : 1;
-    std::int64_t all = 0;
-    for (const Part& part : parts) all += part.rows;
-    std::int64_t first = 0;
-    for (const Part& part : parts) {
-      TensorSpec like{.rows = part.rows, .cols = hidden, .role = part.role};
-      like.hf.slice = {all, first, part.rows / groups, all / groups};
-      first += part.rows / groups;
-      to.part(tensor, part.name, like);
-    }
-  };
-  const Part q{"q", kStateQ, r.k_width()};
-  const Part k{"k", kStateK, r.k_width()};
-  const Part v{"v", kStateV, r.v_width()};
-  if (r.packing == RecurrentSpec::Packing::kByKeyHead) {
-    add("linear_attn.in_proj_qkvz", {q, k, v, {"z", kStateGate, r.v_width()}});
-    return add("linear_attn.in_proj_ba", {{"b", kStateStrength, r.heads}, {"a", kStateDecay, r.heads}});
-  }
-  add("linear_attn.in_proj_qkv", {q, k, v});
-  to.state("linear_attn.in_proj_z.weight", {.rows = r.v_width(), .cols = hidden, .role = kStateGate});
-  to.state("linear_attn.in_proj_b.weight", {.rows = r.heads, .cols = hidden, .role = kStateStrength});
-  to.state("linear_attn.in_proj_a.weight", {.rows = r.heads, .cols = hidden, .role = kStateDecay});
-}
-
-void add_delta_net(LayerTensors& to, const RecurrentSpec& r, int hidden) {
-  using enum TensorRole;
-  add_delta_inputs(to, r, hidden);
-  add_state_conv(to, r, "linear_attn.conv1d");
-  to.state("linear_attn.dt_bias", {.rows = r.heads, .role = kStateStepBias});
-  to.state("linear_attn.A_log", {.rows = r.heads, .role = kStateRate});
-  to.state("linear_attn.norm.weight", {.rows = r.v_dim, .role = kStateNorm});
-  to.state("linear_attn.out_proj.weight", {.rows = hidden, .cols = r.v_width(), .role = kStateOut});
-}
-
-void add_recurrent(LayerTensors& to, const RecurrentSpec& r, int hidden) {
-  if (r.kind == RecurrentSpec::Kind::kDeltaNet) return add_delta_net(to, r, hidden);
-  r.kind == RecurrentSpec::Kind::kMamba2 ? add_mamba(to, r, hidden) : add_short_conv(to, r, hidden);
-}
-
 void add_ends(const ModelSpec& spec, const LayerNames& names, std::vector<TensorSpec>& out) {
   using enum TensorRole;
   if (spec.final_norm && spec.norm_weights) {
@@ -396,11 +226,11 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
     const bool norms = spec.norm_weights;
     if (norms && one.reads_norm()) to.norm(names.attention_norm, hidden, kAttentionNorm, spec.norm_bias);
     if (!one.attention.none()) add_attention(to, spec, one.attention, names);
-    if (!one.recurrent.none()) add_recurrent(to, one.recurrent, hidden);
+    if (!one.recurrent.none()) add_recurrent(to, one.recurrent, hidden, names);
     if (norms && one.norms_branches()) to.norm(names.attention_post_norm, hidden, kAttentionPostNorm, spec.norm_bias);
     if (norms && one.has_mlp_norm()) to.norm(names.mlp_norm, hidden, kMlpNorm, spec.norm_bias);
     if (norms && one.norms_branches()) to.norm(names.mlp_post_norm, hidden, kMlpPostNorm, spec.norm_bias);
-    add_mlp(to, one.mlp, hidden, experts, names);
+    if (one.feeds()) add_mlp(to, one.mlp, hidden, experts, names);
   }
   add_ends(spec, names, out);
   may_be_together(out, std::array{kQ, kK, kV}, "attn_qkv", JointRows::Of::kAll);

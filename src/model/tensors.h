@@ -52,6 +52,8 @@ enum class TensorRole : std::uint8_t {
   kRouterChoice,    // a number for each expert: see RouterRule::choice_bias
   kRouterScale,     // of the rows that the router reads, number by number
   kExpertScale,     // a number for each expert: see RouterRule::expert_scale
+  kExpertIn,        // from the stream to what experts read, where that is less: see MoeSpec::latent …
+  kExpertOut,       // … and back
   kExpertNorm,      // of what experts read, where it is not what the MLP beside them reads
   kExpertPostNorm,  // of what they add together
   kSharedGate,      // a vector: see MoeSpec::shared_gate
@@ -66,11 +68,18 @@ enum class TensorRole : std::uint8_t {
   kStateGate,       // of what they give
   kStateStrength,   // a number a head
   kStateDecay,      // likewise
-  kStateConv,       // [channels][weights]
-  kStateStepBias,   // of the decay's numbers
-  kStateRate,       // a logarithm a head: how fast it forgets
-  kStateSkip,       // a number a head: how much of a value goes past the state
-  kStateNorm,       // of each head's values
+  kStateGateIn,     // to what gates come through, where they do not come from the stream …
+  kStateGateOut,    // … and from there
+  kStateDecayIn,    // the same of decays
+  kStateDecayOut,
+  kStateConv,      // [channels][weights] …
+  kStateConvQ,     // … or that of queries, …
+  kStateConvK,     // … that of keys …
+  kStateConvV,     // … and that of values
+  kStateStepBias,  // of the decay's numbers
+  kStateRate,      // a logarithm a head: how fast it forgets
+  kStateSkip,      // a number a head: how much of a value goes past the state
+  kStateNorm,      // of each head's values
   kStateOut,
   kOther,  // of a family that is planned and not run
 };
@@ -161,6 +170,7 @@ struct LayerNames {
   TensorName q_norm{"self_attn.q_norm", "attn_q_norm"};
   TensorName k_norm{"self_attn.k_norm", "attn_k_norm"};
   TensorName gate{"mlp.gate_proj", "ffn_gate"};
+  std::string_view state = {};  // of what remembers a text, before its tensors' own names; empty: the usual one
   std::string_view layers = "model.layers";
   std::string_view embedding = "model.embed_tokens.weight";
   std::string_view positions = "model.embed_positions.weight";
@@ -177,6 +187,8 @@ struct ExpertNames {
   std::string_view up = "mlp.experts.{}.up_proj.weight";
   std::string_view down = "mlp.experts.{}.down_proj.weight";
   std::string_view shared_share = "mlp.shared_expert_gate.weight";  // of MoeSpec::shared_gate
+  std::string_view latent_in = "mlp.fc1_latent_proj.weight";        // of MoeSpec::latent
+  std::string_view latent_out = "mlp.fc2_latent_proj.weight";
   TensorName shared_gate{"mlp.shared_experts.gate_proj", "ffn_gate_shexp"};
   TensorName shared_up{"mlp.shared_experts.up_proj", "ffn_up_shexp"};
   TensorName shared_down{"mlp.shared_experts.down_proj", "ffn_down_shexp"};

@@ -33,7 +33,7 @@ std::optional<DType> safetensors_type(std::string_view name) {
 std::string_view without_wrapper(std::string_view name) {
   for (const std::string_view wrapper :
        {"model.language_model.", "language_model.model.", "language_model.", "model.decoder.", "model.",
-        "transformer.", "gpt_neox.", "decoder.", "bert.", "roberta."}) {
+        "transformer.", "backbone.", "gpt_neox.", "decoder.", "bert.", "roberta."}) {
     if (name.starts_with(wrapper)) return name.substr(wrapper.size());
   }
   return name;
@@ -155,8 +155,11 @@ Weights::Tensor Weights::plain_tensor(const TensorSpec& spec, const FilePlace& p
   if (place.parts > 0) expected.insert(expected.begin(), place.parts);
   std::vector<std::int64_t> whole = expected;
   if (place.all_experts) whole.insert(whole.begin(), spec.experts);
-  const bool one_row = shape.vector && tensor.shape.size() == whole.size() + 1 && tensor.shape.front() == 1;
-  if (one_row) tensor.shape.erase(tensor.shape.begin());  // a vector may be written as such a matrix
+  while (shape.vector && tensor.shape.size() > whole.size()) {  // it may be written with axes of one number
+    const auto one = std::ranges::find(tensor.shape, 1);
+    if (one == tensor.shape.end()) break;
+    tensor.shape.erase(one);
+  }
   const bool channels = place.channels && tensor.shape.size() == 3 && tensor.shape[1] == 1;
   if (channels) tensor.shape.erase(tensor.shape.begin() + 1);
   if (place.all_experts && tensor.shape == whole) tensor = expert_of(tensor, spec);

@@ -52,6 +52,17 @@ TEST(JsonReader, GivesWhatTheDocumentHolds) {
   EXPECT_EQ(root.where(), "a.json");
 }
 
+TEST(JsonReader, WordsOfPythonAreTexts) {
+  const JsonDocument document(R"({"a":[Infinity,-1,NaN],"Infinity":"NaN \"Infinity\""})", "a.json", kKind);
+  std::string texts;
+  for (const JsonReader item : document.root().get("a").items()) {
+    if (item.is_text()) texts += std::string(item.text()) + " ";
+  }
+  EXPECT_EQ(texts, "Infinity NaN ");
+  EXPECT_EQ(document.root().get("Infinity").text(), "NaN \"Infinity\"");
+  EXPECT_NE(error_of("{\"a\":[Infinity}", [](const JsonReader&) {}).find("not valid JSON"), std::string::npos);
+}
+
 TEST(JsonReader, ErrorsNameTheFileThePathAndTheWayOut) {
   const std::string json = R"({"a":{"b":[0,{"c":"x"},-5]},"odd key":1.5,"n":null})";
   struct Case {

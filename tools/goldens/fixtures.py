@@ -67,8 +67,15 @@ HYBRID = dict({k: v for k, v in TINY.items() if k != "rope_parameters"}, vocab_s
               linear_value_head_dim=3)
 HYBRID_EXPERTS = dict(num_experts=3, num_experts_per_tok=2, moe_intermediate_size=4, shared_expert_intermediate_size=5)
 FULL_EVERY_SECOND = dict(layer_types=["linear_attention", "full_attention"])
+MAMBA = dict({k: v for k, v in TINY.items() if k != "rope_parameters"}, vocab_size=19, hidden_size=8, intermediate_size=10, num_attention_heads=2,
+             num_key_value_heads=1, num_hidden_layers=2, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=5, mamba_chunk_size=8)
 # Of families with layer norms, and with as many KV heads as heads.
 NORMED = {k: v for k, v in TINY.items() if k not in ("rms_norm_eps", "num_key_value_heads")}
+
+def nemotron_names(key):
+    """transformers 5.12.1 forgets the plural as it saves."""
+    return key.replace("backbone.embedding.", "backbone.embeddings.")
+
 
 # family -> (config class, the settings of its fixtures)
 FAMILIES = {
@@ -139,6 +146,19 @@ FAMILIES = {
         num_hidden_layers=2, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=5, mamba_d_head=4, mamba_expand=2, shared_intermediate_size=6, num_local_experts=3,
         num_experts_per_tok=2, layer_types=["mamba", "attention"], position_embedding_type="nope", attention_multiplier=0.3, residual_multiplier=0.6,
         embedding_multiplier=1.5, logits_scaling=2.0)),
+    "bamba": ("BambaConfig", dict(MAMBA, mamba_expand=2, attn_layer_indices=[1], **rope(10000.0))),
+    "falcon_h1": ("FalconH1Config", dict(
+        MAMBA, head_dim=6, mamba_d_ssm=12, mamba_expand=None, mamba_d_head=3, embedding_multiplier=1.5, lm_head_multiplier=0.4, key_multiplier=0.7,
+        attention_in_multiplier=1.3, attention_out_multiplier=0.6, ssm_in_multiplier=1.2, ssm_out_multiplier=0.8, mlp_multipliers=[1.4, 0.5],
+        ssm_multipliers=[0.8, 1.3, 0.9, 1.2, 0.7], **rope(10000.0))),
+    "nemotron_h": ("NemotronHConfig", dict(
+        vocab_size=19, hidden_size=8, intermediate_size=10, head_dim=4, num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=128,
+        bos_token_id=1, eos_token_id=2, ssm_state_size=5, mamba_num_heads=4, mamba_head_dim=3, n_groups=2, n_routed_experts=4,
+        num_experts_per_tok=2, moe_intermediate_size=4, moe_shared_expert_intermediate_size=6, layer_norm_epsilon=1e-4, routed_scaling_factor=2.5,
+        layers_block_type=["mamba", "moe", "attention", "mlp"])),
+    "lfm2_moe": ("Lfm2MoeConfig", dict(vocab_size=19, hidden_size=8, intermediate_size=10, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1,
+                                       norm_eps=1e-5, max_position_embeddings=128, num_experts=3, num_experts_per_tok=2, moe_intermediate_size=4,
+                                       num_dense_layers=1, layer_types=["conv", FULL], **rope(10000.0))),
     "qwen2_moe": ("Qwen2MoeConfig", dict(TINY, hidden_size=24, intermediate_size=28, num_experts=5, num_experts_per_tok=2, moe_intermediate_size=12,
                                          shared_expert_intermediate_size=20)),
     "deepseek_v2": ("DeepseekV2Config", dict(LATENT, q_lora_rank=None, first_k_dense_replace=1, n_shared_experts=2)),
@@ -333,6 +353,22 @@ GOLDENS = {
                                                    tie_word_embeddings=True), torch.bfloat16, tokens=24),
     "lfm2": Golden("lfm2", dict(), torch.bfloat16, tokens=24),
     "granitemoehybrid": Golden("granitemoehybrid", dict(), torch.bfloat16, tokens=24),
+    "bamba": Golden("bamba", dict(attention_bias=True, mlp_bias=True, mamba_d_conv=3, tie_word_embeddings=True, time_step_limit=(0.5, 0.9)),
+                    torch.bfloat16, tokens=24, published=dict(put=dict(attn_rotary_emb=2))),
+    "falcon_h1": Golden("falcon_h1", dict(), torch.bfloat16, tokens=24, published=dict(put=dict(mamba_use_mlp=True, attn_layer_indices=None))),
+    "falcon_h1_norm": Golden("falcon_h1", dict(num_hidden_layers=1, mamba_rms_norm=True, mamba_norm_before_gate=False, tie_word_embeddings=True, time_step_limit=(0.5, 0.9)),
+                             torch.bfloat16, tokens=24),
+    "falcon_h1_norm_first": Golden("falcon_h1", dict(num_hidden_layers=1, mamba_rms_norm=True, mamba_norm_before_gate=True, mamba_conv_bias=False, mlp_bias=True,
+                                                     **rope(1e11)), torch.bfloat16, tokens=24),
+    "nemotron_h": Golden("nemotron_h", dict(), torch.bfloat16, tokens=24, names=nemotron_names, published=dict(
+        drop=["layers_block_type"], put=dict(hybrid_override_pattern="ME*-", num_hidden_layers=4, time_step_limit=[0.0, float("inf")]))),
+    "nemotron_h_latent": Golden("nemotron_h", dict(
+        layers_block_type=["mlp", "moe", "mamba", "attention"], moe_latent_size=4, n_group=2,
+        norm_topk_prob=False, use_conv_bias=False, conv_kernel=3, n_groups=1, time_step_limit=(0.5, float("inf"))),
+        torch.bfloat16, tokens=24, names=nemotron_names),
+    "lfm2_moe": Golden("lfm2_moe", dict(), torch.bfloat16, tokens=24),
+    "lfm2_moe_plain": Golden("lfm2_moe", dict(use_expert_bias=False, norm_topk_prob=False, routed_scaling_factor=1.7, num_dense_layers=0, conv_L_cache=4,
+                                              tie_word_embeddings=False), torch.bfloat16, tokens=24),
     "qwen2_moe": Golden("qwen2_moe", dict(), torch.bfloat16, published=dict(drop=["layer_types", "qkv_bias"], put=dict(sliding_window=32))),
     "qwen2_moe_dense_layers": Golden("qwen2_moe", dict(num_hidden_layers=3, mlp_only_layers=[0], norm_topk_prob=True, qkv_bias=False,
                                                        tie_word_embeddings=True), torch.bfloat16),

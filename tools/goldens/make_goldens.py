@@ -9,8 +9,9 @@ import torch
 import transformers
 from encoders import ENCODERS, write_encoder
 from fixtures import FAMILIES, GOLDENS
+from kimi_linear import write_kimi_linear
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from write_model import write_model
+from write_model import fill, write_model
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VERSIONS = ROOT / "tests" / "model" / "fixtures" / "versions.json"  # part -> what made it
@@ -111,6 +112,8 @@ def write_part(part, out):
         write_tales(out / "model")
     elif part == "tokenizers":
         write_tokenizers(out / "text")
+    elif part == "kimi_linear":
+        write_kimi_linear(out / "model", fill)
     elif part in ENCODERS:
         write_encoder(part, out / "model")
     else:
@@ -122,7 +125,7 @@ def write_part(part, out):
 
 
 def main():
-    parts = [*FAMILIES, *ENCODERS, "tales", "tokenizers"]
+    parts = [*FAMILIES, *ENCODERS, "kimi_linear", "tales", "tokenizers"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--part", nargs="+", choices=parts, default=parts, help="only these; all unless told")

@@ -41,8 +41,26 @@ def mend_deepseek_v2(model):
     return model
 
 
+def mend_nemotron_h(model):
+    """Without kernels transformers 5.12.1 holds steps to time_step_min, which only initial weights are made of; kernels hold them to time_step_limit.
+    It also loses states between chunks, so a prompt is no longer than one."""
+    for module in model.modules():
+        if hasattr(module, "time_step_min"):
+            module.time_step_min = model.config.time_step_limit[0]
+    return model
+
+
+def mend_bamba(model):
+    """transformers 5.12.1 turns whole heads, where Bamba's own code and later versions turn half of each."""
+    for module in model.modules():
+        if hasattr(module, "inv_freq"):
+            rotated = model.config.hidden_size // model.config.num_attention_heads // 2
+            module.inv_freq = model.config.rope_parameters["rope_theta"] ** (-torch.arange(0, rotated, 2).float() / rotated)
+    return model
+
+
 # family -> what makes transformers' class compute what the family's own code does
-MENDS = {"deepseek_v2": mend_deepseek_v2}
+MENDS = {"bamba": mend_bamba, "deepseek_v2": mend_deepseek_v2, "nemotron_h": mend_nemotron_h}
 
 
 def mend(family, model):
@@ -73,7 +91,7 @@ def fill_all(model, dtype):
     parameters = list(model.named_parameters())
     buffers = [(key, buffer) for key, buffer in model.named_buffers() if key in model.state_dict()]
     for key, tensor in parameters + buffers:
-        tensor.copy_(fill(tensor, key).to(torch.float32 if key.endswith(FLOAT32) else dtype).float())
+        tensor.copy_(fill(tensor, key).to(dtype).float())
 
 
 def store(model, dtype, folder):

@@ -192,7 +192,7 @@ class CpuBackend final : public Backend {
   }
 
   void compute(const CausalConvOp& op) { recurrent_.run(op); }
-  static void compute(const DecayOp& op) { cpu::Recurrent::run(op); }
+  void compute(const DecayOp& op) { recurrent_.run(op); }
   void compute(const RecurrenceOp& op) { recurrent_.run(op); }
 
   template <class Body>

@@ -43,10 +43,11 @@ void Recurrent::run(const CausalConvOp& op) {
   });
 }
 
-// A few numbers a head.
+// A few numbers a head, or as many as a key has.
 void Recurrent::run(const DecayOp& op) {
   const int each = op.x.cols / op.heads;
-  for (int r = 0; r < op.x.rows; ++r) {
+  pool_.parallel_for(op.x.rows, [&](std::int64_t row, int) {
+    const int r = static_cast<int>(row);
     for (int c = 0; c < op.x.cols; ++c) {
       const float x = op.x.row(r)[c] + op.bias[c];
       const float soft = std::max(x, 0.0F) + std::log1p(std::exp(-std::abs(x)));
@@ -54,7 +55,7 @@ void Recurrent::run(const DecayOp& op) {
       if (op.step.data != nullptr) op.step.row(r)[c] = step;
       op.decay.row(r)[c] = std::exp(op.rate[c / each] * step);
     }
-  }
+  });
 }
 
 void Recurrent::run(const RecurrenceOp& op) {

@@ -12,7 +12,7 @@ class Recurrent {
   Recurrent(Isa isa, ThreadPool& pool) : kernels_(recurrent_kernels(isa)), pool_(pool) {}
 
   void run(const CausalConvOp& op);
-  static void run(const DecayOp& op);
+  void run(const DecayOp& op);
   void run(const RecurrenceOp& op);
 
  private:

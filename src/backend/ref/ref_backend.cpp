@@ -305,12 +305,14 @@ class RefBackend final : public Backend {
     const ExpertWeights& expert = op.experts[static_cast<size_t>(number)];
     const Matrix x{row.data(), 1, static_cast<int>(row.size())};
     const int width = expert.width();
-    std::vector<float> gate_up(2 * static_cast<size_t>(width));
-    const Matrix both{gate_up.data(), 1, 2 * width};
+    std::vector<float> gate_up(static_cast<size_t>(((expert.gate == nullptr ? 1 : 2) * width)));
+    const Matrix both{gate_up.data(), 1, ((expert.gate == nullptr ? 1 : 2) * width)};
     const Matrix gate = both.columns(0, width);
-    const Matrix up = both.columns(width, width);
+    const Matrix up = (expert.gate == nullptr) ? Matrix{} : both.columns(width, width);
     const float* bias = op.gate_up_bias_of(number);
-    if (expert.up == nullptr) {
+    if ((expert.gate == nullptr)) {
+      compute(MatmulOp{expert.up, x, bias, gate});
+    } else if (expert.up == nullptr) {
       compute(MatmulOp{expert.gate, x, bias, both});
     } else {
       compute(MatmulOp{expert.gate, x, bias, gate});

@@ -65,6 +65,11 @@ extern const Family kQwen35Family;
 extern const Family kQwen35MoeFamily;
 extern const Family kLfm2Family;
 extern const Family kGraniteHybridFamily;
+extern const Family kBambaFamily;
+extern const Family kFalconH1Family;
+extern const Family kNemotronHFamily;
+extern const Family kKimiLinearFamily;
+extern const Family kLfm2MoeFamily;
 
 std::span<const Family* const> families() {
   static constexpr std::array kAll{
@@ -78,7 +83,8 @@ std::span<const Family* const> families() {
       &kGemmaFamily,         &kErnie45Family,    &kCohereFamily,     &kOlmoFamily,       &kStablelmFamily,
       &kPhiFamily,           &kGptjFamily,       &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeLiteFamily,
       &kMistral4Family,      &kQwen3NextFamily,  &kQwen35Family,     &kQwen35MoeFamily,  &kLfm2Family,
-      &kGraniteHybridFamily, &kBertFamily,       &kXlmRobertaFamily, &kModernBertFamily, &kNomicBertFamily};
+      &kGraniteHybridFamily, &kBertFamily,       &kXlmRobertaFamily, &kModernBertFamily, &kNomicBertFamily,
+      &kBambaFamily,         &kFalconH1Family,   &kNemotronHFamily,  &kKimiLinearFamily, &kLfm2MoeFamily};
   return kAll;
 }
 
@@ -128,6 +134,7 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
   if (!config.latent.none()) layer.attention.kv = config.latent.shape();
   layer.attention.clip = static_cast<float>(config.clip);
   layer.attention.bias = config.bias;
+  layer.attention.out_scale = static_cast<float>(config.attention_out_scale);
   layer.norms = config.norms;
   spec.positions = config.positions;
   spec.first_position = config.first_position;
@@ -136,7 +143,9 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
   spec.layer_input = config.layer_input;
   spec.token_types = config.token_types;
   spec.norm_weights = config.norm_weights;
-  const MlpSpec dense{config.ffn, config.mlp_bias, {}, MlpSpec::Kind::kGated, config.activation};
+  MlpSpec dense{config.ffn, config.mlp_bias, {}, MlpSpec::Kind::kGated, config.activation};
+  dense.gate_scale = static_cast<float>(config.gate_scale);
+  dense.out_scale = static_cast<float>(config.mlp_out_scale);
   layer.mlp = config.moe.experts == 0
                   ? dense
                   : MlpSpec{config.expert_ffn, false, config.moe, MlpSpec::Kind::kGated, config.activation};
@@ -147,12 +156,16 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
     if (config.windows[i] > 0 && config.local_rope) spec.layers[i].attention.rope = 1;
   }
   for (const int i : config.no_rope_layers) spec.layers[static_cast<size_t>(i)].attention.rope = kNoRope;
+  const auto no_attention = [&spec](int i) {
+    spec.layers[static_cast<size_t>(i)].attention = {};
+    spec.layers[static_cast<size_t>(i)].attention.rope = kNoRope;
+  };
   for (const int i : config.recurrent_layers) {
-    LayerSpec& one = spec.layers[static_cast<size_t>(i)];
-    one.attention = {};
-    one.attention.rope = kNoRope;
-    one.recurrent = config.recurrent;
+    if (!config.side_by_side) no_attention(i);
+    spec.layers[static_cast<size_t>(i)].recurrent = config.recurrent;
   }
+  for (const int i : config.unmixed_layers) no_attention(i);
+  for (const int i : config.unfed_layers) spec.layers[static_cast<size_t>(i)].mlp = {};
   return spec;
 }
 

@@ -72,8 +72,14 @@ struct DecoderConfig {
   LatentSpec latent = {};
   bool both_ways = false;                  // an encoder: see make_encoder()
   RecurrentSpec recurrent = {};            // of those layers that …
-  std::vector<int> recurrent_layers = {};  // … have a state in place of attention
-  std::vector<std::int64_t> windows;       // per layer, 0 = all earlier tokens; empty: no layer has a window
+  std::vector<int> recurrent_layers = {};  // … have a state in place of attention, …
+  bool side_by_side = false;               // … or beside it
+  std::vector<int> unmixed_layers = {};    // have neither attention nor a state
+  std::vector<int> unfed_layers = {};      // have no MLP
+  double attention_out_scale = 1;          // AttentionSpec's and MlpSpec's
+  double gate_scale = 1;
+  double mlp_out_scale = 1;
+  std::vector<std::int64_t> windows;  // per layer, 0 = all earlier tokens; empty: no layer has a window
   std::vector<TokenId> eos;
   TokenId bos = -1;
 };
@@ -89,6 +95,7 @@ struct WindowRule {
 // The keys of config.json that families spell differently. An empty one: the family's files never have it.
 struct ConfigKeys {
   std::string_view layers = "num_hidden_layers";
+  std::string_view layer_list = {};  // has an item a layer, and says how many there are where it is given
   std::string_view hidden = "hidden_size";
   std::string_view ffn = "intermediate_size";
   std::string_view heads = "num_attention_heads";

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "model/families/family.h"
+#include "model/families/mamba_config.h"
 
 namespace kvasir {
 namespace {
@@ -41,7 +42,6 @@ std::vector<TensorSpec> granite_moe_tensors(const ModelSpec& spec) {
 // them.
 void read_granite_hybrid(const JsonReader& in, DecoderConfig& config) {
   read_granite(in, config);
-  require_flag(in, "mamba_proj_bias", false);
   const auto size = [&in](const char* key, std::int64_t most, std::int64_t fallback) {
     return static_cast<int>(config_integer(in, key, {1, most}, fallback));
   };
@@ -54,15 +54,7 @@ void read_granite_hybrid(const JsonReader& in, DecoderConfig& config) {
   } else {
     config.ffn = shared;
   }
-  config.recurrent.kind = RecurrentSpec::Kind::kMamba2;
-  config.recurrent.heads = size("mamba_n_heads", ShapeLimits::kHeads, 128);
-  config.recurrent.k_heads = size("mamba_n_groups", ShapeLimits::kHeads, 1);
-  config.recurrent.k_dim = size("mamba_d_state", kMostStateRows, 256);
-  config.recurrent.conv_weights = size("mamba_d_conv", kMostConvWeights, 4);
-  config.recurrent.conv_bias = in.flag_or("mamba_conv_bias", true);
-  const int inner = size("mamba_expand", 64, 2) * config.hidden;
-  if (inner % config.recurrent.heads != 0) in.fail_inside("mamba_n_heads do not divide what they share");
-  config.recurrent.v_dim = inner / config.recurrent.heads;
+  read_mamba(in, 0, config);
   int layer = 0;
   for (const JsonReader type : in.get("layer_types").items()) {
     const bool recurs = type.text() == "mamba" || type.text() == "linear_attention";

@@ -1,4 +1,6 @@
-// LFM2: most layers are a short convolution between two gates, and the others attention.
+// LFM2, dense and with experts: most layers are a short convolution between two gates, and the others attention.
+#include <algorithm>
+
 #include "base/error.h"
 #include "model/families/family.h"
 
@@ -14,11 +16,9 @@ int adjusted_ffn(const JsonReader& in, int said) {
   return static_cast<int>((size + multiple - 1) / multiple * multiple);
 }
 
-void read_lfm2(const JsonReader& in, DecoderConfig& config) {
+void read_lfm2_mixers(const JsonReader& in, DecoderConfig& config) {
   require_flag(in, "conv_bias", false);
   config.qk_norm = AttentionSpec::QkNorm::kPerHead;
-  if (in.find("block_ff_dim")) config.ffn = static_cast<int>(in.get("block_ff_dim").integer({1, ShapeLimits::kFfn}));
-  config.ffn = adjusted_ffn(in, config.ffn);
   config.recurrent.kind = RecurrentSpec::Kind::kShortConv;
   config.recurrent.heads = 1;
   config.recurrent.v_dim = config.hidden;
@@ -41,6 +41,29 @@ void read_lfm2(const JsonReader& in, DecoderConfig& config) {
   }
 }
 
+void read_lfm2(const JsonReader& in, DecoderConfig& config) {
+  read_lfm2_mixers(in, config);
+  if (in.find("block_ff_dim")) config.ffn = static_cast<int>(in.get("block_ff_dim").integer({1, ShapeLimits::kFfn}));
+  config.ffn = adjusted_ffn(in, config.ffn);
+}
+
+void read_lfm2_moe(const JsonReader& in, DecoderConfig& config) {
+  read_lfm2_mixers(in, config);
+  read_experts(in, "num_experts", "num_experts_per_tok", config);
+  config.moe.score = RouterRule::Score::kSigmoid;
+  config.moe.choice_bias = in.flag_or("use_expert_bias", true);
+  config.moe.normalized = in.flag_or("norm_topk_prob", true);
+  config.moe.scale = static_cast<float>(positive_or(in, "routed_scaling_factor", 1.0));
+  config.expert_ffn = static_cast<int>(in.get("moe_intermediate_size").integer({1, ShapeLimits::kFfn}));
+  const std::int64_t dense = config_integer(in, "num_dense_layers", {0, config.layers}, std::min(2, config.layers));
+  for (int i = 0; i < dense; ++i) config.dense_layers.push_back(i);
+}
+
+constexpr ExpertNames kLfm2Experts{.router = "feed_forward.gate.weight",
+                                   .choice = "feed_forward.expert_bias",
+                                   .gate = "feed_forward.experts.{}.w1.weight",
+                                   .up = "feed_forward.experts.{}.w3.weight",
+                                   .down = "feed_forward.experts.{}.w2.weight"};
 constexpr LayerNames kNames{.attention_norm = {"operator_norm", "attn_norm"},
                             .mlp_norm = {"ffn_norm", "ffn_norm"},
                             .up = {"feed_forward.w3", "ffn_up"},
@@ -52,7 +75,7 @@ constexpr LayerNames kNames{.attention_norm = {"operator_norm", "attn_norm"},
                             .final_norm = "model.embedding_norm"};
 
 std::vector<TensorSpec> lfm2_tensors(const ModelSpec& spec) {
-  return decoder_tensors(spec, GgufRows::kAsStored, {}, kNames);
+  return decoder_tensors(spec, GgufRows::kAsStored, kLfm2Experts, kNames);
 }
 
 }  // namespace
@@ -63,5 +86,13 @@ extern constexpr Family kLfm2Family{.name = "lfm2",
                                     .read = read_lfm2,
                                     .spec = plain_decoder,
                                     .tensors = lfm2_tensors};
+
+extern constexpr Family kLfm2MoeFamily{.name = "lfm2_moe",
+                                       .experts = true,
+                                       .keys = {.norm_eps = "norm_eps"},
+                                       .defaults = {.tied = true, .norm_eps = 1e-5, .rope_theta = 1e6},
+                                       .read = read_lfm2_moe,
+                                       .spec = plain_decoder,
+                                       .tensors = lfm2_tensors};
 
 }  // namespace kvasir
