@@ -185,7 +185,8 @@ TEST_P(AsyncLaw, BlocksOfAnySizeGiveTheSameAnswers) {
 TEST_P(AsyncLaw, OfSeveralPoliciesInOneBatchAreEachAsAlone) {
   EngineConfig config = world_.config();
   config.others = EngineConfig::OtherPolicies::kAny;
-  const bool apart = world_.model().config().attention(0).kv.has_v();
+  const auto in_keys = [](const LayerSpec& layer) { return !layer.attention.none() && !layer.attention.kv.has_v(); };
+  const bool apart = std::ranges::none_of(world_.model().config().layers, in_keys);
   const char* other = apart ? "k=int8, v=f16, window=24" : "int8, window=24";
   const std::vector<KvPolicy> policies{config.kv, parse_kv_policy("f32", "test"), parse_kv_policy(other, "test")};
   Engine engine = world_.engine(config);

@@ -199,13 +199,14 @@ inline void add_states(std::vector<Cell>& cells) {
   // latents.
   for (const char* device : {"ref", "cpu"}) {
     add(device, "nemotron_h_latent", "f16");
-    add(device, "falcon_h1_norm", "f16");
+    add(device, "falcon_h1", "f16");
     add(device, "kimi_linear", "bf16");
   }
+  add("cpu", "falcon_h1_norm", "bf16");
   add("far", "falcon_h1", "bf16");
   add("repeating", "falcon_h1", "f16");
   add("far", "nemotron_h", "f16");
-  add("repeating", "kimi_linear", "f16");
+  add("repeating", "kimi_linear", "bf16");
   add("cpu", "nemotron_h", "k=int4, v=bf16, recent=20:bf16, sinks=4");
   add("cpu", "falcon_h1", "int8, recent=20:bf16, sinks=4");
   add("cpu", "kimi_linear_grouped", "int8, recent=20:bf16, sinks=4");
