@@ -46,11 +46,11 @@ void HostExperts::run_expert(const ExpertsOp& op, int expert, Backend& on) {
     const float weight = routes_[static_cast<size_t>(at)].weight;
     for (int c = 0; c < x.cols; ++c) x.row(i)[c] *= weight;
   }
-  const Matrix gate_up = grown(gate_up_, rows, ((weights.gate == nullptr ? 1 : 2) * width), on);
+  const Matrix gate_up = grown(gate_up_, rows, weights.projected_width(), on);
   const Matrix gate = gate_up.columns(0, width);
-  const Matrix up = (weights.gate == nullptr) ? Matrix{} : gate_up.columns(width, width);
+  const Matrix up = weights.plain() ? Matrix{} : gate_up.columns(width, width);
   const float* bias = op.gate_up_bias_of(expert);
-  if ((weights.gate == nullptr)) {
+  if (weights.plain()) {
     on.run(MatmulOp{weights.up, x, bias, gate});
   } else if (weights.up == nullptr) {
     on.run(MatmulOp{weights.gate, x, bias, gate_up});
@@ -59,7 +59,7 @@ void HostExperts::run_expert(const ExpertsOp& op, int expert, Backend& on) {
     on.run(MatmulOp{weights.up, x, bias == nullptr ? nullptr : bias + width, up});
   }
   const Matrix y{y_.as<float>() + static_cast<std::ptrdiff_t>(first) * op.x.cols, rows, op.x.cols, op.x.cols};
-  if (!(weights.gate == nullptr) && op.activation == Activation::kSilu) {
+  if (!weights.plain() && op.activation == Activation::kSilu) {
     return on.run(GatedMatmulOp{weights.down, gate, up, op.down_bias_of(expert), y});
   }
   on.run(ActivationOp{op.activation, gate, up, gate, op.limit});

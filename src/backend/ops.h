@@ -211,13 +211,17 @@ struct RouterRule {
   friend bool operator==(const RouterRule&, const RouterRule&) = default;
 };
 
-// down(activation(gate(x)) * up(x)). Gates and ups are one matrix, unless a file has them in different types.
+// down(activation(gate(x)) * up(x)), or down(activation(up(x))) of plain ones, which a layer has all or none of.
+// Gates and ups are one matrix, unless a file has them in different types.
 struct ExpertWeights {
-  const Weight* gate = nullptr;  // [2 width][hidden]: gates, then as many ups; or [width][hidden] where `up` is there
+  // [2 width][hidden]: gates, then as many ups; or [width][hidden] where `up` is there; or none, of a plain one
+  const Weight* gate = nullptr;
   const Weight* up = nullptr;    // [width][hidden], or none
   const Weight* down = nullptr;  // [hidden][width]
 
   int width() const { return down->inputs(); }
+  bool plain() const { return gate == nullptr; }
+  int projected_width() const { return plain() ? width() : 2 * width(); }
   friend bool operator==(const ExpertWeights&, const ExpertWeights&) = default;
 };
 
@@ -353,11 +357,12 @@ struct ExpertsOp {
   Matrix out;  // [rows][hidden]; not x
   Activation activation = Activation::kSilu;
   float limit = 0;                      // of kSwigluOai
-  const float* gate_up_bias = nullptr;  // [experts][2 width], or none
+  const float* gate_up_bias = nullptr;  // [experts][projected_width], or none
   const float* down_bias = nullptr;     // [experts][hidden], or none
 
   const float* gate_up_bias_of(int expert) const {
-    return gate_up_bias == nullptr ? nullptr : gate_up_bias + std::int64_t{2} * expert * experts.front().width();
+    const std::int64_t step = experts.front().projected_width();
+    return gate_up_bias == nullptr ? nullptr : gate_up_bias + expert * step;
   }
   const float* down_bias_of(int expert) const {
     return down_bias == nullptr ? nullptr : down_bias + std::int64_t{expert} * out.cols;

@@ -66,6 +66,7 @@ class SomeExperts {
     DType gates;
     DType ups;
     WeightQuantization form = WeightQuantization::kAsStored;
+    enum class Kind { kGated, kPlain } kind = Kind::kGated;
   };
 
   SomeExperts(Backend& on, const Sizes& sizes, const Types& types) : hidden_(sizes.hidden) {
@@ -80,7 +81,9 @@ class SomeExperts {
       const OwnedWeight up = weight(sizes.width, sizes.hidden, types.ups, 2);
       const OwnedWeight down = weight(sizes.hidden, sizes.width, types.gates, 3);
       ExpertWeights one;
-      if (types.gates == types.ups) {
+      if (types.kind == Types::Kind::kPlain) {
+        one.up = keep(on.load({&up.view, 1}));
+      } else if (types.gates == types.ups) {
         const std::vector<HostWeight> both{gate.view, up.view};
         one.gate = keep(on.load(both));
       } else {
@@ -203,6 +206,24 @@ TEST_P(ExpertsTest, ActivationsAndBiasesAgreeWithRef) {
       like.down_bias = down.data();
       EXPECT_LT(error(sizes, types, 17, like), types.ups == DType::kF32 ? 1e-5 : tolerance(kHalves))
           << static_cast<int>(activation);
+    }
+  }
+}
+
+TEST_P(ExpertsTest, PlainOnesAgreeWithRef) {
+  const Sizes sizes{5, 48, 20};
+  const std::vector<float> up = noise_vector(size_t{5} * 20, 9);
+  const std::vector<float> down = noise_vector(size_t{5} * 48, 10);
+  for (SomeExperts::Types types : {kFloats, kHalves, SomeExperts::Types{DType::kF32, DType::kBF16}}) {
+    types.kind = SomeExperts::Types::Kind::kPlain;
+    for (const int rows : {1, 17, 200}) {
+      ExpertsOp like;
+      like.rule.used = 2;
+      like.activation = rows == 1 ? Activation::kSilu : Activation::kReluSquared;
+      EXPECT_LT(error(sizes, types, rows, like), tolerance(types)) << rows;
+      like.gate_up_bias = up.data();
+      like.down_bias = down.data();
+      EXPECT_LT(error(sizes, types, rows, like), types.ups == DType::kF32 ? 1e-5 : tolerance(kHalves)) << rows;
     }
   }
 }

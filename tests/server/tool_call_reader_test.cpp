@@ -283,6 +283,25 @@ TEST(ToolCallReader, GemmasNotation) {
     expect_read(gemma, text, text);
 }
 
+TEST(ToolCallReader, CallsAsPythonWritesThem) {
+  const ToolReading lfm = reading("lfm2");
+  expect_read(lfm,
+              "I see.<|tool_call_start|>[get_weather(city=\"a \\\"b\\\" (c), 'd'\\n\", n=-3, on=True, maybe=None,"
+              " list=[1, 'x\\'', (2,), {\"k\": False, 'l': []},]), f()]<|tool_call_end|>Done.",
+              R"(I see.|get_weather({"city":"a \"b\" (c), 'd'\n","n":-3,"on":true,"maybe":null,)"
+              R"("list":[1,"x'",[2],{"k":false,"l":[]}]})|f({})|Done.)");
+  expect_read(lfm, R"(<|tool_call_start|>[f(any=1.5e3, either=word, city='\\\x41\u00e4\d')]<|tool_call_end|>)",
+              R"(f({"any":1.5e3,"either":"word","city":"\\\u0041\u00e4\\d"}))");
+  expect_read(lfm, R"(<|tool_call_start|>[f("x", [1], on=False)]<|tool_call_end|>)",
+              R"(f({"0":"x","1":[1],"on":false}))");
+  expect_read(lfm, R"(<|tool_call_start|>[{"name": "f", "arguments": {"n": 1}}]<|tool_call_end|>ok)",
+              R"(f({"n": 1})|ok)");
+  for (const char* text : {"<|tool_call_start|>[g()]<|tool_call_end|>", "<|tool_call_start|>",
+                           "<|tool_call_start|>[f", "<|tool_call_start|>[f]"}) {
+    expect_read(lfm, text, text);
+  }
+}
+
 TEST(ToolCallReader, ListsInTags) {
   expect_read(reading("granite"), R"(<|tool_call|>[{"name": "f", "arguments": {}}])", "f({})");
   expect_read(reading("nemotron"),

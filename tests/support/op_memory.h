@@ -56,7 +56,7 @@ class OpMemory {
     op.x = of(op.x);
     op.logits = of(op.logits);
     op.rule.choice_bias = move_(op.rule.choice_bias, op.logits.cols);
-    op.gate_up_bias = move_(op.gate_up_bias, std::int64_t{2} * op.logits.cols * op.experts.front().width());
+    op.gate_up_bias = move_(op.gate_up_bias, std::int64_t{op.logits.cols} * op.experts.front().projected_width());
     op.down_bias = move_(op.down_bias, std::int64_t{op.logits.cols} * op.out.cols);
     op.rule.expert_scale = move_(op.rule.expert_scale, op.logits.cols);
     op.out = of(op.out);

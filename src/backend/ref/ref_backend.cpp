@@ -305,12 +305,12 @@ class RefBackend final : public Backend {
     const ExpertWeights& expert = op.experts[static_cast<size_t>(number)];
     const Matrix x{row.data(), 1, static_cast<int>(row.size())};
     const int width = expert.width();
-    std::vector<float> gate_up(static_cast<size_t>(((expert.gate == nullptr ? 1 : 2) * width)));
-    const Matrix both{gate_up.data(), 1, ((expert.gate == nullptr ? 1 : 2) * width)};
+    std::vector<float> gate_up(static_cast<size_t>(expert.projected_width()));
+    const Matrix both{gate_up.data(), 1, expert.projected_width()};
     const Matrix gate = both.columns(0, width);
-    const Matrix up = (expert.gate == nullptr) ? Matrix{} : both.columns(width, width);
+    const Matrix up = expert.plain() ? Matrix{} : both.columns(width, width);
     const float* bias = op.gate_up_bias_of(number);
-    if ((expert.gate == nullptr)) {
+    if (expert.plain()) {
       compute(MatmulOp{expert.up, x, bias, gate});
     } else if (expert.up == nullptr) {
       compute(MatmulOp{expert.gate, x, bias, both});

@@ -59,7 +59,8 @@ const CudaExperts::Table& CudaExperts::table_of(const ExpertsOp& op) {
   add_role(made.gate, op.experts, &ExpertWeights::gate, made.host);
   add_role(made.up, op.experts, &ExpertWeights::up, made.host);
   add_role(made.down, op.experts, &ExpertWeights::down, made.host);
-  CHECK(made.up.kinds.empty() || made.host.size() == 3 * op.experts.size());
+  const size_t roles = made.up.kinds.empty() || made.gate.kinds.empty() ? 2 : 3;
+  CHECK(made.host.size() == roles * op.experts.size());
   Table& known = tables_[op.experts.data()];
   if (known.host == made.host) return known;
   const size_t bytes = made.host.size() * sizeof(ExpertMatrix);
@@ -105,24 +106,28 @@ void CudaExperts::multiply(ExpertGemm gemm, const Role& role) {
   }
 }
 
-// Rows are gathered once more for ups: they may be of another type.
+// Rows are gathered once more for ups that are apart: they may be of another type. Plain experts have ups alone.
 void CudaExperts::multiply_gates(const ExpertsOp& op, const Table& table, const Space& space, Matrix x) {
   const int width = op.experts.front().width();
-  ExpertRows rows{space.pairs, table.of(table.gate), space.x, row_bytes(x.cols), padded(x.cols)};
+  const bool plain = op.experts.front().plain();
+  const Role& first = plain ? table.up : table.gate;
+  const bool apart = !plain && !table.up.kinds.empty();
+  ExpertRows rows{space.pairs, table.of(first), space.x, row_bytes(x.cols), padded(x.cols)};
   ExpertGemm gemm;
   gemm.pairs = space.pairs;
   gemm.matrices = rows.matrices;
   gemm.x = rows.to;
   gemm.row_bytes = rows.row_bytes;
   gemm.inputs = rows.ld;
-  gemm.outputs = table.up.kinds.empty() ? 2 * width : width;
+  const int projected = op.experts.front().projected_width();
+  gemm.outputs = apart ? width : projected;
   gemm.bias = op.gate_up_bias;
-  gemm.bias_step = 2 * width;
+  gemm.bias_step = projected;
   gemm.out = space.gate_up;
-  gemm.ld_out = 2 * width;
+  gemm.ld_out = projected;
   gather_expert_rows(rows, x, op.rule.weighs, stream_);
-  multiply(gemm, table.gate);
-  if (table.up.kinds.empty()) return;
+  multiply(gemm, first);
+  if (!apart) return;
   rows.matrices = table.of(table.up);
   gather_expert_rows(rows, x, op.rule.weighs, stream_);
   gemm.matrices = rows.matrices;
@@ -139,7 +144,8 @@ void CudaExperts::run_rows(const ExpertsOp& op, const Table& table, int first, i
   multiply_gates(op, table, space, part(op.x));
   const int width = op.experts.front().width();
   const ExpertRows activated{space.pairs, table.of(table.down), space.activated, row_bytes(width), padded(width)};
-  activate_expert_rows(activated, {space.gate_up, width, op.activation, op.limit}, stream_);
+  activate_expert_rows(
+      activated, {space.gate_up, width, op.experts.front().projected_width(), op.activation, op.limit}, stream_);
   ExpertGemm down;
   down.pairs = space.pairs;
   down.matrices = activated.matrices;

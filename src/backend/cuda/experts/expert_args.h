@@ -66,10 +66,11 @@ struct ExpertRows {
 };
 // Of the rows of x, times their weights where an expert reads weighed rows.
 void gather_expert_rows(const ExpertRows& rows, Matrix x, RouterRule::Weighs weighs, cudaStream_t stream);
-// Of gates and ups by place, side by side.
+// Of gates and ups by place, side by side, or of ups alone.
 struct GateUps {
-  const float* at = nullptr;  // [places][2 width]
+  const float* at = nullptr;  // [places][stride]
   int width = 0;
+  int stride = 0;  // twice the width; or the width, where there are no gates
   Activation activation = Activation::kSilu;
   float limit = 0;
 };

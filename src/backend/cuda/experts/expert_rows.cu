@@ -44,8 +44,13 @@ __global__ void activate(const __grid_constant__ ExpertRows rows, const __grid_c
   const int c = column();
   if (c >= rows.ld) return;
   const auto place = static_cast<int>(blockIdx.x);
-  const float* gate_up = from.at + static_cast<std::int64_t>(place) * 2 * from.width;
-  const float value = c < from.width ? gated(from.activation, gate_up[c], gate_up[from.width + c], from.limit) : 0.0F;
+  const float* gate_up = from.at + static_cast<std::int64_t>(place) * from.stride;
+  float value = 0.0F;
+  if (c < from.width && from.stride == from.width) {
+    value = activated(from.activation, gate_up[c]);
+  } else if (c < from.width) {
+    value = gated(from.activation, gate_up[c], gate_up[from.width + c], from.limit);
+  }
   put(rows, place, rows.pairs.expert_of[rows.pairs.pair_at[place]], c, value);
 }
 

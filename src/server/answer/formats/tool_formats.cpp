@@ -6,6 +6,7 @@
 #include "server/answer/formats/gemma_calls.h"
 #include "server/answer/formats/json_calls.h"
 #include "server/answer/formats/named_calls.h"
+#include "server/answer/formats/python_calls.h"
 #include "server/answer/formats/tagged_calls.h"
 
 namespace kvasir {
@@ -54,6 +55,11 @@ const std::vector<ToolFormat>& all_tool_formats() {
        .calls = gemma_calls,
        .words = {"<|tool_call>call:"},
        .tokens = {"<|tool_call>", "<tool_call|>", "<|\"|>"}},
+      {.name = "lfm2",
+       .marks = {{"<|tool_call_start|>"}},
+       .calls = python_calls,
+       .words = {"<|tool_call_start|>", "<|tool_list_start|>"},
+       .tokens = {"<|tool_call_start|>", "<|tool_call_end|>"}},
       {.name = "seed_oss",
        .marks = {{"<seed:tool_call>"}},
        .calls = seed_calls,
