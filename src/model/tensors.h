@@ -137,6 +137,7 @@ struct TensorSpec {
   int rotated_dim = 0;    // of interleaved rows: how many of a head's are; 0: all
   int rotated_first = 0;  // the first of these
   FilePlace hf = {};
+  std::vector<FilePlace> hf_else = {};    // where a file that has no such tensor may have it
   FilePlace gguf_at = {};                 // of the tensor that GGUF calls `gguf`, whose name it leaves out
   std::vector<FilePlace> gguf_else = {};  // where a file that has no such tensor may have it
 

@@ -104,16 +104,12 @@ const TensorSpec* Weights::spec_of(std::string_view name) const {
 
 // Where files of this kind have a tensor.
 FilePlace Weights::place_of(const TensorSpec& spec) const {
-  if (!gguf_) {
-    FilePlace place = spec.hf;
-    place.name = spec.hf_name();
-    return place;
-  }
-  FilePlace place = spec.gguf_place();
+  FilePlace place = gguf_ ? spec.gguf_place() : spec.hf;
+  if (!gguf_) place.name = spec.hf_name();
   if (find(place.name) != nullptr) return place;
-  const auto other =
-      std::ranges::find_if(spec.gguf_else, [this](const FilePlace& one) { return find(one.name) != nullptr; });
-  return other == spec.gguf_else.end() ? place : *other;
+  const std::vector<FilePlace>& others = gguf_ ? spec.gguf_else : spec.hf_else;
+  const auto other = std::ranges::find_if(others, [this](const FilePlace& one) { return find(one.name) != nullptr; });
+  return other == others.end() ? place : *other;
 }
 
 const Weights::Tensor* Weights::find(const std::string& stored) const {

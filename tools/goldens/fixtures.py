@@ -73,7 +73,7 @@ MAMBA = dict({k: v for k, v in TINY.items() if k != "rope_parameters"}, vocab_si
 NORMED = {k: v for k, v in TINY.items() if k not in ("rms_norm_eps", "num_key_value_heads")}
 
 def nemotron_names(key):
-    """transformers 5.12.1 forgets the plural as it saves."""
+    """The plural, which transformers 5.12.1 loses as it saves."""
     return key.replace("backbone.embedding.", "backbone.embeddings.")
 
 
@@ -365,7 +365,7 @@ GOLDENS = {
     "nemotron_h_latent": Golden("nemotron_h", dict(
         layers_block_type=["mlp", "moe", "mamba", "attention"], moe_latent_size=4, n_group=2,
         norm_topk_prob=False, use_conv_bias=False, conv_kernel=3, n_groups=1, time_step_limit=(0.5, float("inf"))),
-        torch.bfloat16, tokens=24, names=nemotron_names),
+        torch.bfloat16, tokens=24),
     "lfm2_moe": Golden("lfm2_moe", dict(), torch.bfloat16, tokens=24),
     "lfm2_moe_plain": Golden("lfm2_moe", dict(use_expert_bias=False, norm_topk_prob=False, routed_scaling_factor=1.7, num_dense_layers=0, conv_L_cache=4,
                                               tie_word_embeddings=False), torch.bfloat16, tokens=24),

@@ -125,7 +125,9 @@ constexpr LayerNames kNemotronNames{.attention_norm = {"norm", "attn_norm"},
                                     .final_norm = "backbone.norm_f"};
 
 std::vector<TensorSpec> nemotron_h_tensors(const ModelSpec& spec) {
-  return decoder_tensors(spec, GgufRows::kAsStored, kNemotronExperts, kNemotronNames);
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, kNemotronExperts, kNemotronNames);
+  out.front().hf_else.push_back({.name = "backbone.embedding.weight"});  // as transformers 5 saves it
+  return out;
 }
 
 }  // namespace
