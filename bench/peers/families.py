@@ -4,11 +4,15 @@
     python3 bench/peers/families.py build/kvasir FOLDER [NAME…]
     PEERS=/tmp/peers node bench/peers/kl.mjs build/next_token_probs FOLDER/*.gguf
 
+Those of encoders are named, and go to vectors.mjs in place of kl.mjs.
+
 Each is written as a config.json, `kvasir synth`, the shipped model's tokenizer and `kvasir convert --weights f32`. Windows
 are shorter than the text that kl.mjs reads, and layers enough for every pattern.
 """
+import collections
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -39,6 +43,19 @@ PHI3_FACTORS = {"long_factor": [1.5 + 0.1 * i for i in range(24)], "short_factor
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 128}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
+
+# Layers with states: sizes are of heads that llama.cpp has kernels for.
+DELTA = {"head_dim": 64, "partial_rotary_factor": 0.25, "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+         "linear_key_head_dim": 64, "linear_value_head_dim": 64, "linear_conv_kernel_dim": 4, "rms_norm_eps": 1e-6,
+         "full_attention_interval": 4, **OWN_HEAD}
+DELTA_EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128,
+                 "shared_expert_intermediate_size": 192}
+GRANITE4 = {"embedding_multiplier": 0.5, "attention_multiplier": 0.5, "residual_multiplier": 0.7,
+            "logits_scaling": 0.5, "shared_intermediate_size": 384, "mamba_n_heads": 8, "mamba_n_groups": 1,
+            "mamba_d_state": 64, "mamba_expand": 2, "mamba_d_conv": 4, "num_local_experts": 0,
+            "layer_types": ["mamba", "mamba", "attention", "mamba"] * 2}
+# Encoders: for vectors.mjs.
+BERT = {"max_position_embeddings": 512, "type_vocab_size": 2, "layer_norm_eps": 1e-12, "num_hidden_layers": 4}
 
 # By the file's name; model_type is the name's part before a dash.
 FAMILIES = {
@@ -142,9 +159,58 @@ FAMILIES = {
                     "use_double_wide_mlp": True},
     "gemma4_text-keys": {**GEMMA4, "hidden_size_per_layer_input": 0, "attention_k_eq_v": True,
                          "num_global_key_value_heads": 1},
+    "qwen3_next": {**DELTA, **DELTA_EXPERTS},
+    "qwen3_5_text": DELTA,
+    "qwen3_5_text-heads": {**DELTA, "linear_num_value_heads": 6},
+    "qwen3_5_moe_text": {**DELTA, **DELTA_EXPERTS},
+    "granitemoehybrid": GRANITE4,
+    "granitemoehybrid-rope": {**GRANITE4, "position_embedding_type": "rope"},
+    "granitemoehybrid-experts": {**GRANITE4, "num_local_experts": 8, "num_experts_per_tok": 2},
+    "lfm2": {"conv_L_cache": 3, "conv_bias": False, "block_auto_adjust_ff_dim": False, "norm_eps": 1e-5,
+             "layer_types": ["conv", "conv", "full_attention", "conv"] * 2},
     "gemma4_text-experts": {**GEMMA4, "hidden_size_per_layer_input": 0, "enable_moe_block": True, "num_experts": 8,
                             "top_k_experts": 2, "moe_intermediate_size": 128},
 }
+
+# What vectors are compared of.
+ENCODERS = {
+    "bert": BERT,
+    "xlm-roberta": {**BERT, "model_type": "xlm-roberta", "max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1},
+    "modernbert": {"max_position_embeddings": 512, "global_rope_theta": 160000.0, "local_rope_theta": 10000.0,
+                   "global_attn_every_n_layers": 3, "local_attention": 32},
+    "nomic_bert": {"n_embd": 256, "n_inner": 512, "n_layer": 4, "n_head": 4, "n_positions": 512,
+                   "layer_norm_epsilon": 1e-12},
+    "gemma3_text-embedding": {"head_dim": 64, "query_pre_attn_scalar": 64, "sliding_window": 32, "rope_theta": 1e6,
+                              "rope_local_base_freq": 1e4, "use_bidirectional_attention": True},
+    "bert-reranker": {**BERT, "type_vocab_size": 1, "architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}},
+    "xlm-roberta-reranker": {**BERT, "model_type": "xlm-roberta", "max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1,
+                             "architectures": ["XLMRobertaForSequenceClassification"], "id2label": {"0": "LABEL_0"}},
+    "modernbert-reranker": {"max_position_embeddings": 512, "local_attention": 32, "classifier_pooling": "mean",
+                            "architectures": ["ModernBertForSequenceClassification"], "id2label": {"0": "LABEL_0"}},
+}
+
+
+def word_pieces(size):
+    """A WordPiece tokenizer of the words of the held-out text: what encoders have."""
+    text = (ROOT / "models" / "held-out.txt").read_text().lower()
+    letters = sorted(set(filter(str.isprintable, text)) - {" "})
+    words = [word for word, _ in collections.Counter(re.findall(r"[a-z]+", text)).most_common(size)]
+    tokens = list(dict.fromkeys(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *("##" + one for one in letters), *words]))[:size]
+    special = [dict(id=i, content=tokens[i], single_word=False, lstrip=False, rstrip=False, normalized=False, special=True) for i in range(4)]
+    return dict(version="1.0", truncation=None, padding=None, added_tokens=special,
+                normalizer=dict(type="BertNormalizer", clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True),
+                pre_tokenizer=dict(type="BertPreTokenizer"), post_processor=dict(type="BertProcessing", sep=["[SEP]", 3], cls=["[CLS]", 2]),
+                decoder=dict(type="WordPiece", prefix="##", cleanup=True),
+                model=dict(type="WordPiece", unk_token="[UNK]", continuing_subword_prefix="##", max_input_chars_per_word=100,
+                           vocab={token: i for i, token in enumerate(tokens)}))
+
+
+def add_tokenizer(model, encoder):
+    if encoder:
+        (model / "tokenizer.json").write_text(json.dumps(word_pieces(SIZES["vocab_size"])))
+        return
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(TOKENIZER / file, model)
 
 
 def make(kvasir, folder, name, more):
@@ -153,8 +219,7 @@ def make(kvasir, folder, name, more):
     shape = folder / f"{name}.json"
     shape.write_text(json.dumps({**SIZES, "model_type": name.split("-")[0], **more}))
     subprocess.run([kvasir, "synth", "--config", shape, "--out", model], check=True, stdout=subprocess.DEVNULL)
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(TOKENIZER / file, model)
+    add_tokenizer(model, name in ENCODERS)
     out = folder / f"{name}.gguf"
     subprocess.run([kvasir, "convert", "-m", model, "-o", out, "--weights", "f32", "--force"], check=True)
     shutil.rmtree(model)
@@ -164,7 +229,7 @@ def main():
     kvasir, folder, names = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or FAMILIES:
-        make(kvasir, folder, name, FAMILIES[name])
+        make(kvasir, folder, name, {**FAMILIES, **ENCODERS}[name])
 
 
 if __name__ == "__main__":

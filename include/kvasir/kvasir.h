@@ -132,6 +132,10 @@ class Llm {
   // to the bit, whatever texts it is asked for with.
   std::vector<std::vector<float>> embed(std::span<const std::string> texts);
 
+  // How well each document answers the query, as the model's files define a score: of a reranker. The same bits
+  // whatever documents they are asked for with.
+  std::vector<float> rerank(std::string_view query, std::span<const std::string> documents);
+
   // The options with every setting of the draw filled in, as an answer uses them.
   GenerateOptions resolved(GenerateOptions options) const;
 

@@ -81,6 +81,17 @@ struct Llm::Impl : LoadedModel {
     if (growing.on_text(piece) == Next::kStop) engine.cancel(update.id);
   }
 
+  // Of all of them, in as few batches as they fit into.
+  std::vector<std::vector<float>> made_of(std::span<const Embedder::Text> texts) {
+    for (const Embedder::Text& text : texts) embedder.check(text);
+    std::vector<std::vector<float>> out;
+    while (out.size() < texts.size()) {
+      const std::span<const Embedder::Text> rest = texts.subspan(out.size());
+      for (std::vector<float>& one : embedder.run(rest.first(embedder.fit(rest)))) out.push_back(std::move(one));
+    }
+    return out;
+  }
+
   Answer run_one(std::vector<TokenId> tokens, const GenerateOptions& options, const OnText& on_text) {
     Growing growing(tokenizer, on_text);
     start(std::move(tokens), options, growing);
@@ -164,18 +175,25 @@ std::vector<Answer> Llm::generate_all(std::span<const std::string> prompts, cons
 
 std::vector<std::vector<float>> Llm::embed(std::span<const std::string> texts) {
   std::vector<std::vector<TokenId>> tokens;
+  std::vector<Embedder::Text> views;
   for (const std::string& text : texts) {
     tokens.push_back(impl_->tokenizer.encode_document(text, Tokenizer::Specials::kPlain));
-    impl_->embedder.check(tokens.back());
   }
-  std::vector<std::span<const TokenId>> left(tokens.begin(), tokens.end());
-  std::vector<std::vector<float>> out;
-  while (out.size() < tokens.size()) {
-    const std::span<const std::span<const TokenId>> rest = std::span(left).subspan(out.size());
-    for (std::vector<float>& vector : impl_->embedder.run(rest.first(impl_->embedder.fit(rest))))
-      out.push_back(std::move(vector));
+  for (const std::vector<TokenId>& one : tokens) views.push_back({one, {}, &impl_->vectors});
+  return impl_->made_of(views);
+}
+
+std::vector<float> Llm::rerank(std::string_view query, std::span<const std::string> documents) {
+  if (!impl_->reranker) fail_usage(kNoReranker, "rerank", "use a reranker, such as bge-reranker or Qwen3-Reranker");
+  std::vector<Tokenizer::Pair> pairs;
+  std::vector<Embedder::Text> views;
+  for (const std::string& document : documents) {
+    pairs.push_back(impl_->reranker->prompt.tokens({query, document}, {}));
   }
-  return out;
+  for (const Tokenizer::Pair& pair : pairs) views.push_back({pair.tokens, pair.types, &impl_->reranker->head});
+  std::vector<float> scores;
+  for (const std::vector<float>& one : impl_->made_of(views)) scores.push_back(one.front());
+  return scores;
 }
 
 bool Llm::can_chat() const { return impl_->chat.has_value(); }

@@ -97,7 +97,9 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
                         find_kv_basis(options.kv_basis, options.model), parse_weight_quantization(options.weights),
                         options.context})),
       engine(*backend, *model, engine_config(options, public_texts)),
-      embedder(*backend, *model, vector_head_of(options, model->config()), options.context) {
+      embedder(*backend, *model, options.context),
+      vectors(vector_head_of(options, model->config())),
+      reranker(make_reranker(options.model, model->config(), tokenizer, chat)) {
   if (tokenizer.vocab_size() > model->config().vocab) {
     fail_input(
         fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),

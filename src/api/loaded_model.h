@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "api/reranker.h"
 #include "backend/backend.h"
 #include "engine/embedder.h"
 #include "engine/engine.h"
 #include "kvasir/kvasir.h"
 #include "model/model.h"
+#include "model/vector_head.h"
 #include "sample/sampling_overrides.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -36,8 +38,10 @@ struct LoadedModel {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
   Engine engine;
-  Embedder embedder;         // of the same model: it runs between the engine's steps
-  std::int64_t longest = 0;  // sequence that fits the context and, alone, the whole cache
+  Embedder embedder;                 // of the same model: it runs between the engine's steps
+  VectorHead vectors;                // what it makes of texts …
+  std::optional<Reranker> reranker;  // … and of pairs; none: the model does not rerank
+  std::int64_t longest = 0;          // sequence that fits the context and, alone, the whole cache
 };
 
 }  // namespace kvasir

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "cli/model_options.h"
 #include "cli/run_command.h"
+#include "cli/text_arguments.h"
 #include "server/answer/embed_work.h"
 
 namespace kvasir {
@@ -21,21 +21,8 @@ struct EmbedOptions {
   std::vector<std::string> texts;
 };
 
-// Each line of the input is a text, where "-" stands for it.
-std::vector<std::string> texts_of(const EmbedOptions& options) {
-  std::vector<std::string> out;
-  for (const std::string& text : options.texts) {
-    if (text != "-") {
-      out.push_back(text);
-      continue;
-    }
-    for (std::string line; std::getline(std::cin, line);) out.push_back(line);
-  }
-  return out;
-}
-
 void embed(const EmbedOptions& options) {
-  const std::vector<std::string> texts = texts_of(options);
+  const std::vector<std::string> texts = texts_of_arguments(options.texts);
   if (texts.empty()) fail_usage("there is nothing to embed", "TEXT", "give a text, or \"-\" for lines of the input");
   Llm llm = load_with_progress(llm_options(options.model));
   for (const std::vector<float>& vector : llm.embed(texts)) fmt::print("{}\n", vector_as_json(vector));

@@ -15,6 +15,7 @@
 #include "cli/eval_command.h"
 #include "cli/keys_command.h"
 #include "cli/plan_command.h"
+#include "cli/rerank_command.h"
 #include "cli/run_command.h"
 #include "cli/serve_command.h"
 #include "cli/synth_command.h"
@@ -50,6 +51,7 @@ int main(int argc, char** argv) {
   kvasir::add_keys_command(app, default_keys_file());
   kvasir::add_run_command(app);
   kvasir::add_embed_command(app);
+  kvasir::add_rerank_command(app);
   kvasir::add_bench_command(app);
   kvasir::add_eval_command(app);
   kvasir::add_tune_command(app);

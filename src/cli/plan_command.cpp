@@ -44,6 +44,7 @@ std::vector<std::string> notes_on(const PlanReport& report) {
     notes.push_back(fmt::format("the model was made for a context of {} tokens", count(config.context)));
   }
   if (config.encodes()) notes.emplace_back("an encoder reads a text in one step: nothing is cached");
+  if (!config.encodes() && !config.generates()) notes.emplace_back("a classifier writes no text: nothing is cached");
   if (!config.quantization.empty()) {
     notes.push_back(fmt::format("the weights on disk are quantized ({}); planned as {}", config.quantization,
                                 name_of(report.weights_dtype)));

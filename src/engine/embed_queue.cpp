@@ -11,14 +11,11 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-EmbedQueue::JobId EmbedQueue::submit(std::uint32_t tenant, std::vector<Tokens> texts, MakePart make_part,
-                                     OnDone on_done) {
+EmbedQueue::JobId EmbedQueue::submit(Asked asked) {
+  const std::uint32_t tenant = asked.tenant;
   auto job = std::make_shared<Job>();
-  job->tenant = tenant;
-  job->texts = std::move(texts);
-  job->make_part = std::move(make_part);
-  job->on_done = std::move(on_done);
-  job->outcome.parts.resize(job->texts.size());
+  job->outcome.parts.resize(asked.texts.size());
+  job->asked = std::move(asked);
   const std::lock_guard lock(mutex_);
   const JobId id = next_id_++;
   if (!served_.contains(tenant)) {  // who comes anew has no claim on what was before
@@ -45,8 +42,8 @@ EmbedQueue::Jobs::iterator EmbedQueue::next_job() {
   auto best = jobs_.end();
   for (auto it = jobs_.begin(); it != jobs_.end(); ++it) {
     const Job& job = *it->second;
-    if (job.next == job.texts.size()) continue;
-    if (best == jobs_.end() || served_[job.tenant] < served_[best->second->tenant]) best = it;
+    if (job.next == job.asked.texts.size()) continue;
+    if (best == jobs_.end() || served_[job.asked.tenant] < served_[best->second->asked.tenant]) best = it;
   }
   return best;
 }
@@ -56,9 +53,9 @@ std::vector<EmbedQueue::Picked> EmbedQueue::pick() {
   std::vector<Embedder::Text> texts;
   for (auto next = next_job(); next != jobs_.end(); next = next_job()) {
     Job& job = *next->second;
-    texts.emplace_back(job.texts[job.next]);
+    texts.push_back(job.view(job.next));
     if (embedder_.fit(texts) < texts.size()) break;
-    served_[job.tenant] += std::ssize(texts.back());
+    served_[job.asked.tenant] += std::ssize(texts.back().tokens);
     out.push_back({next->first, next->second, job.next++});
   }
   return out;
@@ -69,9 +66,10 @@ EmbedQueue::Outcome EmbedQueue::outcome_of(const std::vector<Picked>& batch) {
   try {
     std::vector<Embedder::Text> texts;
     texts.reserve(batch.size());
-    for (const Picked& one : batch) texts.push_back(one.tokens());
+    for (const Picked& one : batch) texts.push_back(one.view());
     std::vector<std::vector<float>> vectors = embedder_.run(texts);
-    for (size_t i = 0; i < batch.size(); ++i) out.parts.push_back(batch[i].job->make_part(std::move(vectors[i])));
+    for (size_t i = 0; i < batch.size(); ++i)
+      out.parts.push_back(batch[i].job->asked.make_part(std::move(vectors[i])));
   } catch (const std::exception& error) {
     out.failure = error.what();
   }
@@ -92,10 +90,10 @@ void EmbedQueue::run_batch(Engine& engine) {
   Outcome outcome = outcome_of(batch);
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
   size_t tokens = 0;
-  for (const Picked& one : batch) tokens += one.tokens().size();
+  for (const Picked& one : batch) tokens += one.view().tokens.size();
   for (const Picked& one : batch) {
-    const double share = static_cast<double>(one.tokens().size()) / static_cast<double>(tokens);
-    engine.charge(one.job->tenant, seconds * share);
+    const double share = static_cast<double>(one.view().tokens.size()) / static_cast<double>(tokens);
+    engine.charge(one.job->asked.tenant, seconds * share);
   }
   finish(batch, std::move(outcome));
 }
@@ -115,16 +113,16 @@ void EmbedQueue::finish(const std::vector<Picked>& batch, Outcome outcome) {
       } else {
         job->outcome.parts[batch[i].text] = std::move(outcome.parts[i]);
       }
-      if (!failed && batch[i].text + 1 < job->texts.size()) continue;
+      if (!failed && batch[i].text + 1 < job->asked.texts.size()) continue;
       jobs_.erase(found);
       done.push_back(job);
     }
     std::erase_if(served_, [this](const auto& one) {
-      return std::ranges::none_of(jobs_, [&](const auto& job) { return job.second->tenant == one.first; });
+      return std::ranges::none_of(jobs_, [&](const auto& job) { return job.second->asked.tenant == one.first; });
     });
     if (!jobs_.empty()) arm();
   }
-  for (const std::shared_ptr<Job>& job : done) job->on_done(std::move(job->outcome));
+  for (const std::shared_ptr<Job>& job : done) job->asked.on_done(std::move(job->outcome));
 }
 
 }  // namespace kvasir

@@ -1,6 +1,6 @@
-// Texts to be embedded, from many threads, on the engine's thread between its steps: one batch of the Embedder at a
-// time, of all that wait together. Whose text is next: the tenant's for whom fewest tokens were read of those who
-// wait, and within a tenant who came first.
+// Texts to be embedded or scored, from many threads, on the engine's thread between its steps: one batch of the
+// Embedder at a time, of all that wait together. Whose text is next: the tenant's for whom fewest tokens were read of
+// those who wait, and within a tenant who came first.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,13 @@ namespace kvasir {
 
 class EmbedQueue {
  public:
-  using Tokens = std::vector<TokenId>;
+  struct Text {
+    std::vector<TokenId> tokens;
+    std::vector<TokenId> types = {};  // as Embedder::Text's
+  };
   using JobId = std::uint64_t;
   struct Outcome {
-    std::vector<std::string> parts;  // what was made of each text's vector, in their order
+    std::vector<std::string> parts;  // what was made of what each text became, in their order
     std::string failure;             // what went wrong; empty: nothing
   };
   // Both on the engine's thread. The first one's time is the tenant's; the second must be quick.
@@ -31,18 +34,24 @@ class EmbedQueue {
   // The engine's thread ends before this does; the embedder's model is the engine's, or nobody else's.
   EmbedQueue(EngineThread& engine, Embedder& embedder) : engine_(engine), embedder_(embedder) {}
 
+  struct Asked {
+    std::uint32_t tenant = 0;
+    std::vector<Text> texts;
+    const RowHead* head = nullptr;  // of all of them; it outlives the job
+    MakePart make_part;
+    OnDone on_done;
+  };
   // REQUIRES: at least one text, all of which the embedder's check() lets pass.
-  JobId submit(std::uint32_t tenant, std::vector<Tokens> texts, MakePart make_part, OnDone on_done);
+  JobId submit(Asked asked);
   void cancel(JobId id);  // nobody hears of it any more
 
  private:
   struct Job {
-    std::uint32_t tenant = 0;
-    std::vector<Tokens> texts;
-    MakePart make_part;
-    OnDone on_done;
+    Asked asked;
     size_t next = 0;  // of the texts
     Outcome outcome;
+
+    Embedder::Text view(size_t text) const { return {asked.texts[text].tokens, asked.texts[text].types, asked.head}; }
   };
   using Jobs = std::map<JobId, std::shared_ptr<Job>>;
   // A text in a batch. The job is held: it may be cancelled meanwhile.
@@ -51,7 +60,7 @@ class EmbedQueue {
     std::shared_ptr<Job> job;
     size_t text = 0;
 
-    Embedder::Text tokens() const { return job->texts[text]; }
+    Embedder::Text view() const { return job->view(text); }
   };
 
   void arm();  // under mutex_

@@ -40,11 +40,11 @@ struct Embedder::Scratch {
   Scratch(Backend& backend, KvStorage::Pages pages) : storage(backend, pages, kBlockTokens) {}
 
   // Rows first … end of a text whose blocks begin at `block`, behind those that the batch has.
-  void add(std::span<const TokenId> text, std::int64_t first, std::int64_t end, std::int64_t block,
-           Batch& batch) const {
+  void add(const Text& text, std::int64_t first, std::int64_t end, std::int64_t block, Batch& batch) const {
     const int first_row = batch.rows();
     for (std::int64_t i = first; i < end; ++i) {
-      batch.tokens.push_back(text[static_cast<size_t>(i)]);
+      batch.tokens.push_back(text.tokens[static_cast<size_t>(i)]);
+      batch.token_types.push_back(text.types.empty() ? 0 : text.types[static_cast<size_t>(i)]);
       batch.positions.push_back(i);
     }
     batch.sequences.resize(tables.size());
@@ -59,29 +59,34 @@ struct Embedder::Scratch {
   std::vector<std::vector<BlockId>> tables;  // by group
 };
 
-Embedder::Embedder(Backend& backend, Model& model, VectorHead head, std::int64_t context)
+Embedder::Embedder(Backend& backend, Model& model, std::int64_t context)
     : backend_(backend),
       model_(model),
-      head_(std::move(head)),
       longest_(longest_of(model, context)),
       groups_(scratch_groups(model.config())) {}
 
 Embedder::~Embedder() = default;
 
-void Embedder::check(Text text) const {
+void Embedder::check(const Text& text) const {
   if (model_.config().recurs()) {
-    fail_usage(fmt::format("{} has recurrent layers, and these make no vectors yet", model_.config().family_name()),
+    fail_usage(fmt::format("{} has recurrent layers, and these make no vectors and no scores yet",
+                           model_.config().family_name()),
                "input", "take a model without them");
   }
-  if (text.empty()) fail_input("the text has no tokens", "input", "give some text");
-  if (std::ssize(text) > longest_) {
-    throw Error(
-        Error::Kind::kCapacity,
-        {fmt::format("a text has {} tokens, and at most {} are read", text.size(), longest_), "input", "shorten it"});
+  if (text.tokens.empty()) fail_input("the text has no tokens", "input", "give some text");
+  if (std::ssize(text.tokens) > longest_) {
+    throw Error(Error::Kind::kCapacity,
+                {fmt::format("a text has {} tokens, and at most {} are read", text.tokens.size(), longest_), "input",
+                 "shorten it"});
   }
-  for (const TokenId token : text) {
+  for (const TokenId token : text.tokens) {
     if (token < 0 || token >= model_.config().vocab)
       fail_input(fmt::format("token {} is not in the vocabulary of {}", token, model_.config().vocab), "input");
+  }
+  const int types = std::max(model_.config().token_types, 1);
+  for (const TokenId type : text.types) {
+    if (type < 0 || (type >= types && model_.config().token_types > 0))
+      fail_input(fmt::format("a token has the type {}, and the model knows {}", type, types), "input");
   }
 }
 
@@ -91,8 +96,8 @@ size_t Embedder::fit(std::span<const Text> texts) const {
   std::int64_t blocks = 0;
   size_t count = 0;
   for (; count < texts.size(); ++count) {
-    rows += std::ssize(texts[count]);
-    blocks += blocks_of(texts[count].size());
+    rows += std::ssize(texts[count].tokens);
+    blocks += blocks_of(texts[count].tokens.size());
     if (count > 0 && (rows > model_.max_rows() || blocks > most)) break;
   }
   return count;
@@ -133,9 +138,9 @@ std::vector<float> Embedder::step(const Batch& batch, Scratch& scratch) {
 }
 
 // A text of more tokens than a step has rows. Its keys and values are kept until it ends, and given back then.
-std::vector<float> Embedder::run_in_parts(std::span<const TokenId> text) {
+std::vector<float> Embedder::run_in_parts(const Text& text) {
   CHECK(!model_.config().encodes());
-  const std::int64_t length = std::ssize(text);
+  const std::int64_t length = std::ssize(text.tokens);
   const std::unique_ptr<Scratch> scratch = make_scratch(length, KvStorage::Layers::kApart);
   std::vector<float> rows;
   for (std::int64_t first = 0, end = 0; first < length; first = end) {
@@ -143,34 +148,35 @@ std::vector<float> Embedder::run_in_parts(std::span<const TokenId> text) {
     Batch batch;
     batch.output = Batch::Output::kHidden;
     scratch->add(text, first, end, 0, batch);
-    add_wanted(head_.spec().pooling, first, length, batch, 0);
+    add_wanted(text.head->pooling(), first, length, batch, 0);
     const std::vector<float> part = step(batch, *scratch);
     rows.insert(rows.end(), part.begin(), part.end());
   }
-  return head_.vector_of(rows);
+  return text.head->made_of(rows);
 }
 
 std::vector<std::vector<float>> Embedder::run(std::span<const Text> texts) {
-  if (texts.size() == 1 && std::ssize(texts.front()) > model_.max_rows()) return {run_in_parts(texts.front())};
+  if (texts.size() == 1 && std::ssize(texts.front().tokens) > model_.max_rows()) return {run_in_parts(texts.front())};
   if (!scratch_) scratch_ = make_scratch(model_.max_rows(), KvStorage::Layers::kInTurn);
   Batch batch;
   batch.output = Batch::Output::kHidden;
   std::int64_t block = 0;
   std::vector<size_t> wanted;  // rows of each text
-  for (const Text text : texts) {
+  for (const Text& text : texts) {
     const int first_row = batch.rows();
     const size_t before = batch.logit_rows.size();
-    scratch_->add(text, 0, std::ssize(text), block, batch);
-    add_wanted(head_.spec().pooling, 0, std::ssize(text), batch, first_row);
+    const std::int64_t length = std::ssize(text.tokens);
+    scratch_->add(text, 0, length, block, batch);
+    add_wanted(text.head->pooling(), 0, length, batch, first_row);
     wanted.push_back(batch.logit_rows.size() - before);
-    block += blocks_of(text.size());
+    block += blocks_of(text.tokens.size());
   }
   const std::vector<float> rows = step(batch, *scratch_);
   std::vector<std::vector<float>> out;
   size_t first = 0;
-  for (const size_t count : wanted) {
-    const size_t numbers = count * static_cast<size_t>(model_.config().hidden);
-    out.push_back(head_.vector_of(std::span(rows).subspan(first, numbers)));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const size_t numbers = wanted[i] * static_cast<size_t>(model_.config().hidden);
+    out.push_back(texts[i].head->made_of(std::span(rows).subspan(first, numbers)));
     first += numbers;
   }
   return out;

@@ -1,5 +1,5 @@
-// Texts to vectors, beside the engine's requests: a text is read once, nothing of it is kept, and nothing is looked
-// up. Keys and values lie in a scratch memory for as long as a step lasts.
+// Texts to vectors or scores, beside the engine's requests: a text is read once, nothing of it is kept, and nothing
+// is looked up. Keys and values lie in a scratch memory for as long as a step lasts.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,30 @@
 #include "backend/backend.h"
 #include "backend/kv_storage.h"
 #include "model/model.h"
-#include "model/vector_head.h"
+#include "model/row_head.h"
 
 namespace kvasir {
 
-// Texts of many lengths run as one batch, without padding. A text's vector is the same, to the bit, whatever runs
-// beside it. Used by one thread at a time, and by none while the model runs elsewhere.
+// Texts of many lengths run as one batch, without padding. What is made of a text is the same, to the bit, whatever
+// runs beside it. Used by one thread at a time, and by none while the model runs elsewhere.
 class Embedder {
  public:
   // `context`: the longest text that is asked for; 0: as long as the model takes. Backend and model outlive it.
-  Embedder(Backend& backend, Model& model, VectorHead head, std::int64_t context);
+  Embedder(Backend& backend, Model& model, std::int64_t context);
   ~Embedder();
 
   std::int64_t longest() const { return longest_; }  // tokens of a text
   int vocab() const { return model_.config().vocab; }
-  const VectorHead& head() const { return head_; }
 
-  using Text = std::span<const TokenId>;
+  struct Text {
+    std::span<const TokenId> tokens;
+    std::span<const TokenId> types = {};  // of each token, of a model that has such; empty: all are 0
+    const RowHead* head = nullptr;        // what is made of its rows
+  };
 
-  // Throws Error unless it has 1 to longest() tokens, all of the vocabulary, and the model keeps no states.
-  void check(Text text) const;
+  // Throws Error unless it has 1 to longest() tokens, all of the vocabulary, of types that there are, and the model
+  // keeps no states.
+  void check(const Text& text) const;
 
   // How many of these, from the first on, one step takes: at least one.
   size_t fit(std::span<const Text> texts) const;
@@ -42,11 +46,10 @@ class Embedder {
 
   std::unique_ptr<Scratch> make_scratch(std::int64_t tokens, KvStorage::Layers layers) const;
   std::vector<float> step(const Batch& batch, Scratch& scratch);
-  std::vector<float> run_in_parts(std::span<const TokenId> text);
+  std::vector<float> run_in_parts(const Text& text);
 
   Backend& backend_;
   Model& model_;
-  VectorHead head_;
   std::int64_t longest_;
   std::vector<KvGroup> groups_;
   std::unique_ptr<Scratch> scratch_;  // of texts that one step takes; made when it is first needed

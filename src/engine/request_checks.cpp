@@ -17,6 +17,10 @@ CheckedRequest RequestChecks::check(Request request) const {
                "request");
   }
   const ServedModel& model = p_.models[request.model];
+  if (model.model->config().rerank.classifies()) {
+    fail_input("the model is a classifier: it scores texts, and writes none", "request",
+               "use /v1/rerank, or a model that generates");
+  }
   if (model.model->config().encodes()) {
     fail_input("the model is an encoder: it makes vectors of texts, and writes none", "request",
                "use /v1/embeddings, or a model that generates");

@@ -209,6 +209,33 @@ DType read_dtype(const Source& source) {
   return DType::kF32;
 }
 
+bool names_classifier(const JsonReader& root) {
+  const std::optional<JsonReader> architectures = root.find("architectures");
+  if (!architectures || !architectures->is_array() || architectures->items().size() == 0) return false;
+  return (*architectures->items().begin()).text().ends_with("ForSequenceClassification");
+}
+
+// What a model has in place of its head that was trained to sort texts. Its class's name says so.
+void read_classifier(const Source& source, DecoderConfig& config) {
+  constexpr std::int64_t kMostLabels = 1 << 16;
+  if (!names_classifier(source.root)) return;
+  const RerankForm& form = config.family->rerank;
+  RerankSpec& rerank = config.rerank;
+  rerank.kind = RerankSpec::Kind::kClassifier;
+  rerank.pooling = form.pooling;
+  rerank.bias = form.bias;
+  rerank.between = {!form.between.empty(), form.between_bias, !form.norm.empty(), form.activation};
+  const JsonReader& named = source.holder_of("id2label");
+  std::int64_t labels = 0;
+  if (const auto names = named.find("id2label")) {
+    for ([[maybe_unused]] const auto& one : names->members()) ++labels;
+  }
+  if (labels == 0) labels = config_integer(named, "num_labels", {1, kMostLabels}, 2);
+  if (labels > kMostLabels) named.fail_inside("id2label has too many labels");
+  rerank.labels = static_cast<int>(labels);
+  rerank.end = rerank_end_of(source.root, rerank.labels == 1 ? RerankSpec::End::kSigmoid : RerankSpec::End::kLogit);
+}
+
 // Published files name the context before it was stretched.
 std::int64_t stretched_context(const DecoderConfig& config) {
   const double stretched = config.rope.factor * static_cast<double>(config.rope.original_context);
@@ -230,6 +257,7 @@ DecoderConfig read_config(const JsonReader& root) {
   config.rope.rotated = family.defaults.rotated;
   read_rope(in, rope_context(in, config), config.rope);
   if (config.rope.scaling == RopeSpec::Scaling::kYarn) config.context = stretched_context(config);
+  read_classifier(source, config);
   if (family.read != nullptr) family.read(in, config);
   config.tied_embeddings =
       source.holder_of("tie_word_embeddings").flag_or("tie_word_embeddings", family.defaults.tied);
@@ -384,7 +412,7 @@ ModelSpec load_config(const std::filesystem::path& path) {
     const JsonDocument document(more.text(), generation.string(), kConfigFile);
     add_end_tokens(document.root(), spec.vocab, spec.eos);
   }
-  spec.vectors = read_sentence_files(file.parent_path(), spec.vectors);
+  read_sentence_files(file.parent_path(), spec);
   return spec;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <list>
 #include <map>
@@ -15,6 +16,7 @@
 #include "model/config.h"
 #include "model/families/family.h"
 #include "model/gguf/gguf_description.h"
+#include "model/gguf/gguf_heads.h"
 #include "model/tensors.h"
 #include "model/weights.h"
 
@@ -65,7 +67,9 @@ class OutTensor {
     GgufOutTensor out{.name = first.gguf, .type = type_};
     if (first.expert >= 0) out.shape.push_back(first.experts);
     if (first.gguf_at.parts > 0) out.shape.push_back(first.gguf_at.parts);
-    if (!first.vector()) {
+    if (first.gguf_vector_cols > 0) {
+      out.shape = {file_rows() / first.gguf_vector_cols, first.gguf_vector_cols};
+    } else if (!first.vector()) {
       out.shape.push_back(file_rows() * first.cols / std::max(first.gguf_at.parts, 1) / first.gguf_cols());
       out.shape.push_back(first.gguf_cols());
     } else {
@@ -138,6 +142,7 @@ class OutTensor {
   }
   // Where we have the row that GGUF has at `row`.
   static int our_row(const TensorSpec& spec, int row) {
+    if (spec.gguf_tiles.of == HeadTiles::Of::kRows) row = spec.gguf_tiles.our_place(row);
     if (spec.gguf_rows == GgufRows::kAsStored) return row;
     return InterleavedRows{spec.head_dim, spec.rotated_dim, spec.rotated_first}.hugging_face_row(row);
   }
@@ -146,9 +151,16 @@ class OutTensor {
     const Place place = place_of(row / file_rows(), row % file_rows());
     std::vector<float> values(static_cast<size_t>(place.part->spec.cols));
     read_row(place.part->weight, place.row, values.data());
+    if (place.part->spec.gguf_tiles.of == HeadTiles::Of::kColumns)
+      values = tiled(place.part->spec.gguf_tiles, values);
     if (!fit(values, type_)) return false;
     encode_row(type_, values.data(), place.part->spec.cols, to);
     return true;
+  }
+  static std::vector<float> tiled(const HeadTiles& tiles, const std::vector<float>& ours) {
+    std::vector<float> out(ours.size());
+    for (size_t i = 0; i < out.size(); ++i) out[i] = ours[static_cast<size_t>(tiles.our_place(static_cast<int>(i)))];
+    return out;
   }
   // A column of ours, of one of the parts.
   bool make_turned_row(std::int64_t row, std::byte* to) const {
@@ -163,15 +175,23 @@ class OutTensor {
     encode_row(type_, values.data(), static_cast<int>(values.size()), to);
     return true;
   }
-  bool make_vector(std::int64_t expert, std::byte* to) const {
+  // Of all experts one's, or of a vector that is a matrix there a row.
+  bool make_vector(std::int64_t index, std::byte* to) const {
+    const std::int64_t cols = parts_.front().spec.gguf_vector_cols;
+    const std::int64_t first = cols > 0 ? index * cols : 0;
+    const std::int64_t expert = cols > 0 ? 0 : index;
     std::vector<float> values;
-    for (std::int64_t i = 0; i < file_rows(); ++i) {
+    for (std::int64_t i = first; i < (cols > 0 ? first + cols : file_rows()); ++i) {
       const Place place = place_of(expert, i);
-      const float offset = weights_.is_gguf() ? 0.0F : place.part->spec.offset;
-      values.push_back(place.part->values[static_cast<size_t>(place.row)] + offset);
+      const float stored = place.part->values[static_cast<size_t>(place.row)];
+      values.push_back(weights_.is_gguf() ? stored : as_in_gguf(place.part->spec, stored));
     }
     encode_row(type_, values.data(), static_cast<int>(values.size()), to);
     return true;
+  }
+
+  static float as_in_gguf(const TensorSpec& spec, float stored) {
+    return spec.gguf_negated_exp ? -std::exp(stored) : stored + spec.offset;
   }
 
   static bool fit(const std::vector<float>& values, DType type) {
@@ -194,6 +214,13 @@ class OutTensors {
     const auto [found, added] = by_name_.try_emplace(spec.gguf, nullptr);
     if (added) found->second = &all_.emplace_back(weights_, spec, wanted_);
     found->second->add(spec);
+  }
+  // A matrix that lies in a file of its own. Vectors are made of it on the host, so that it may be large.
+  void add(std::string name, const Weights& stored, const VectorSpec::Dense& dense) {
+    TensorSpec spec{.rows = dense.outputs, .cols = dense.inputs};
+    spec.name = stored.is_gguf() ? name : "linear.weight";
+    spec.gguf = std::move(name);
+    all_.emplace_back(stored, spec, is_quantized(wanted_) ? DType::kQ8_0 : DType::kF32).add(spec);
   }
   void add(GgufVector vector) {
     const auto size = static_cast<std::int64_t>(vector.values.size());
@@ -221,9 +248,12 @@ class OutTensors {
 }  // namespace
 
 DType converted_type(DType wanted, const TensorSpec& tensor) {
-  const bool kept = tensor.role == TensorRole::kRouter || tensor.role == TensorRole::kPositions;
+  using enum TensorRole;
+  constexpr std::array kKept{kRouter,     kPositions,  kTokenTypes, kStateConv,
+                             kStateConvQ, kStateConvK, kStateConvV, kRerankOut};
+  const bool kept = std::ranges::find(kKept, tensor.role) != kKept.end();
   if (tensor.vector() || kept) return DType::kF32;
-  const bool table = tensor.role == TensorRole::kEmbedding || tensor.role == TensorRole::kHead;
+  const bool table = tensor.role == kEmbedding || tensor.role == kHead;
   const DType first = wanted == DType::kQ4_K && table ? DType::kQ6_K : wanted;
   for (const DType type : {first, DType::kQ8_0}) {
     if (tensor.gguf_cols() % block_elements(type) == 0) return type;
@@ -239,7 +269,7 @@ std::vector<std::string> convert_to_gguf(const std::filesystem::path& model, con
   }
   const ModelSpec spec = load_config(model);
   check_runnable(spec, model.string());
-  if (spec.family->gguf.architecture.empty()) {
+  if (gguf_form_of(spec).architecture.empty()) {
     fail_input(fmt::format("GGUF has no architecture for {} models", spec.family->name), model.string(),
                "run the model from its folder");
   }
@@ -253,6 +283,13 @@ std::vector<std::string> convert_to_gguf(const std::filesystem::path& model, con
   OutTensors tensors(weights, options.weights);
   for (const TensorSpec& tensor : tensors_of(spec)) tensors.add(tensor);
   for (GgufVector& vector : description.vectors) tensors.add(std::move(vector));
+  std::list<Weights> dense;  // of layers behind the pooling
+  for (size_t i = 0; i < spec.vectors.dense.size(); ++i) {
+    const VectorSpec::Dense& layer = spec.vectors.dense[i];
+    tensors.add(gguf_dense_name(i),
+                dense.emplace_back(layer.folder.empty() ? model : model / layer.folder, std::vector<TensorSpec>{}),
+                layer);
+  }
   write_gguf(out, metadata, tensors.made(), options.write);
   return std::move(description.notes);
 }

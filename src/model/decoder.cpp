@@ -125,8 +125,8 @@ class Decoder final : public Model {
     if (spec_.positions > 0) {
       learned_positions_.clear();
       for (const Position position : batch.positions) {
-        CHECK(position + spec_.first_position < spec_.positions);  // the context is no longer than that
-        learned_positions_.push_back(static_cast<TokenId>(position) + spec_.first_position);
+        CHECK(position < spec_.positions);  // the context is no longer than that
+        learned_positions_.push_back(static_cast<TokenId>(position));
       }
       add_learned(*weights_.positions, learned_positions_, x);
     }

@@ -105,7 +105,7 @@ class Loader {
     out.norm = load_norm(layer, kStateNorm);
     const HostWeight logs = found(layer, {kStateRate}).front();
     std::vector<float> rate = read_vector(logs);
-    for (float& value : rate) value = -std::exp(value);
+    for (float& value : rate) value = weights_.is_gguf() ? value : -std::exp(value);
     out.rate = upload(rate);
     done_with(logs);
     // Divided by its length instead of the root of its mean square; queries are scaled besides.

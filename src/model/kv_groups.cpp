@@ -120,7 +120,7 @@ std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
   }
   const KvFormat fine = policy.recent_format;
   std::vector<KvGroup> groups;
-  if (spec.encodes()) return groups;
+  if (!spec.generates()) return groups;
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
     if (spec.attention(layer).none() || !spec.attention(layer).owns_kv()) continue;
     const auto [k_format, v_format] = formats_of_layer(policy, layer);

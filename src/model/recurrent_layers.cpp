@@ -77,30 +77,38 @@ void RecurrentLayers::recur(const Call& call, const RecurrenceOp& like) {
   });
 }
 
+// Queries or keys, each as long as it is to be; where heads are tiled, once more for each tile, in `tiles`.
+Matrix RecurrentLayers::of_units(const RecurrentSpec& spec, Matrix x, const Buffer& unit, Matrix tiles) {
+  const NormRule rule{unit.as<float>(), kUnitEps / static_cast<float>(spec.k_dim)};
+  if (!spec.tiled()) {
+    backend_.run(NormOp{x, rule, x, spec.k_heads});
+    return x;
+  }
+  for (int first = 0; first < tiles.cols; first += x.cols) {
+    backend_.run(NormOp{x, rule, tiles.columns(first, x.cols), spec.k_heads});
+  }
+  return tiles;
+}
+
 Matrix RecurrentLayers::delta_net(const Call& call) {
   const RecurrentSpec& spec = call.spec;
   const RecurrentWeights& weights = call.weights;
   convolve(call, call.in.columns(0, spec.conv_channels()), CausalConvOp::Bend::kSilu);
   Columns columns(call.in);
-  const Matrix q = columns.next(spec.k_width());
-  const Matrix k = columns.next(spec.k_width());
+  Matrix q = columns.next(spec.k_width());
+  Matrix k = columns.next(spec.k_width());
   const Matrix v = columns.next(spec.v_width());
   const Matrix gate = columns.next(spec.v_width());
   const Matrix strength = columns.next(spec.heads);
   const Matrix decay = columns.next(spec.heads);
-  make_units(call, q, k);
+  const Matrix tiles = columns.next(spec.tiled() ? 2 * spec.heads * spec.k_dim : 0);
+  q = of_units(spec, q, weights.q_unit, tiles.columns(0, tiles.cols / 2));
+  k = of_units(spec, k, weights.k_unit, tiles.columns(tiles.cols / 2, tiles.cols / 2));
   backend_.run(DecayOp{decay, weights.step_bias.as<float>(), weights.rate.as<float>(), spec.heads, Matrix{}, decay});
   recur(call, {RecurrenceOp::Rule::kDelta, q, k, v, decay, strength, nullptr, {}, {}, v});
   backend_.run(NormOp{v, {weights.norm.as<float>(), static_cast<float>(spec_.norm_eps)}, v, spec.heads});
   backend_.run(ActivationOp{Activation::kSilu, gate, v, v});
   return v;
-}
-
-// Queries and keys of each head become as long as they are to be.
-void RecurrentLayers::make_units(const Call& call, Matrix q, Matrix k) {
-  const float eps = kUnitEps / static_cast<float>(call.spec.k_dim);
-  backend_.run(NormOp{q, {call.weights.q_unit.as<float>(), eps}, q, call.spec.k_heads});
-  backend_.run(NormOp{k, {call.weights.k_unit.as<float>(), eps}, k, call.spec.k_heads});
 }
 
 Matrix RecurrentLayers::kda(const Call& call) {
@@ -118,7 +126,8 @@ Matrix RecurrentLayers::kda(const Call& call) {
   const Matrix decay = columns.next(spec.heads * spec.k_dim);
   backend_.run(MatmulOp{weights.gate.get(), gate_in, nullptr, gate});
   backend_.run(MatmulOp{weights.decay.get(), decay_in, nullptr, decay});
-  make_units(call, q, k);
+  of_units(spec, q, weights.q_unit, {});
+  of_units(spec, k, weights.k_unit, {});
   backend_.run(DecayOp{decay, weights.step_bias.as<float>(), weights.rate.as<float>(), spec.heads, Matrix{}, decay});
   recur(call, {RecurrenceOp::Rule::kDelta, q, k, v, decay, strength, nullptr, {}, {}, v});
   backend_.run(NormOp{v, {weights.norm.as<float>(), static_cast<float>(spec_.norm_eps)}, v, spec.heads});

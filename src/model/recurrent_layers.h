@@ -35,11 +35,11 @@ class RecurrentLayers {
   Matrix mixed(const Call& call);
   Matrix delta_net(const Call& call);
   Matrix kda(const Call& call);
+  Matrix of_units(const RecurrentSpec& spec, Matrix x, const Buffer& unit, Matrix tiles);
   Matrix mamba(const Call& call);
   Matrix short_conv(const Call& call);
   void scale_inputs(const Call& call);
   void gate_and_normalize(const Call& call, Matrix gate, Matrix v);
-  void make_units(const Call& call, Matrix q, Matrix k);
   void convolve(const Call& call, Matrix x, CausalConvOp::Bend bend);
   void recur(const Call& call, const RecurrenceOp& like);
 

@@ -84,7 +84,19 @@ std::string folder_of(const JsonReader& module) {
   return std::string(path);
 }
 
-void read_module(const std::filesystem::path& folder, const JsonReader& module, VectorSpec& out) {
+// A decoder's logits of one token or two, as the score.
+RerankSpec token_score_of(const JsonReader& in, const ModelSpec& spec) {
+  RerankSpec out;
+  out.kind = RerankSpec::Kind::kTokens;
+  out.yes = static_cast<TokenId>(in.get("true_token_id").integer({0, spec.vocab - 1}));
+  if (!in.find("false_token_id")) return out;
+  out.no = static_cast<TokenId>(in.get("false_token_id").integer({0, spec.vocab - 1}));
+  out.end = RerankSpec::End::kYesOrNo;
+  return out;
+}
+
+void read_module(const std::filesystem::path& folder, const JsonReader& module, ModelSpec& spec) {
+  VectorSpec& out = spec.vectors;
   const std::string_view type = module.get("type").text();
   if (type.ends_with(".Transformer")) return;
   if (type.ends_with(".Normalize")) {
@@ -92,14 +104,17 @@ void read_module(const std::filesystem::path& folder, const JsonReader& module, 
     return;
   }
   const bool pooling = type.ends_with(".Pooling");
-  if (!pooling && !type.ends_with(".Dense")) {
+  const bool tokens = type.ends_with(".LogitScore");
+  if (!pooling && !tokens && !type.ends_with(".Dense")) {
     module.fail(fmt::format("has the type '{}', which is not supported", type.substr(0, 80)),
-                "supported: Transformer, Pooling, Dense, Normalize");
+                "supported: Transformer, Pooling, Dense, Normalize, LogitScore");
   }
   const std::string name = folder_of(module);
   read_file(folder / name / "config.json", [&](const JsonReader& in) {
     if (pooling) {
       out.pooling = pooling_of(in);
+    } else if (tokens) {
+      spec.rerank = token_score_of(in, spec);
     } else {
       out.dense.push_back(dense_of(in, name));
     }
@@ -108,17 +123,32 @@ void read_module(const std::filesystem::path& folder, const JsonReader& module, 
 
 }  // namespace
 
-VectorSpec read_sentence_files(const std::filesystem::path& folder, const VectorSpec& otherwise) {
+RerankSpec::End rerank_end_of(const JsonReader& config, RerankSpec::End otherwise) {
+  std::string_view name;
+  if (const auto newer = config.find("sentence_transformers")) name = newer->text_or("activation_fn", "");
+  if (name.empty()) name = config.text_or("sbert_ce_default_activation_function", "");
+  if (name.empty()) name = config.text_or("activation_fn", "");
+  if (name.empty()) return otherwise;
+  if (name.ends_with(".Sigmoid")) return RerankSpec::End::kSigmoid;
+  if (name.ends_with(".Identity")) return RerankSpec::End::kLogit;
+  config.fail_inside(fmt::format("the activation function '{}' is not supported", name.substr(0, 80)),
+                     "supported for cross-encoders: Identity and Sigmoid");
+}
+
+void read_sentence_files(const std::filesystem::path& folder, ModelSpec& spec) {
   std::error_code ignored;
   const std::filesystem::path modules = folder / "modules.json";
-  if (!std::filesystem::exists(modules, ignored)) return otherwise;
-  VectorSpec out = otherwise;
-  out.normalized = false;
-  read_file(modules, [&](const JsonReader& in) {
-    if (in.items().size() > kMostModules) in.fail("lists too many modules");
-    for (const JsonReader module : in.items()) read_module(folder, module, out);
-  });
-  return out;
+  if (std::filesystem::exists(modules, ignored)) {
+    spec.vectors.normalized = false;
+    read_file(modules, [&](const JsonReader& in) {
+      if (in.items().size() > kMostModules) in.fail("lists too many modules");
+      for (const JsonReader module : in.items()) read_module(folder, module, spec);
+    });
+  }
+  // Of a model that embeds, the same file says other things.
+  const std::filesystem::path further = folder / "config_sentence_transformers.json";
+  if (!spec.rerank.classifies() || !std::filesystem::exists(further, ignored)) return;
+  read_file(further, [&](const JsonReader& in) { spec.rerank.end = rerank_end_of(in, spec.rerank.end); });
 }
 
 }  // namespace kvasir

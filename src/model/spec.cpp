@@ -44,12 +44,12 @@ std::string to_text(const LatentSpec& latent) {
 
 std::string to_text(const RecurrentSpec& recurrent) {
   const auto& [kind, k_heads, heads, k_dim, v_dim, conv_weights, conv_bias, packing, norm_stage, norm_groups,
-               gate_rank, in_scales, out_scale, least_step, most_step] = recurrent;
+               gate_rank, in_scales, out_scale, least_step, most_step, value_heads] = recurrent;
   if (recurrent.none()) return {};
-  return fmt::format(" recurrent {} {} {} {} {} {} {} {} norm {} {} rank {} scales {} {} steps {} {}",
+  return fmt::format(" recurrent {} {} {} {} {} {} {} {} norm {} {} rank {} scales {} {} steps {} {}{}",
                      static_cast<int>(kind), k_heads, heads, k_dim, v_dim, conv_weights, conv_bias,
                      static_cast<int>(packing), static_cast<int>(norm_stage), norm_groups, gate_rank,
-                     fmt::join(in_scales, ","), out_scale, least_step, most_step);
+                     fmt::join(in_scales, ","), out_scale, least_step, most_step, recurrent.tiled() ? " tiled" : "");
 }
 
 std::string scale_text(float scale) { return scale == 1.0F ? "" : fmt::format(" times {}", scale); }
@@ -136,7 +136,8 @@ std::string to_text(const LayerSpec& layer) {
 std::string to_text(const ModelSpec& spec) {
   const auto& [family, hidden, vocab, layers, ropes, context, norm_eps, norm, norm_bias, embedding_scale, logit_scale,
                logit_softcap, tied, dtype, quantization, eos, bos, positions, first_position, embedding_width,
-               embedding_norm, final_norm, norm_weights, head_bias, layer_input, token_types, end, vectors] = spec;
+               embedding_norm, final_norm, norm_weights, head_bias, layer_input, token_types, end, vectors, rerank] =
+      spec;
   std::string out = fmt::format(
       "hidden {} vocab {} eps {} norm {} {} scales {} {} {} tied {} positions {} {} embedding {} {} ends {} {} {} "
       "{}{}\n",
@@ -196,7 +197,8 @@ int RecurrentSpec::in_width() const {
 int RecurrentSpec::row_width() const {
   const int steps = kind == Kind::kMamba2 ? heads : 0;
   const int gates_and_decays = kind == Kind::kKda ? v_width() + heads * k_dim : 0;
-  return in_width() + steps + gates_and_decays;
+  const int tiles = tiled() ? 2 * heads * k_dim : 0;  // a query and a key for each head
+  return in_width() + steps + gates_and_decays + tiles;
 }
 
 bool ModelSpec::recurs() const {

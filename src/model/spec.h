@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "layout/kv_layout.h"
 #include "layout/kv_policy.h"
+#include "model/head_spec.h"
 
 namespace kvasir {
 
@@ -129,11 +130,15 @@ struct RecurrentSpec {
   float out_scale = 1.0F;   // of what the layer adds
   float least_step = 0.0F;  // kMamba2: steps are held to these
   float most_step = std::numeric_limits<float>::infinity();
+  // Which key head a value's head goes with: neighbours share one, or each so-many-th do (as GGUF files may have
+  // them).
+  enum class Heads : std::uint8_t { kGrouped, kTiled } value_heads = Heads::kGrouped;
 
   bool none() const { return kind == Kind::kNone; }
   int k_width() const { return k_heads * k_dim; }
   int v_width() const { return heads * v_dim; }
   int conv_channels() const { return 2 * k_width() + v_width(); }
+  bool tiled() const { return value_heads == Heads::kTiled; }
   int in_width() const;   // of what a token is projected to
   int row_width() const;  // with what is made of it
   StateShape state() const {
@@ -269,29 +274,6 @@ struct LayerSpec {
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
-// What a text's vector is made of: the rows behind the last layer, and how they become one. It changes nothing that
-// is cached.
-struct VectorSpec {
-  enum class Pooling : std::uint8_t { kMean, kCls, kLast };  // of all rows, or the first one, or the last one
-  struct Dense {                                             // vector = activation(W vector + b)
-    enum class Activation : std::uint8_t { kNone, kTanh };
-
-    std::string folder;  // beside the model, of its weights
-    int inputs = 0;
-    int outputs = 0;
-    bool bias = false;
-    Activation activation = Activation::kNone;
-    friend bool operator==(const Dense&, const Dense&) = default;
-  };
-
-  Pooling pooling = Pooling::kLast;
-  bool normalized = true;  // to a length of 1, at last
-  std::vector<Dense> dense = {};
-  friend bool operator==(const VectorSpec&, const VectorSpec&) = default;
-};
-std::string_view name_of(VectorSpec::Pooling pooling);
-VectorSpec::Pooling pooling_named(std::string_view name, std::string_view where);  // or an Error listing them
-
 struct Family;
 
 struct ModelSpec {
@@ -319,7 +301,7 @@ struct ModelSpec {
   std::vector<TokenId> eos;    // any of them ends a text
   TokenId bos = -1;            // -1: none, or none of the vocabulary's: what texts begin with the tokenizer says
   int positions = 0;           // learned rows that are added to the embedding; 0: none
-  int first_position = 0;      // the row of a text's first token
+  int first_position = 0;      // rows before these that files have, and no text
   int embedding_width = 0;     // of the table, which a matrix brings to `hidden`, and back before the head; 0: hidden
   bool embedding_norm = false;
   bool final_norm = true;
@@ -329,8 +311,10 @@ struct ModelSpec {
   int token_types = 0;  // learned rows that are added to the embedding by the kind of a token's text; 0: none
   End end = End::kLogits;
   VectorSpec vectors = {};  // of what embeds with it; decoders do, too
+  RerankSpec rerank = {};   // of what reranks with it
 
   bool encodes() const { return end == End::kVectors; }
+  bool generates() const { return !encodes() && !rerank.classifies(); }  // has a head
   int table_width() const { return embedding_width == 0 ? hidden : embedding_width; }
   int layer_count() const { return static_cast<int>(layers.size()); }
   const AttentionSpec& attention(int layer) const { return layers[static_cast<size_t>(layer)].attention; }

@@ -91,6 +91,13 @@ void may_be_together(std::vector<TensorSpec>& tensors, std::span<const TensorRol
   }
 }
 
+int HeadTiles::our_place(int at) const {
+  if (groups == 0 || at < first) return at;
+  const int tile = (at - first) / width;
+  const int head = tile % groups * (heads / groups) + tile / groups;
+  return first + head * width + (at - first) % width;
+}
+
 void store_transposed(std::vector<TensorSpec>& tensors, std::span<const TensorRole> roles) {
   for (TensorSpec& tensor : tensors) {
     if (!tensor.vector() && any_of(roles, tensor.role)) tensor.hf.axes = FilePlace::Axes::kTransposed;

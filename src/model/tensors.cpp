@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_states.h"
 #include "model/layer_tensors.h"
 
 namespace kvasir {
@@ -209,7 +210,12 @@ int TensorSpec::gguf_cols() const {
   return row_count() / std::max(gguf_at.parts, 1);
 }
 
-std::vector<TensorSpec> tensors_of(const ModelSpec& spec) { return spec.family->tensors(spec); }
+std::vector<TensorSpec> tensors_of(const ModelSpec& spec) {
+  std::vector<TensorSpec> out = spec.family->tensors(spec);
+  add_rerank_tensors(spec, out);
+  name_state_tensors(spec, out);
+  return out;
+}
 
 std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated, const ExpertNames& experts,
                                         const LayerNames& names) {
@@ -218,7 +224,10 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
   std::vector<TensorSpec> out;
   out.push_back({std::string(names.embedding), "token_embd.weight", spec.vocab, spec.table_width(), kEmbedding});
   if (spec.positions > 0) {
-    out.push_back({std::string(names.positions), "position_embd.weight", spec.positions, hidden, kPositions});
+    TensorSpec table{std::string(names.positions), "position_embd.weight", spec.positions, hidden, kPositions};
+    const std::int64_t skipped = spec.first_position;  // rows of no text, which GGUF leaves out
+    if (skipped > 0) table.hf.slice = {skipped + spec.positions, skipped, spec.positions, spec.positions};
+    out.push_back(std::move(table));
   }
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
     const LayerSpec& one = spec.layers[static_cast<size_t>(layer)];

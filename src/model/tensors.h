@@ -81,7 +81,10 @@ enum class TensorRole : std::uint8_t {
   kStateSkip,      // a number a head: how much of a value goes past the state
   kStateNorm,      // of each head's values
   kStateOut,
-  kOther,  // of a family that is planned and not run
+  kRerankBetween,  // of a classifier: the layer before it …
+  kRerankNorm,     // … that layer's norm …
+  kRerankOut,      // … and itself: [labels][hidden]
+  kOther,          // of a family that is planned and not run
 };
 
 // In which order the rows of a tensor lie in a file.
@@ -118,6 +121,21 @@ struct FilePlace {
   bool channels = false;  // of a convolution of each channel by itself: [rows][1][cols]
 };
 
+// Heads that a GGUF file has in another order than we: the first head of each group, then the second ones. They lie
+// behind the first `first` rows, or columns.
+struct HeadTiles {
+  enum class Of : std::uint8_t { kRows, kColumns };
+
+  int groups = 0;  // 0: in our order
+  int heads = 0;
+  int width = 1;  // of a head
+  int first = 0;
+  Of of = Of::kRows;
+
+  // Where we have what the file has at `at`.
+  int our_place(int at) const;
+};
+
 struct TensorSpec {
   std::string name = {};  // no other has it; Hugging Face's, unless `hf` says otherwise
   std::string gguf = {};  // GGUF's; empty: it is in no GGUF file
@@ -137,8 +155,11 @@ struct TensorSpec {
   int rotated_dim = 0;    // of interleaved rows: how many of a head's are; 0: all
   int rotated_first = 0;  // the first of these
   FilePlace hf = {};
-  std::vector<FilePlace> hf_else = {};    // where a file that has no such tensor may have it
-  FilePlace gguf_at = {};                 // of the tensor that GGUF calls `gguf`, whose name it leaves out
+  std::vector<FilePlace> hf_else = {};  // where a file that has no such tensor may have it
+  FilePlace gguf_at = {};  // of the tensor that GGUF calls `gguf`, whose name it leaves out
+  HeadTiles gguf_tiles = {};
+  bool gguf_negated_exp = false;  // GGUF has minus the exponential of Hugging Face's numbers
+  int gguf_vector_cols = 0;       // of a vector: that GGUF has it as a matrix with so many columns; 0: it does not
   std::vector<FilePlace> gguf_else = {};  // where a file that has no such tensor may have it
 
   bool vector() const { return cols == 0; }
@@ -151,6 +172,9 @@ struct TensorSpec {
 
 // All tensors of a model, in the order of a file.
 std::vector<TensorSpec> tensors_of(const ModelSpec& spec);
+
+// Appends those of the spec's classifier, where it has one.
+void add_rerank_tensors(const ModelSpec& spec, std::vector<TensorSpec>& out);
 
 // What a family calls the tensors of a layer, behind "model.layers.N.", and GGUF behind "blk.N.".
 struct TensorName {

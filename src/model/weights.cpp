@@ -156,6 +156,8 @@ Weights::Tensor Weights::plain_tensor(const TensorSpec& spec, const FilePlace& p
     if (one == tensor.shape.end()) break;
     tensor.shape.erase(one);
   }
+  const std::vector<std::int64_t> as_matrix{file_rows / std::max(spec.gguf_vector_cols, 1), spec.gguf_vector_cols};
+  if (gguf_ && shape.vector && tensor.shape == as_matrix) tensor.shape = expected;
   const bool channels = place.channels && tensor.shape.size() == 3 && tensor.shape[1] == 1;
   if (channels) tensor.shape.erase(tensor.shape.begin() + 1);
   if (place.all_experts && tensor.shape == whole) tensor = expert_of(tensor, spec);

@@ -102,7 +102,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
 
 std::span<const Service::Route> Service::routes() {
   using enum Route::Match;
-  static constexpr std::array<Route, 32> kRoutes{{
+  static constexpr std::array<Route, 37> kRoutes{{
       {"POST", "/v1/chat/completions", &Service::openai_chat},
       {"POST", "/v1/completions", &Service::openai_completion},
       {"POST", "/v1/responses", &Service::openai_responses},
@@ -122,6 +122,11 @@ std::span<const Service::Route> Service::routes() {
       {"POST", "/v1/embeddings", &Service::openai_embeddings},
       {"POST", "/api/embed", &Service::ollama_embed},
       {"POST", "/api/embeddings", &Service::ollama_embeddings},
+      {"POST", "/v1/rerank", &Service::rerank},
+      {"POST", "/v1/reranking", &Service::rerank},  // as llama-server has it
+      {"POST", "/v2/rerank", &Service::rerank},     // Cohere's
+      {"POST", "/rerank", &Service::rerank},
+      {"POST", "/reranking", &Service::rerank},
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize_tokens},
       {"POST", "/apply-template", &Service::apply_template},

@@ -34,6 +34,7 @@
 namespace kvasir {
 
 struct EmbedRequest;
+struct RerankRequest;
 struct ResponsesRequest;
 
 struct ServiceOptions {
@@ -201,6 +202,8 @@ class Service {
   Response openai_embeddings(const HttpRequest& request);
   Response ollama_embed(const HttpRequest& request);
   Response ollama_embeddings(const HttpRequest& request);
+  EmbedQueue::Text rerank_pair(const RerankRequest& asked, size_t index) const;
+  Response rerank(const HttpRequest& request);
 
   Response tokenize(const HttpRequest& request);
   Response detokenize_tokens(const HttpRequest& request);

@@ -11,7 +11,6 @@
 namespace kvasir {
 namespace {
 
-constexpr std::int64_t kMostTokens = 300'000;   // of all texts of a request
 constexpr std::int64_t kMostNumbers = 1 << 21;  // of all vectors of a reply
 
 EmbedQueue::MakePart json_maker(const EmbedRequest& asked, const VectorSpec& spec) {
@@ -43,7 +42,12 @@ std::string ollama_body(const EmbedResult& result, const std::string& model) {
 }  // namespace
 
 void Service::check_generates() const {
-  if (!model_.model->config().encodes()) return;
+  const ModelSpec& config = model_.model->config();
+  if (config.generates()) return;
+  if (config.rerank.classifies()) {
+    throw ApiError({.param = "model", .code = "model_not_generative"},
+                   "the model is a classifier: it scores texts, and writes none; use /v1/rerank");
+  }
   throw ApiError({.param = "model", .code = "model_not_generative"},
                  "the model is an encoder: it makes vectors of texts, and writes none; use /v1/embeddings");
 }
@@ -52,7 +56,7 @@ void Service::check_generates() const {
 Service::Tokens Service::embed_tokens(const EmbedRequest& asked, size_t index) const {
   const auto& input = asked.inputs[index];
   if (const auto* tokens = std::get_if<Tokens>(&input)) {
-    model_.embedder.check(*tokens);
+    model_.embedder.check({*tokens});
     return *tokens;
   }
   const auto& text = std::get<std::string>(input);
@@ -65,12 +69,12 @@ Service::Tokens Service::embed_tokens(const EmbedRequest& asked, size_t index) c
     own.resize(own.size() - std::min(own.size(), static_cast<size_t>(over)));
     all = model_.tokenizer.as_document(std::move(own));
   }
-  model_.embedder.check(all);
+  model_.embedder.check({all});
   return all;
 }
 
 Response Service::embed(const HttpRequest& request, const EmbedRequest& asked, WriteVectors write) {
-  const VectorHead& head = model_.embedder.head();
+  const VectorHead& head = model_.vectors;
   if (asked.dimensions.value_or(1) > head.width()) {
     bad_param("dimensions",
               fmt::format("dimensions is {}, and the model's vectors have {}", *asked.dimensions, head.width()));
@@ -86,12 +90,14 @@ Response Service::embed(const HttpRequest& request, const EmbedRequest& asked, W
   work.dialect = dialect_of(request.path);
   std::int64_t tokens = 0;
   for (size_t i = 0; i < asked.inputs.size(); ++i) {
-    work.texts.push_back(embed_tokens(asked, i));
-    tokens += std::ssize(work.texts.back());
-    if (tokens > kMostTokens) {
-      bad_param(asked.param, fmt::format("the texts have more than {} tokens together; send fewer", kMostTokens));
+    work.texts.push_back({embed_tokens(asked, i)});
+    tokens += std::ssize(work.texts.back().tokens);
+    if (tokens > kMostEmbeddedTokens) {
+      bad_param(asked.param,
+                fmt::format("the texts have more than {} tokens together; send fewer", kMostEmbeddedTokens));
     }
   }
+  work.head = &head;
   work.as_json = json_maker(asked, head.spec());
   work.write = std::move(write);
   work.ticket = std::move(admit(1, *caller).front());

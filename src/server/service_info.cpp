@@ -185,7 +185,7 @@ Response Service::ollama_show(const HttpRequest& request) {
   const ModelSpec& config = model_.model->config();
   const std::string architecture(config.family_name());
   OrderedJson capabilities = OrderedJson::array();
-  if (!config.encodes()) capabilities.push_back("completion");
+  if (config.generates()) capabilities.push_back("completion");
   if (model_.chat) capabilities.push_back("tools");
   if (reasoning_.format != nullptr) capabilities.push_back("thinking");
   capabilities.push_back("embedding");

@@ -16,6 +16,7 @@
 #include "text/pieces.h"
 #include "text/score_merges.h"
 #include "text/tokenizer_data.h"
+#include "text/tokenizer_parts.h"
 #include "text/utf8.h"
 
 namespace kvasir {
@@ -189,6 +190,7 @@ class Reader {
     spec_.decoder = {ByteLevelDecode{}};
     read_merges();
     surround(pretokenizer.add_bos ? BosByCustom::kAdded : BosByCustom::kLeftOut);
+    pair_texts(vocab_.pre == "modern-bert" ? Separated::kOnceTyped : Separated::kTwice);
   }
 
   // A part may begin with a space of its own, never end with one.
@@ -260,6 +262,7 @@ class Reader {
                merged ? Spaces::Extra::kRemove : Spaces::Extra::kKeep, Spaces::OwnMarks::kText});
     spec_.decoder = pieces_decoder(1);
     around({vocab_.add_bos_token.value_or(false) ? bos_ : kNone, vocab_.add_eos_token.value_or(true) ? eos_ : kNone});
+    pair_texts(Separated::kTwice);
   }
 
   // Words begin with a mark here, and what continues them has none.
@@ -280,6 +283,7 @@ class Reader {
     spec_.decoder = pieces_decoder(1);
     const bool separated = vocab_.add_sep_token.value_or(true) || vocab_.add_eos_token.value_or(false);
     around({vocab_.add_bos_token.value_or(true) ? bos_ : kNone, separated ? separator_ : kNone});
+    pair_texts(Separated::kOnceTyped);
   }
 
   void read_rwkv() {
@@ -293,6 +297,12 @@ class Reader {
   void need_unknown() {
     if (unknown_ == kNone) fail("the vocabulary has no unknown token");
     spec_.unknown_token = vocab_.tokens[static_cast<size_t>(unknown_)];
+  }
+
+  // Where both ends of a text have a token.
+  void pair_texts(Separated how) {
+    if (spec_.before.size() == 1 && spec_.after.size() == 1)
+      spec_.pair = separated_pair(spec_.before.front(), spec_.after.front(), how);
   }
 
   void around(std::pair<TokenId, TokenId> ends) {

@@ -178,6 +178,18 @@ std::vector<TokenId> Tokenizer::as_document(std::vector<TokenId> tokens) const {
   return tokens;
 }
 
+Tokenizer::Pair Tokenizer::as_pair(std::span<const TokenId> first, std::span<const TokenId> second) const {
+  Pair out;
+  for (const PairPart& part : data_->pair) {
+    const std::span<const TokenId> own{&part.token, 1};
+    const std::span<const TokenId> added =
+        part.what == PairPart::What::kToken ? own : (part.what == PairPart::What::kFirst ? first : second);
+    out.tokens.insert(out.tokens.end(), added.begin(), added.end());
+    out.types.resize(out.tokens.size(), part.type);
+  }
+  return out;
+}
+
 std::string_view Tokenizer::bytes_of(TokenId id) const {
   if (id < 0 || id >= vocab_size()) return {};
   return data_->tokens[static_cast<size_t>(id)].bytes;

@@ -56,6 +56,13 @@ class Tokenizer {
   std::vector<TokenId> encode_document(std::string_view text, Specials specials) const;
   std::vector<TokenId> as_document(std::vector<TokenId> tokens) const;
 
+  // Two texts between what the post-processor puts around a pair, and the type of each token.
+  struct Pair {
+    std::vector<TokenId> tokens;
+    std::vector<TokenId> types;
+  };
+  Pair as_pair(std::span<const TokenId> first, std::span<const TokenId> second) const;
+
   // The bytes a token stands for between others, which may be a part of a UTF-8 character. Empty for ids without a
   // token.
   std::string_view bytes_of(TokenId id) const;

@@ -38,12 +38,28 @@ class Builder {
     split_added();
     data_->before = checked(spec_.before);
     data_->after = checked(spec_.after);
+    data_->pair = checked_pair();
     return std::move(data_);
   }
 
  private:
   [[noreturn]] void fail(std::string what) const {
     fail_input(std::move(what), data_->where, "the file is damaged or was edited; download it again");
+  }
+
+  std::vector<PairPart> checked_pair() const {
+    using enum PairPart::What;
+    std::vector<PairPart> out = spec_.pair;
+    for (const auto& [what, type] : {std::pair(kFirst, 0), std::pair(kSecond, 1)}) {
+      if (!spec_.pair.empty()) break;
+      for (const TokenId token : spec_.before) out.push_back({kToken, token, type});
+      out.push_back({what, -1, type});
+      for (const TokenId token : spec_.after) out.push_back({kToken, token, type});
+    }
+    for (const PairPart& part : out) {
+      if (part.what == kToken) checked({part.token});
+    }
+    return out;
   }
 
   // Ids index a table, so a lone huge one must not make that table huge.

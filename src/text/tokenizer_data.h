@@ -16,6 +16,7 @@
 #include "text/normalizer.h"
 #include "text/pretokenizer.h"
 #include "text/tokenizer_json.h"
+#include "text/tokenizer_spec.h"
 #include "text/unigram.h"
 #include "text/word_models.h"
 
@@ -47,6 +48,7 @@ struct TokenizerData {
   std::optional<Decoder> decoder;
   std::vector<TokenId> before;
   std::vector<TokenId> after;
+  std::vector<PairPart> pair;  // names both texts, each once
 
   TokenizerConfig config;
   std::string chat_template_where;

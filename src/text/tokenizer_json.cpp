@@ -187,6 +187,7 @@ TokenizerSpec parse_tokenizer_json(std::string_view json, const std::string& whe
     Surroundings around = read_post_processor(*processor);
     spec.before = std::move(around.before);
     spec.after = std::move(around.after);
+    spec.pair = std::move(around.pair);
   }
   if (const auto decoder = root.find("decoder")) {
     spec.decoder = read_decoder(*decoder);

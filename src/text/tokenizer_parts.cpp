@@ -19,6 +19,35 @@ std::vector<TokenId> template_ids(const JsonReader& processor, std::string_view 
   return ids;
 }
 
+// Of two texts, each once, as "$A:0 [SEP]:0 $B:1" says it.
+std::vector<PairPart> read_pair_template(const JsonReader& processor) {
+  constexpr std::int64_t kMostTypes = 64;
+  std::vector<PairPart> out;
+  const std::optional<JsonReader> pair = processor.find("pair");
+  if (!pair) return {{PairPart::What::kFirst, -1, 0}, {PairPart::What::kSecond, -1, 1}};
+  int seen = 0;  // a bit for each text
+  for (const JsonReader piece : pair->items()) {
+    const std::optional<JsonReader> sequence = piece.find("Sequence");
+    const JsonReader named = sequence ? *sequence : piece.get("SpecialToken");
+    const auto type = static_cast<TokenId>(named.find("type_id") ? named.get("type_id").integer({0, kMostTypes}) : 0);
+    if (sequence) {
+      const bool first = named.get("id").text() == "A";
+      if (!first && named.get("id").text() != "B") piece.fail("must name the sequence A or B");
+      const int bit = first ? 1 : 2;
+      if ((seen & bit) != 0) piece.fail("names a sequence again");
+      seen |= bit;
+      out.push_back({first ? PairPart::What::kFirst : PairPart::What::kSecond, -1, type});
+    } else {
+      for (const TokenId id : template_ids(processor, named.get("id").text())) {
+        out.push_back({PairPart::What::kToken, id, type});
+      }
+    }
+    if (out.size() > kMaxSurroundings) pair->fail("adds too many tokens");
+  }
+  if (seen != 3) pair->fail("does not contain the sequences A and B");
+  return out;
+}
+
 Surroundings read_template(const JsonReader& processor) {
   Surroundings around;
   const JsonReader single = processor.get("single");
@@ -34,6 +63,7 @@ Surroundings read_template(const JsonReader& processor) {
     if (side.size() > kMaxSurroundings) single.fail("adds too many tokens");
   }
   if (!text_seen) single.fail("does not contain the sequence A");
+  around.pair = read_pair_template(processor);
   return around;
 }
 
@@ -53,8 +83,12 @@ Surroundings read_processor(const JsonReader& part) {
   const std::string_view type = part.get("type").text();
   if (type == "ByteLevel") return {};  // moves offsets, which are not kept here
   if (type == "TemplateProcessing") return read_template(part);
-  if (type == "BertProcessing" || type == "RobertaProcessing")
-    return {{named_id(part, "cls")}, {named_id(part, "sep")}};
+  const bool bert = type == "BertProcessing";
+  if (bert || type == "RobertaProcessing") {
+    const TokenId cls = named_id(part, "cls");
+    const TokenId sep = named_id(part, "sep");
+    return {{cls}, {sep}, separated_pair(cls, sep, bert ? Separated::kOnceTyped : Separated::kTwice)};
+  }
   refuse_part(part, "BertProcessing, ByteLevel, RobertaProcessing, Sequence and TemplateProcessing");
 }
 
@@ -74,12 +108,23 @@ std::string quoted_pattern(std::string_view literal) {
   return out;
 }
 
+std::vector<PairPart> separated_pair(TokenId begin, TokenId separator, Separated how) {
+  using enum PairPart::What;
+  const TokenId second = how == Separated::kOnceTyped ? 1 : 0;
+  std::vector<PairPart> out{{kToken, begin, 0}, {kFirst, -1, 0}, {kToken, separator, 0}};
+  if (how == Separated::kTwice) out.push_back({kToken, separator, 0});
+  out.push_back({kSecond, -1, second});
+  out.push_back({kToken, separator, second});
+  return out;
+}
+
 Surroundings read_post_processor(const JsonReader& processor) {
   Surroundings all;
   for_each_part(processor, "processors", [&](const JsonReader& part) {
     const Surroundings around = read_processor(part);
     all.before.insert(all.before.begin(), around.before.begin(), around.before.end());
     all.after.insert(all.after.end(), around.after.begin(), around.after.end());
+    if (!around.pair.empty()) all.pair = around.pair;
     if (all.before.size() > kMaxSurroundings || all.after.size() > kMaxSurroundings)
       part.fail("adds too many tokens");
   });

@@ -14,6 +14,7 @@ namespace kvasir {
 struct Surroundings {
   std::vector<TokenId> before;
   std::vector<TokenId> after;
+  std::vector<PairPart> pair;  // empty: nothing but ByteLevel said anything
 };
 
 // normalizer_parts.cpp
@@ -29,5 +30,9 @@ std::vector<DecodeStep> read_decoder(const JsonReader& decoder);
 
 // tokenizer_parts.cpp
 Surroundings read_post_processor(const JsonReader& processor);
+
+// begin A separator B separator, as BERT has it, or with two separators between and one type, as RoBERTa has it.
+enum class Separated : std::uint8_t { kOnceTyped, kTwice };
+std::vector<PairPart> separated_pair(TokenId begin, TokenId separator, Separated how);
 
 }  // namespace kvasir

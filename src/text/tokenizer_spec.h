@@ -31,6 +31,15 @@ enum class ModelKind : std::uint8_t {
   kGreedy,
 };
 
+// What a pair of texts becomes: tokens of the post-processor and the two texts, each with the type of its tokens.
+struct PairPart {
+  enum class What : std::uint8_t { kToken, kFirst, kSecond };
+
+  What what = What::kToken;
+  TokenId token = -1;  // kToken
+  TokenId type = 0;
+};
+
 struct TokenizerSpec {
   // One that no text becomes.
   struct SilentToken {
@@ -83,6 +92,7 @@ struct TokenizerSpec {
   // What the post-processor puts around a text.
   std::vector<TokenId> before;
   std::vector<TokenId> after;
+  std::vector<PairPart> pair;  // empty: the two as documents, one behind the other
 };
 
 }  // namespace kvasir

@@ -48,11 +48,15 @@ class Folder {
   std::filesystem::path path_;
 };
 
+std::vector<TokenId> tokens_of(const ModelSpec& spec) {
+  std::vector<TokenId> tokens = kTokens;
+  for (TokenId& token : tokens) token %= spec.vocab;
+  return tokens;
+}
+
 std::vector<float> logits_of(const std::filesystem::path& model, Backend& backend) {
   const auto loaded = load_model(model, backend, {64, {}});
-  std::vector<TokenId> tokens = kTokens;
-  for (TokenId& token : tokens) token %= loaded->config().vocab;
-  return forward(*loaded, backend, tokens);
+  return forward(*loaded, backend, tokens_of(loaded->config()));
 }
 
 std::string error_of(const std::function<void()>& action) {
@@ -83,7 +87,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "gpt_bigcode_all_heads", "gpt_neox", "gpt_neox_serial", "falcon_7b", "falcon_11b", "falcon_40b",
                       "phi2", "phi2_qk_norm", "stablelm", "stablelm_parallel", "cohere", "cohere_qk_norm", "bloom",
                       "olmo", "olmo_unclipped", "granitemoe", "hunyuan_dense", "hunyuan_dense_bias", "hunyuan_moe",
-                      "minimax_m2", "ernie4_5", "ernie4_5_bias"),
+                      "minimax_m2", "ernie4_5", "ernie4_5_bias", "qwen3_next", "granitemoehybrid", "lfm2",
+                      "qwen3_5_moe"),
     [](const auto& golden) { return golden.param; });
 
 TEST_P(GgufGolden, LogitsAreThoseOfTheFolderBitForBit) {
@@ -128,6 +133,25 @@ TEST_P(GgufGolden, ConfigIsThatOfTheFolder) {
     EXPECT_EQ(got.ropes[i].scaling, want.ropes[i].scaling);
   }
   EXPECT_EQ(parameter_count(got), parameter_count(want));
+}
+
+// The heads of a state's values lie in another order, so that the last product adds them up in another one.
+TEST(GgufModel, TiledHeadsGiveTheSameToRounding) {
+  const Folder folder;
+  const auto file = folder / "m.gguf";
+  convert_to_gguf(golden_dir("qwen3_5"), file, {}, {DType::kF32, {}});
+  const ModelSpec got = load_config(file);
+  EXPECT_TRUE(got.layers.front().recurrent.tiled());
+  for (const char* device : {"ref", "cpu"}) {
+    const auto backend = make_backend({device, 1, "auto", ActivationPrecision::kF32});
+    EXPECT_LT(relative_error(logits_of(file, *backend), logits_of(golden_dir("qwen3_5"), *backend)), 1e-5) << device;
+  }
+  // That the order matters at all: the same file as if its heads were in ours.
+  ModelSpec grouped = got;
+  for (LayerSpec& layer : grouped.layers) layer.recurrent.value_heads = RecurrentSpec::Heads::kGrouped;
+  const auto backend = make_backend({"ref", 1, "auto"});
+  const auto other = make_decoder(grouped, Weights(file, tensors_of(got)), *backend, {64, {}});
+  EXPECT_GT(relative_error(forward(*other, *backend, tokens_of(got)), logits_of(file, *backend)), 1e-3);
 }
 
 TEST(GgufModel, AFamilyWithoutAGgufFormIsNotWritten) {

@@ -20,6 +20,7 @@
 #include "model/random_model.h"
 #include "model/random_weights.h"
 #include "model/tensors.h"
+#include "model/vector_head.h"
 #include "model/weights.h"
 #include "support/fixtures.h"
 #include "support/forward.h"
@@ -108,8 +109,9 @@ std::vector<float> made_of(Model& model, Backend& backend, const std::vector<Tok
   if (!model.config().encodes()) return forward(model, backend, tokens);
   ModelSpec spec = model.config();
   spec.vectors = {VectorSpec::Pooling::kMean};
-  Embedder embedder(backend, model, VectorHead("", spec), 0);
-  const Embedder::Text text = tokens;
+  Embedder embedder(backend, model, 0);
+  const VectorHead head("", spec);
+  const Embedder::Text text{tokens, {}, &head};
   return embedder.run({&text, 1}).front();
 }
 

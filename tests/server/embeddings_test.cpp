@@ -3,9 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
+#include "server/small_encoder.h"
 #include "server/test_server.h"
 #include "support/fixtures.h"
 #include "text/base64.h"
@@ -13,54 +12,10 @@
 namespace kvasir::testing {
 namespace {
 
-constexpr const char* kWords = R"("the":4,"fox":5,"crow":6,"saw":7,"a":8,"##s":9,"cheese":10)";
-
-class TempDir {
- public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kvasir-embeddings-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~TempDir() { std::filesystem::remove_all(path_); }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-// A folder with a fixture's weights and a tokenizer of a few words.
-std::filesystem::path with_tokenizer(const TempDir& to, const std::string& fixture) {
-  const std::filesystem::path folder = to.path() / fixture;
-  std::filesystem::copy(golden_dir(fixture), folder, std::filesystem::copy_options::recursive);
-  std::ofstream(folder / "tokenizer.json") << R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[
-    {"id":0,"content":"[PAD]","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},
-    {"id":1,"content":"[UNK]","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},
-    {"id":2,"content":"[CLS]","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},
-    {"id":3,"content":"[SEP]","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}],
-    "normalizer":{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,
-    "lowercase":true},"pre_tokenizer":{"type":"BertPreTokenizer"},
-    "post_processor":{"type":"BertProcessing","sep":["[SEP]",3],"cls":["[CLS]",2]},
-    "decoder":{"type":"WordPiece","prefix":"##","cleanup":true},
-    "model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100,
-    "vocab":{"[PAD]":0,"[UNK]":1,"[CLS]":2,"[SEP]":3,)"
-                                           << kWords << "}}}";
-  return folder;
-}
-
-LlmOptions encoder_options(const std::filesystem::path& folder) {
-  LlmOptions options;
-  options.model = folder.string();
-  options.threads = 1;
-  return options;
-}
-
 class EmbeddingsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = std::make_unique<TempDir>();
+    folder_ = std::make_unique<EncoderDir>();
     model_ = std::make_unique<LoadedModel>(encoder_options(with_tokenizer(*folder_, "bert_mean")));
   }
   static void TearDownTestSuite() {
@@ -75,7 +30,7 @@ class EmbeddingsTest : public ::testing::Test {
     return vector_of(reply.json()["data"][0]["embedding"]);
   }
 
-  static inline std::unique_ptr<TempDir> folder_;
+  static inline std::unique_ptr<EncoderDir> folder_;
   static inline std::unique_ptr<LoadedModel> model_;
   TestServer server_{*model_, {}, {.model_name = "encoder"}};
 };

@@ -10,6 +10,7 @@ import transformers
 from encoders import ENCODERS, write_encoder
 from fixtures import FAMILIES, GOLDENS
 from kimi_linear import write_kimi_linear
+from rerankers import RERANKERS, write_reranker
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from write_model import fill, write_model
 
@@ -116,6 +117,8 @@ def write_part(part, out):
         write_kimi_linear(out / "model", fill)
     elif part in ENCODERS:
         write_encoder(part, out / "model")
+    elif part in RERANKERS:
+        write_reranker(part, out / "model")
     else:
         for name, golden in GOLDENS.items():
             if golden.family == part:
@@ -125,7 +128,7 @@ def write_part(part, out):
 
 
 def main():
-    parts = [*FAMILIES, *ENCODERS, "kimi_linear", "tales", "tokenizers"]
+    parts = [*FAMILIES, *ENCODERS, *RERANKERS, "kimi_linear", "tales", "tokenizers"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--part", nargs="+", choices=parts, default=parts, help="only these; all unless told")

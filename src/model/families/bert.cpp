@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -45,6 +46,7 @@ void read_xlm_roberta(const JsonReader& in, DecoderConfig& config) {
   if (padding + 1 >= config.context) in.fail_inside("pad_token_id leaves no positions");
   config.first_position = static_cast<int>(padding) + 1;
   config.context -= config.first_position;
+  config.positions -= config.first_position;
 }
 
 ModelSpec bert_spec(const DecoderConfig& config) {
@@ -79,22 +81,47 @@ std::vector<TensorSpec> bert_tensors(const ModelSpec& spec) {
   return out;
 }
 
+// Files are of both kinds: the rows of no text are left out of XLM-RoBERTa's positions.
+void read_bert_gguf(const GgufReader& in, DecoderConfig& config) {
+  config.activation = Activation::kGelu;
+  config.attention_bias = config.mlp_bias = true;
+  config.norms = NormPlacement::kAfterSum;
+  config.final_norm = false;
+  config.positions = in.rows_of("position_embd.weight", ShapeLimits::kVocab);
+  if (config.positions == 0) in.fail("there is no table position_embd.weight");
+  config.context = std::min<std::int64_t>(config.context, config.positions);
+}
+
+constexpr GgufForm kBertForm{
+    .architecture = "bert", .norm_eps = "attention.layer_norm_epsilon", .vectors = true, .read = read_bert_gguf};
 constexpr ConfigKeys kBertKeys{.kv_heads = "", .head_dim = "", .norm_eps = "layer_norm_eps"};
 constexpr ConfigDefaults kBertDefaults{.tied = true, .norm_eps = 1e-12};
 
 }  // namespace
 
 extern constexpr Family kBertFamily{.name = "bert",
+                                    .gguf = kBertForm,
                                     .keys = kBertKeys,
                                     .defaults = kBertDefaults,
+                                    .rerank = {.out = "classifier",
+                                               .bias = true,
+                                               .pooling = VectorSpec::Pooling::kCls,
+                                               .between = "pooler.dense",
+                                               .between_bias = true},
                                     .read = read_bert,
                                     .spec = bert_spec,
                                     .tensors = bert_tensors};
 
 extern constexpr Family kXlmRobertaFamily{.name = "xlm-roberta",
                                           .also = "roberta",
+                                          .gguf = kBertForm,
                                           .keys = kBertKeys,
                                           .defaults = {.tied = true, .norm_eps = 1e-5},
+                                          .rerank = {.out = "classifier.out_proj",
+                                                     .bias = true,
+                                                     .pooling = VectorSpec::Pooling::kCls,
+                                                     .between = "classifier.dense",
+                                                     .between_bias = true},
                                           .read = read_xlm_roberta,
                                           .spec = bert_spec,
                                           .tensors = bert_tensors};

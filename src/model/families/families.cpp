@@ -99,8 +99,24 @@ const Family& family_named(std::string_view model_type, const std::string& where
 
 ModelSpec checked_spec(const DecoderConfig& config, const std::string& where) {
   ModelSpec spec = config.family->spec(config);
+  if (config.pooling) spec.vectors.pooling = *config.pooling;
+  if (config.rerank.kind != RerankSpec::Kind::kNone) spec.rerank = config.rerank;
+  if (spec.rerank.classifies()) {  // in place of a head
+    spec.tied_embeddings = true;
+    spec.head_bias = false;
+  }
   check_shape(spec, where);
   return spec;
+}
+
+const GgufForm& gguf_form_of(const ModelSpec& spec) {
+  const Family& family = *spec.family;
+  return spec.encodes() && !family.gguf_encoder.architecture.empty() ? family.gguf_encoder : family.gguf;
+}
+
+const GgufForm& gguf_form_of(const DecoderConfig& config) {
+  const Family& family = *config.family;
+  return config.both_ways && !family.gguf_encoder.architecture.empty() ? family.gguf_encoder : family.gguf;
 }
 
 ModelSpec plain_decoder(const DecoderConfig& config) {

@@ -69,6 +69,8 @@ struct DecoderConfig {
   bool wide_shared_mlp = false;  // of these, twice as wide
   int layer_input = 0;
   int token_types = 0;
+  RerankSpec rerank = {};                      // of a classifier
+  std::optional<VectorSpec::Pooling> pooling;  // what a GGUF file says
   LatentSpec latent = {};
   bool both_ways = false;                  // an encoder: see make_encoder()
   RecurrentSpec recurrent = {};            // of those layers that …
@@ -88,8 +90,9 @@ struct DecoderConfig {
 struct WindowRule {
   std::int64_t first = 0;
   std::int64_t every = 0;  // 0: no exception
+  std::int64_t phase = 1;
 
-  bool windowed(int layer) const { return layer >= first && (every == 0 || (layer + 1) % every != 0); }
+  bool windowed(int layer) const { return layer >= first && (every == 0 || (layer + phase) % every != 0); }
 };
 
 // The keys of config.json that families spell differently. An empty one: the family's files never have it.
@@ -124,10 +127,12 @@ struct Family {
   std::string_view name;       // config.json's model_type
   std::string_view also = {};  // another one that means the same
   GgufForm gguf{};
+  GgufForm gguf_encoder{};        // of its encoders, where they have an architecture of their own
   bool experts = false;           // its layers have some: of several families with one GGUF architecture
   std::string_view not_yet = {};  // why it can be planned and not run: "the decoder has no …"; empty: it runs
   ConfigKeys keys{};
   ConfigDefaults defaults{};
+  RerankForm rerank{};  // of its classifiers
   // Of models that are known by name (known_models.h), whose configs say it.
   double known_norm_eps = 1e-5;
   WindowRule known_windows{};

@@ -62,6 +62,8 @@ constexpr std::array<std::string_view, 5> kGemmaKnown{"attn_logit_softcapping", 
                                                       "rope.freq_base_swa"};
 constexpr std::span<const std::string_view> kGemma3Known = std::span(kGemmaKnown).subspan<1>();  // it caps no scores
 
+constexpr std::span<const std::string_view> kGemmaEmbeddingKnown = std::span(kGemmaKnown).subspan<2>();
+
 // Files do not say what queries are scaled by: the largest model has a head's share of the hidden size, the others
 // their head's size.
 void read_gemma_gguf(int largest, DecoderConfig& config) {
@@ -145,6 +147,12 @@ extern constexpr Family kGemma3Family{.name = "gemma3_text",
                                                .windows_need_pattern = false,
                                                .known = kGemma3Known,
                                                .read = read_gemma3_gguf},
+                                      .gguf_encoder = {.architecture = "gemma-embedding",
+                                                       .global_every = kGlobalEveryUnlessSaid,
+                                                       .windows_need_pattern = false,
+                                                       .dense = 2,
+                                                       .known = kGemmaEmbeddingKnown,
+                                                       .read = read_gemma3_gguf},
                                       .defaults = {.tied = true,
                                                    .heads = 8,
                                                    .kv_heads = 4,

@@ -21,6 +21,14 @@ void read_granite(const JsonReader& in, DecoderConfig& config) {
 constexpr std::array<std::string_view, 5> kGraniteKnown{"attention.scale", "embedding_scale", "residual_scale",
                                                         "logit_scale", kGgufRopeFactors};
 
+constexpr std::array<std::string_view, 7> kGraniteHybridKnown{"attention.scale",
+                                                              "embedding_scale",
+                                                              "residual_scale",
+                                                              "logit_scale",
+                                                              kGgufRopeFactors,
+                                                              "rope.scaling.finetuned",
+                                                              "expert_shared_feed_forward_length"};
+
 constexpr ExpertNames kGraniteExperts{.router = "block_sparse_moe.router.layer.weight"};
 
 void read_granite_moe(const JsonReader& in, DecoderConfig& config) {
@@ -106,10 +114,17 @@ extern constexpr Family kGraniteMoeFamily{.name = "granitemoe",
                                           .spec = plain_decoder,
                                           .tensors = granite_moe_tensors};
 
-extern constexpr Family kGraniteHybridFamily{.name = "granitemoehybrid",
-                                             .experts = true,
-                                             .read = read_granite_hybrid,
-                                             .spec = plain_decoder,
-                                             .tensors = granite_hybrid_tensors};
+extern constexpr Family kGraniteHybridFamily{
+    .name = "granitemoehybrid",
+    .gguf = {.architecture = "granitehybrid",
+             .divides_logits = true,
+             .maybe_experts = true,
+             .moe = {.score = RouterRule::Score::kSoftmaxOfChosen},
+             .states = {GgufStates::Layers::kWithoutKvHeads, RecurrentSpec::Kind::kMamba2},
+             .known = kGraniteHybridKnown},
+    .experts = true,
+    .read = read_granite_hybrid,
+    .spec = plain_decoder,
+    .tensors = granite_hybrid_tensors};
 
 }  // namespace kvasir

@@ -1,5 +1,6 @@
 // LFM2, dense and with experts: most layers are a short convolution between two gates, and the others attention.
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "model/families/family.h"
@@ -75,24 +76,46 @@ constexpr LayerNames kNames{.attention_norm = {"operator_norm", "attn_norm"},
                             .final_norm = "model.embedding_norm"};
 
 std::vector<TensorSpec> lfm2_tensors(const ModelSpec& spec) {
-  return decoder_tensors(spec, GgufRows::kAsStored, kLfm2Experts, kNames);
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, kLfm2Experts, kNames);
+  for (TensorSpec& tensor : out) {
+    if (tensor.role == TensorRole::kFinalNorm) tensor.gguf = "token_embd_norm.weight";  // so called there
+  }
+  return out;
+}
+
+constexpr std::array<std::string_view, 2> kLfm2MoeKnown{"expert_gating_func", "leading_dense_block_count"};
+
+void read_lfm2_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
+  config.qk_norm = AttentionSpec::QkNorm::kPerHead;
 }
 
 }  // namespace
 
-extern constexpr Family kLfm2Family{.name = "lfm2",
-                                    .keys = {.norm_eps = "norm_eps"},
-                                    .defaults = {.tied = true, .norm_eps = 1e-5, .rope_theta = 1e6},
-                                    .read = read_lfm2,
-                                    .spec = plain_decoder,
-                                    .tensors = lfm2_tensors};
+extern constexpr Family kLfm2Family{
+    .name = "lfm2",
+    .gguf = {.architecture = "lfm2",
+             .windows_need_pattern = false,
+             .states = {GgufStates::Layers::kWithoutKvHeads, RecurrentSpec::Kind::kShortConv},
+             .read = read_lfm2_gguf},
+    .keys = {.norm_eps = "norm_eps"},
+    .defaults = {.tied = true, .norm_eps = 1e-5, .rope_theta = 1e6},
+    .read = read_lfm2,
+    .spec = plain_decoder,
+    .tensors = lfm2_tensors};
 
-extern constexpr Family kLfm2MoeFamily{.name = "lfm2_moe",
-                                       .experts = true,
-                                       .keys = {.norm_eps = "norm_eps"},
-                                       .defaults = {.tied = true, .norm_eps = 1e-5, .rope_theta = 1e6},
-                                       .read = read_lfm2_moe,
-                                       .spec = plain_decoder,
-                                       .tensors = lfm2_tensors};
+extern constexpr Family kLfm2MoeFamily{
+    .name = "lfm2_moe",
+    .gguf = {.architecture = "lfm2moe",
+             .windows_need_pattern = false,
+             .moe = {.score = RouterRule::Score::kSigmoid, .normalized = true},
+             .states = {GgufStates::Layers::kWithoutKvHeads, RecurrentSpec::Kind::kShortConv},
+             .known = kLfm2MoeKnown,
+             .read = read_lfm2_gguf},
+    .experts = true,
+    .keys = {.norm_eps = "norm_eps"},
+    .defaults = {.tied = true, .norm_eps = 1e-5, .rope_theta = 1e6},
+    .read = read_lfm2_moe,
+    .spec = plain_decoder,
+    .tensors = lfm2_tensors};
 
 }  // namespace kvasir

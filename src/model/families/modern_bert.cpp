@@ -6,6 +6,7 @@
 #include <array>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -39,6 +40,17 @@ void read_near_layers(const JsonReader& in, DecoderConfig& config) {
   }
 }
 
+// Of a classifier: which rows it reads, and what lies before it.
+void read_modern_classifier(const JsonReader& in, RerankSpec& rerank) {
+  if (!rerank.classifies()) return;
+  rerank.pooling = pooling_named(in.text_or("classifier_pooling", "cls"), "classifier_pooling");
+  rerank.between.bias = in.flag_or("classifier_bias", false);
+  const std::string_view activation = in.text_or("classifier_activation", "gelu");
+  if (activation == "gelu") return;
+  in.fail_inside(fmt::format("classifier_activation '{}' is not supported", activation.substr(0, 40)),
+                 "models of this family are supported with gelu");
+}
+
 void read_modern_bert(const JsonReader& in, DecoderConfig& config) {
   read_activation(in, "hidden_activation", Activation::kGelu, config);
   config.attention_bias = in.flag_or("attention_bias", false);
@@ -49,6 +61,7 @@ void read_modern_bert(const JsonReader& in, DecoderConfig& config) {
   near.theta = positive_or(in, "local_rope_theta", kNearTheta);
   read_local_rope(in, near, config);
   read_near_layers(in, config);
+  read_modern_classifier(in, config.rerank);
 }
 
 ModelSpec modern_bert_spec(const DecoderConfig& config) {
@@ -77,6 +90,14 @@ std::vector<TensorSpec> modern_bert_tensors(const ModelSpec& spec) {
   store_together(out, std::array{kQ, kK, kV}, {"attn.Wqkv.weight", "attn.Wqkv.bias", "attn_qkv"});
   store_together(out, std::array{kGate, kUp}, {"mlp.Wi.weight", "mlp.Wi.bias", "ffn_up"});
   return out;
+}
+
+constexpr std::array<std::string_view, 4> kModernBertKnown{
+    "attention.sliding_window", "attention.sliding_window_pattern", "rope.freq_base_swa", "hidden_activation"};
+
+void read_modern_bert_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
+  config.activation = Activation::kGelu;
+  if (!config.local_rope) config.local_rope = config.rope;
 }
 
 constexpr LayerNames kNomicNames{.attention_norm = {"norm1", "attn_output_norm"},
@@ -135,16 +156,39 @@ std::vector<TensorSpec> nomic_bert_tensors(const ModelSpec& spec) {
   return out;
 }
 
+void read_nomic_bert_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
+  config.norms = NormPlacement::kAfterSum;
+  config.final_norm = false;
+}
+
 }  // namespace
 
 extern constexpr Family kModernBertFamily{.name = "modernbert",
+                                          .gguf = {.architecture = "modern-bert",
+                                                   .norm_eps = "attention.layer_norm_epsilon",
+                                                   .global_every = kGlobalEveryThird,
+                                                   .window_phase = 0,
+                                                   .windows_need_pattern = false,
+                                                   .vectors = true,
+                                                   .known = kModernBertKnown,
+                                                   .read = read_modern_bert_gguf},
                                           .keys = {.kv_heads = "", .head_dim = "", .norm_eps = "norm_eps"},
                                           .defaults = {.tied = true, .norm_eps = 1e-5},
+                                          .rerank = {.out = "classifier",
+                                                     .bias = true,
+                                                     .pooling = VectorSpec::Pooling::kCls,
+                                                     .between = "head.dense",
+                                                     .norm = "head.norm",
+                                                     .activation = RerankSpec::Activation::kGelu},
                                           .read = read_modern_bert,
                                           .spec = modern_bert_spec,
                                           .tensors = modern_bert_tensors};
 
 extern constexpr Family kNomicBertFamily{.name = "nomic_bert",
+                                         .gguf = {.architecture = "nomic-bert",
+                                                  .norm_eps = "attention.layer_norm_epsilon",
+                                                  .vectors = true,
+                                                  .read = read_nomic_bert_gguf},
                                          .keys = {.layers = "n_layer",
                                                   .hidden = "n_embd",
                                                   .ffn = "n_inner",

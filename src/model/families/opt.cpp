@@ -24,7 +24,7 @@ void read_opt(const JsonReader& in, DecoderConfig& config) {
   require_flag(in, "_remove_final_layer_norm", false);
   config.attention_bias = config.mlp_bias = in.flag_or("enable_bias", true);
   config.first_position = kOptFirstPosition;
-  config.positions = static_cast<int>(std::min(config.context, ShapeLimits::kVocab)) + kOptFirstPosition;
+  config.positions = static_cast<int>(std::min(config.context, ShapeLimits::kVocab));
   const std::int64_t width = config_integer(in, "word_embed_proj_dim", {1, ShapeLimits::kHidden}, config.hidden);
   if (width != config.hidden) config.embedding_width = static_cast<int>(width);
   if (in.flag_or("do_layer_norm_before", true)) return;

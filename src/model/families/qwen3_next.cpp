@@ -75,10 +75,19 @@ constexpr ExpertNames kExperts{.shared_gate = {"mlp.shared_expert.gate_proj", "f
                                .shared_up = {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
                                .shared_down = {"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
 
+constexpr LayerNames kNames{.mlp_norm = {"post_attention_layernorm", "post_attention_norm"}};
+
+constexpr GgufStates kByPart{GgufStates::Layers::kByInterval, RecurrentSpec::Kind::kDeltaNet,
+                             RecurrentSpec::Packing::kByPart, RecurrentSpec::Heads::kTiled};
+constexpr GgufStates kByKeyHead{GgufStates::Layers::kByInterval, RecurrentSpec::Kind::kDeltaNet,
+                                RecurrentSpec::Packing::kByKeyHead, RecurrentSpec::Heads::kGrouped};
+constexpr std::array<std::string_view, 2> kGgufKnown{"rope.dimension_sections", "expert_shared_feed_forward_length"};
+constexpr std::span<const std::string_view> kNextKnown = std::span(kGgufKnown).subspan<1>();
+
 // Norms are stored less one, but for those of heads of a state.
 std::vector<TensorSpec> hybrid_tensors(const ModelSpec& spec) {
   using enum TensorRole;
-  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, kExperts);
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, kExperts, kNames);
   for (TensorSpec& tensor : out) {
     for (const TensorRole norm : {kAttentionNorm, kMlpNorm, kFinalNorm, kQNorm, kKNorm}) {
       if (tensor.role == norm) tensor.offset = 1.0F;
@@ -100,29 +109,34 @@ constexpr ConfigDefaults kDefaults{.head_dim = 256, .rope_theta = 10000.0, .rota
 
 }  // namespace
 
-extern constexpr Family kQwen3NextFamily{.name = "qwen3_next",
-                                         .experts = true,
-                                         .defaults = kDefaults,
-                                         .known_norm_eps = 1e-6,
-                                         .read = read_qwen3_next,
-                                         .spec = hybrid_spec,
-                                         .tensors = hybrid_tensors};
+extern constexpr Family kQwen3NextFamily{
+    .name = "qwen3_next",
+    .gguf = {.architecture = "qwen3next", .states = kByKeyHead, .known = kNextKnown},
+    .experts = true,
+    .defaults = kDefaults,
+    .known_norm_eps = 1e-6,
+    .read = read_qwen3_next,
+    .spec = hybrid_spec,
+    .tensors = hybrid_tensors};
 
 extern constexpr Family kQwen35Family{.name = "qwen3_5_text",
                                       .also = "qwen3_5",  // the multimodal wrapper around it
+                                      .gguf = {.architecture = "qwen35", .states = kByPart, .known = kGgufKnown},
                                       .defaults = kDefaults,
                                       .known_norm_eps = 1e-6,
                                       .read = read_mixers,
                                       .spec = hybrid_spec,
                                       .tensors = hybrid_tensors};
 
-extern constexpr Family kQwen35MoeFamily{.name = "qwen3_5_moe_text",
-                                         .also = "qwen3_5_moe",
-                                         .experts = true,
-                                         .defaults = {.head_dim = 256, .ffn_times_hidden = 4, .rotated = 0.25},
-                                         .known_norm_eps = 1e-6,
-                                         .read = read_experts_and_shared,
-                                         .spec = hybrid_spec,
-                                         .tensors = stacked_tensors};
+extern constexpr Family kQwen35MoeFamily{
+    .name = "qwen3_5_moe_text",
+    .also = "qwen3_5_moe",
+    .gguf = {.architecture = "qwen35moe", .states = kByPart, .known = kGgufKnown},
+    .experts = true,
+    .defaults = {.head_dim = 256, .ffn_times_hidden = 4, .rotated = 0.25},
+    .known_norm_eps = 1e-6,
+    .read = read_experts_and_shared,
+    .spec = hybrid_spec,
+    .tensors = stacked_tensors};
 
 }  // namespace kvasir

@@ -7,8 +7,10 @@
 #include <array>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_heads.h"
 #include "model/gguf/gguf_options.h"
 #include "model/gguf/gguf_rope.h"
+#include "model/gguf/gguf_states.h"
 #include "model/tensors.h"
 
 namespace kvasir {
@@ -21,15 +23,20 @@ std::int64_t experts_of(const GgufModel& model, std::string_view architecture) {
   return model.integer_if(fmt::format("{}.expert_count", architecture), 0, ShapeLimits::kExperts).value_or(0);
 }
 
-const Family& read_family(const GgufModel& model) {
+// The family, and whether the file is of its encoders.
+void read_family(const GgufModel& model, DecoderConfig& config) {
   const std::string_view name = model.text_if("general.architecture").value_or("");
   const bool experts = experts_of(model, name) > 0;
   std::vector<std::string_view> known;  // architectures, each once
   for (const Family* family : families()) {
-    const std::string_view theirs = family->gguf.architecture;
-    if (theirs.empty()) continue;
-    if (theirs == name && (family->experts == experts || family->gguf.maybe_experts)) return *family;
-    if (std::ranges::find(known, theirs) == known.end()) known.push_back(theirs);
+    for (const GgufForm* form : {&family->gguf, &family->gguf_encoder}) {
+      const std::string_view theirs = form->architecture;
+      if (theirs.empty()) continue;
+      config.family = family;
+      config.both_ways = form == &family->gguf_encoder;
+      if (theirs == name && (family->experts == experts || form->maybe_experts)) return;
+      if (std::ranges::find(known, theirs) == known.end()) known.push_back(theirs);
+    }
   }
   if (experts) model.fail(fmt::format("general.architecture is '{}' with experts", name.substr(0, 40)));
   model.fail(
@@ -37,7 +44,7 @@ const Family& read_family(const GgufModel& model) {
 }
 
 void read_expert_sizes(const GgufReader& in, DecoderConfig& config) {
-  config.moe = config.family->gguf.moe;
+  config.moe = gguf_form_of(config).moe;
   config.moe.experts = in.size("expert_count", ShapeLimits::kExperts);
   config.moe.used = in.size("expert_used_count", config.moe.experts);
   config.expert_ffn = in.size_or("expert_feed_forward_length", ShapeLimits::kFfn, config.ffn);
@@ -87,14 +94,14 @@ int read_vocab(const GgufReader& in) {
 // Which layers have the window: a period, or a flag for each of them, or what the architecture means.
 void read_gguf_windows(const GgufReader& in, DecoderConfig& config) {
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-  const GgufForm& form = config.family->gguf;
+  const GgufForm& form = gguf_form_of(config);
   const std::int64_t window =
       in.integer_if("attention.sliding_window", 0, ShapeLimits::kContext).value_or(form.window);
   const GgufValue* pattern = in.model().value(in.key(kPattern));
   if (window == 0 || (pattern == nullptr && form.windows_need_pattern)) return;
   if (pattern == nullptr || !std::holds_alternative<GgufNumbers>(*pattern)) {
     const std::int64_t every = in.integer_if(kPattern, 0, ShapeLimits::kLayers).value_or(form.global_every);
-    set_windows(window, {.every = every}, config);
+    set_windows(window, {.every = every, .phase = form.window_phase}, config);
   } else {
     config.windows = in.per_layer(kPattern, {0, 1}, config.layers).value();
     for (std::int64_t& one : config.windows) one *= window;
@@ -129,19 +136,36 @@ void read_tokens(const GgufModel& model, DecoderConfig& config) {
   }
 }
 
+// Of all layers, or, where those with states have none, of the others.
+int read_kv_heads(const GgufReader& in, const DecoderConfig& config) {
+  constexpr std::string_view kKey = "attention.head_count_kv";
+  const GgufForm& form = gguf_form_of(config);
+  if (form.two_kinds) return in.of_first_layer(kKey, ShapeLimits::kHeads, config.heads, config.layers);
+  if (form.states.layers != GgufStates::Layers::kWithoutKvHeads) {
+    return in.alike(kKey, ShapeLimits::kHeads, config.heads, config.layers);
+  }
+  int found = 0;
+  const auto all = in.per_layer(kKey, {0, ShapeLimits::kHeads}, config.layers);
+  for (const std::int64_t one : all ? *all : std::vector<std::int64_t>()) {
+    if (one != 0 && found != 0 && one != found) in.fail(in.key(kKey) + " differs between layers");
+    if (one != 0) found = static_cast<int>(one);
+  }
+  return found == 0 ? config.heads : found;
+}
+
 void read_sizes(const GgufReader& in, DecoderConfig& config) {
   config.layers = in.size("block_count", ShapeLimits::kLayers);
   // Layers behind the last one that predict further tokens, and are not run.
   config.layers -= static_cast<int>(in.integer_if("nextn_predict_layers", 0, config.layers - 1).value_or(0));
   config.hidden = in.size("embedding_length", ShapeLimits::kHidden);
-  const bool two_kinds = config.family->gguf.two_kinds;
+  const bool two_kinds = gguf_form_of(config).two_kinds;
   const auto size = [&](std::string_view name, std::int64_t most, int unsaid) {
     return two_kinds ? in.of_first_layer(name, most, unsaid, config.layers)
                      : in.alike(name, most, unsaid, config.layers);
   };
   config.ffn = size("feed_forward_length", ShapeLimits::kFfn, 0);
   config.heads = in.alike("attention.head_count", ShapeLimits::kHeads, 0, config.layers);
-  config.kv_heads = size("attention.head_count_kv", ShapeLimits::kHeads, config.heads);
+  config.kv_heads = read_kv_heads(in, config);
   if (config.heads < 1) in.fail(fmt::format("{} is missing", in.key("attention.head_count")));
   config.head_dim = in.size_or("attention.key_length", ShapeLimits::kHeadDim, config.hidden / config.heads);
   if (in.integer_if("attention.kv_lora_rank", 1, ShapeLimits::kHeadDim)) {
@@ -151,15 +175,15 @@ void read_sizes(const GgufReader& in, DecoderConfig& config) {
   }
   config.vocab = read_vocab(in);
   config.context = in.model().integer(in.key("context_length"), 1, ShapeLimits::kContext);
-  config.norm_eps = in.positive_if(config.family->gguf.norm_eps).value_or(1e-5);
+  config.norm_eps = in.positive_if(gguf_form_of(config).norm_eps).value_or(1e-5);
 }
 
 }  // namespace
 
 ModelSpec gguf_config(const GgufModel& model) {
   DecoderConfig config;
-  config.family = &read_family(model);
-  const GgufForm& form = config.family->gguf;
+  read_family(model, config);
+  const GgufForm& form = gguf_form_of(config);
   const GgufReader in(model, form.architecture);
   config.attention_bias = in.has_tensor("blk.0.attn_q.bias") || in.has_tensor("blk.0.attn_qkv.bias");
   read_sizes(in, config);
@@ -168,6 +192,8 @@ ModelSpec gguf_config(const GgufModel& model) {
   config.attention_out_bias = in.has_tensor("blk.0.attn_output.bias");
   config.mlp_bias = in.has_tensor("blk.0.ffn_up.bias");
   config.dtype = main_type(model);
+  read_gguf_states(in, config);
+  read_gguf_heads(in, config);
   checked_spec(config, model.where());  // what follows counts on the sizes
   read_gguf_rope(in, config);
   read_gguf_windows(in, config);
@@ -176,7 +202,13 @@ ModelSpec gguf_config(const GgufModel& model) {
     if (option.read != nullptr) option.read(in, option.key, config);
   }
   read_tokens(model, config);
-  return checked_spec(config, model.where());
+  ModelSpec spec = checked_spec(config, model.where());
+  const std::optional<bool> causal = in.flag_if("attention.causal");
+  if (causal && *causal == spec.encodes()) {
+    model.fail(fmt::format("{} is {}, and such models are not supported", in.key("attention.causal"), *causal));
+  }
+  read_gguf_dense(in, spec);
+  return spec;
 }
 
 }  // namespace kvasir

@@ -7,7 +7,9 @@
 
 #include "base/error.h"
 #include "model/gguf/gguf_config.h"
+#include "model/gguf/gguf_heads.h"
 #include "model/gguf/gguf_options.h"
+#include "model/gguf/gguf_states.h"
 #include "model/tensors.h"
 
 namespace kvasir {
@@ -52,16 +54,23 @@ std::vector<int> dense_widths(const ModelSpec& spec) {
 // Heads, which may be others in layers with a window than in those without.
 void add_heads(const ModelSpec& spec, Keys& out) {
   const auto windowed = [](const LayerSpec& layer) { return layer.attention.window > 0; };
-  const auto global = std::ranges::find_if_not(spec.layers, windowed);
+  const auto attends = [](const LayerSpec& layer) { return !layer.attention.none(); };
+  const auto global =
+      std::ranges::find_if(spec.layers, [&](const LayerSpec& layer) { return attends(layer) && !windowed(layer); });
   const auto local = std::ranges::find_if(spec.layers, windowed);
-  const AttentionSpec& main = (global == spec.layers.end() ? spec.layers.front() : *global).attention;
+  const auto first = std::ranges::find_if(spec.layers, attends);
+  if (first == spec.layers.end()) return;
+  const AttentionSpec& main = (global == spec.layers.end() ? *first : *global).attention;
+  const bool marks = gguf_form_of(spec).states.layers == GgufStates::Layers::kWithoutKvHeads;
   std::vector<int> kv_heads;
-  for (const LayerSpec& layer : spec.layers) kv_heads.push_back(layer.attention.kv.heads);
+  for (const LayerSpec& layer : spec.layers) {
+    kv_heads.push_back(attends(layer) ? layer.attention.kv.heads : (marks ? 0 : main.kv.heads));
+  }
   out.size("attention.head_count", main.heads);
   out.sizes("attention.head_count_kv", kv_heads);
   out.size("attention.key_length", main.kv.k_dim);
   out.size("attention.value_length", main.kv.v_dim);
-  if (spec.family->gguf.two_kinds && local != spec.layers.end()) {
+  if (gguf_form_of(spec).two_kinds && local != spec.layers.end()) {
     const AttentionSpec& other = local->attention;
     out.size("attention.key_length_swa", other.kv.k_dim);
     out.size("attention.value_length_swa", other.kv.v_dim);
@@ -79,7 +88,7 @@ void add_sizes(const ModelSpec& spec, Keys& out) {
   out.size("block_count", spec.layer_count());
   out.size("context_length", spec.context);
   out.size("embedding_length", spec.hidden);
-  if (spec.family->gguf.two_kinds) {
+  if (gguf_form_of(spec).two_kinds) {
     out.sizes("feed_forward_length", dense_widths(spec));
   } else {
     out.size("feed_forward_length", dense_widths(spec).front());
@@ -92,8 +101,22 @@ void add_sizes(const ModelSpec& spec, Keys& out) {
     break;
   }
   add_heads(spec, out);
-  out.number(spec.family->gguf.norm_eps, spec.norm_eps);
+  out.number(gguf_form_of(spec).norm_eps, spec.norm_eps);
   out.size("vocab_size", spec.vocab);
+  for (GgufOutKey& one : gguf_states_of(spec)) out.add(one.key, std::move(one.value));
+}
+
+void add_heads_behind(const ModelSpec& spec, GgufDescription& out) {
+  GgufHeads heads = gguf_heads_of(spec);
+  Keys keys(gguf_form_of(spec).architecture, out.keys);
+  for (GgufOutKey& one : heads.keys) {
+    if (one.key.starts_with("tokenizer.")) {
+      out.keys.push_back(std::move(one));
+    } else {
+      keys.add(one.key, std::move(one.value));
+    }
+  }
+  std::ranges::move(heads.notes, std::back_inserter(out.notes));
 }
 
 constexpr auto kNotRead =
@@ -116,7 +139,7 @@ bool usual_beta(const GgufOutKey& entry) {
 }
 
 void add_rope(const ModelSpec& spec, GgufDescription& out) {
-  const GgufForm& form = spec.family->gguf;
+  const GgufForm& form = gguf_form_of(spec);
   GgufRope rope = gguf_rope_of(spec);
   Keys keys(form.architecture, out.keys);
   for (GgufOutKey& entry : rope.keys) {
@@ -193,6 +216,8 @@ std::string lost_of_layer(const LayerSpec& want, LayerSpec got) {
   if (!close(a.scale, b.scale) || a.softcap != b.softcap) return "what its scores are scaled by";
   b.scale = a.scale;
   b.latent.pairs = a.latent.pairs;  // how a folder has them
+  got.recurrent.value_heads = want.recurrent.value_heads;
+  if (want.recurrent != got.recurrent) return "what its states are made of";
   if (a != b) return "what its attention is made of";
   if (want.mlp.activation != got.mlp.activation) return "that its MLPs have another activation";
   if (want.mlp.moe != got.mlp.moe) return "how its rows go to experts";
@@ -212,13 +237,15 @@ std::string lost(const ModelSpec& want, const ModelSpec& got) {
     return "what its norms are";
   }
   if (want.embedding_scale != got.embedding_scale) return "what its embeddings are scaled by";
+  const std::string of_heads = lost_of_heads(want, got);
+  if (!of_heads.empty()) return of_heads;
   const bool same_logits = close(got.logit_scale, want.logit_scale) && got.logit_softcap == want.logit_softcap;
   return same_logits ? "" : "what its logits are scaled by";
 }
 
 // What one option says may change what others mean unsaid: a window makes layers that have a pattern and a rope.
 void add_options(const ModelSpec& spec, const std::string& where, GgufDescription& out) {
-  const GgufForm& form = spec.family->gguf;
+  const GgufForm& form = gguf_form_of(spec);
   const std::vector<TensorSpec> tensors = tensors_of(spec);
   Keys keys(form.architecture, out.keys);
   ModelSpec unsaid = read_again(out, tensors, where);
@@ -253,7 +280,7 @@ int layers_with(const std::vector<TensorSpec>& tensors, const ModelSpec& spec, s
 }
 
 void note_tensors(const ModelSpec& spec, GgufDescription& out) {
-  const GgufForm& form = spec.family->gguf;
+  const GgufForm& form = gguf_form_of(spec);
   const std::vector<TensorSpec> tensors = tensors_of(spec);
   const auto note = [&](const char* how, std::string_view name) {
     out.notes.push_back(
@@ -270,11 +297,12 @@ void note_tensors(const ModelSpec& spec, GgufDescription& out) {
 }  // namespace
 
 GgufDescription describe_as_gguf(const ModelSpec& spec, const std::string& where) {
-  const GgufForm& form = spec.family->gguf;
+  const GgufForm& form = gguf_form_of(spec);
   GgufDescription out;
   out.keys.push_back({"general.architecture", std::string(form.architecture)});
   Keys keys(form.architecture, out.keys);
   add_sizes(spec, keys);
+  add_heads_behind(spec, out);
   add_rope(spec, out);
   add_options(spec, where, out);
   note_tensors(spec, out);

@@ -10,7 +10,26 @@
 namespace kvasir {
 
 struct DecoderConfig;
+struct GgufForm;
 class GgufReader;
+
+// That of the family's encoders, where the model is one and these have a form of their own, or the family's.
+const GgufForm& gguf_form_of(const ModelSpec& spec);
+const GgufForm& gguf_form_of(const DecoderConfig& config);
+
+// How files say which layers have states, and what these are beyond their sizes.
+struct GgufStates {
+  enum class Layers : std::uint8_t {
+    kNone,            // no layer has one
+    kWithoutKvHeads,  // attention.head_count_kv is 0 where there is a state
+    kByInterval,      // all but each full_attention_interval-th, or a list of flags
+  };
+
+  Layers layers = Layers::kNone;
+  RecurrentSpec::Kind kind = RecurrentSpec::Kind::kNone;
+  RecurrentSpec::Packing packing = RecurrentSpec::Packing::kByPart;
+  RecurrentSpec::Heads heads = RecurrentSpec::Heads::kGrouped;
+};
 
 struct GgufForm {
   std::string_view architecture = {};  // general.architecture, read as the first family that has it; empty: no GGUF
@@ -23,7 +42,11 @@ struct GgufForm {
   MoeSpec moe{.normalized = true};
   std::int64_t window = 0;           // attention.sliding_window; 0: no layer has one
   std::int64_t global_every = 0;     // attention.sliding_window_pattern: each so-many-th layer has no window
+  std::int64_t window_phase = 1;     // layer i has no window where i + phase is a multiple of that
   bool windows_need_pattern = true;  // a window without a pattern means nothing
+  GgufStates states{};
+  bool vectors = false;  // of encoders: files say how rows are pooled, and have token types where these count
+  int dense = 0;         // how many layers behind the pooling they may have, from dense_2 on
 
   // The keys of gguf_options() and the tensors beyond the decoder's that llama.cpp reads for this architecture. What
   // a file says with others is true for us alone, and `convert` tells so.

@@ -10,6 +10,19 @@ using Said = std::optional<GgufOutValue>;
 
 const LayerSpec& first_layer(const ModelSpec& spec) { return spec.layers.front(); }
 
+// Of the layers that attend at all.
+const AttentionSpec& first_attention(const ModelSpec& spec) {
+  const auto found =
+      std::ranges::find_if(spec.layers, [](const LayerSpec& layer) { return !layer.attention.none(); });
+  return (found == spec.layers.end() ? spec.layers.front() : *found).attention;
+}
+
+// How many tokens a layer sees: of an encoder, both ways.
+std::int64_t window_of(const AttentionSpec& attention) {
+  const bool near = attention.bias.kind == PositionBiasSpec::Kind::kNear;
+  return near ? 2 * std::int64_t{attention.bias.most_distance} : attention.window;
+}
+
 const MoeSpec* first_moe(const ModelSpec& spec) {
   const auto found =
       std::ranges::find_if(spec.layers, [](const LayerSpec& layer) { return layer.mlp.moe.experts > 0; });
@@ -18,7 +31,7 @@ const MoeSpec* first_moe(const ModelSpec& spec) {
 
 const AttentionSpec* first_windowed(const ModelSpec& spec) {
   const auto found =
-      std::ranges::find_if(spec.layers, [](const LayerSpec& layer) { return layer.attention.window > 0; });
+      std::ranges::find_if(spec.layers, [](const LayerSpec& layer) { return window_of(layer.attention) > 0; });
   return found == spec.layers.end() ? nullptr : &found->attention;
 }
 
@@ -26,7 +39,8 @@ const AttentionSpec* first_windowed(const ModelSpec& spec) {
 std::optional<std::uint32_t> window_period(const ModelSpec& spec) {
   const auto fits = [&](int every) {
     for (int i = 0; i < spec.layer_count(); ++i) {
-      if ((spec.attention(i).window > 0) != WindowRule{.every = every}.windowed(i)) return false;
+      const WindowRule rule{.every = every, .phase = gguf_form_of(spec).window_phase};
+      if ((window_of(spec.attention(i)) > 0) != rule.windowed(i)) return false;
     }
     return true;
   };
@@ -39,7 +53,7 @@ std::optional<std::uint32_t> window_period(const ModelSpec& spec) {
 // Or how long chunks are: no model has both.
 Said said_window(const ModelSpec& spec) {
   const AttentionSpec* windowed = first_windowed(spec);
-  const std::int64_t seen = windowed == nullptr ? first_layer(spec).attention.chunk : windowed->window;
+  const std::int64_t seen = windowed == nullptr ? first_attention(spec).chunk : window_of(*windowed);
   if (seen == 0) return std::nullopt;
   return static_cast<std::uint32_t>(std::min<std::int64_t>(seen, UINT32_MAX));
 }
@@ -48,7 +62,7 @@ constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 
 // llama.cpp takes a list for some architectures and a period for none of these.
 bool lists_windows(const ModelSpec& spec) {
-  const auto known = spec.family->gguf.known;
+  const auto known = gguf_form_of(spec).known;
   return std::ranges::find(known, std::string(kPattern) + "[]") != known.end() &&
          std::ranges::find(known, kPattern) == known.end();
 }
@@ -56,7 +70,7 @@ bool lists_windows(const ModelSpec& spec) {
 Said said_list(const ModelSpec& spec) {
   if (!lists_windows(spec)) return std::nullopt;
   GgufBools out;
-  for (const LayerSpec& layer : spec.layers) out.values.push_back(layer.attention.window > 0 ? 1 : 0);
+  for (const LayerSpec& layer : spec.layers) out.values.push_back(window_of(layer.attention) > 0 ? 1 : 0);
   return out;
 }
 
@@ -64,7 +78,7 @@ Said said_pattern(const ModelSpec& spec) {
   if (lists_windows(spec)) return std::nullopt;
   if (const auto period = window_period(spec)) return *period;
   GgufBools out;
-  for (const LayerSpec& layer : spec.layers) out.values.push_back(layer.attention.window > 0 ? 1 : 0);
+  for (const LayerSpec& layer : spec.layers) out.values.push_back(window_of(layer.attention) > 0 ? 1 : 0);
   return out;
 }
 
@@ -75,12 +89,12 @@ Said said_local_theta(const ModelSpec& spec) {
 }
 
 Said said_logit_scale(const ModelSpec& spec) {
-  return spec.family->gguf.divides_logits ? 1.0F / spec.logit_scale : spec.logit_scale;
+  return gguf_form_of(spec).divides_logits ? 1.0F / spec.logit_scale : spec.logit_scale;
 }
 
 void read_logit_scale(const GgufReader& in, std::string_view key, DecoderConfig& config) {
   const std::optional<double> scale = in.positive_if(key);
-  if (scale) config.logit_scale = config.family->gguf.divides_logits ? 1 / *scale : *scale;
+  if (scale) config.logit_scale = gguf_form_of(config).divides_logits ? 1 / *scale : *scale;
 }
 
 template <double DecoderConfig::*member>
@@ -186,7 +200,7 @@ Said said_parallel(const ModelSpec& spec) {
 }
 
 Said said_clip(const ModelSpec& spec) {
-  const float clip = first_layer(spec).attention.clip;
+  const float clip = first_attention(spec).clip;
   return clip > 0 ? Said(clip) : Said();
 }
 
@@ -261,14 +275,30 @@ void read_layer_input(const GgufReader& in, std::string_view key, DecoderConfig&
   config.layer_input = static_cast<int>(in.integer_if(key, 0, ShapeLimits::kHidden).value_or(config.layer_input));
 }
 
+// How many pairs of a head each of three coordinates turns, in turns; of texts all three are the same.
+Said said_sections(const ModelSpec& spec) {
+  const AttentionSpec& attention = first_attention(spec);
+  if (attention.rope == kNoRope) return std::nullopt;
+  const int pairs = spec.ropes[static_cast<size_t>(attention.rope)].rotated_dim(attention.kv.k_dim) / 2;
+  return std::vector<std::int32_t>{(pairs + 2) / 3, (pairs + 1) / 3, pairs / 3, 0};
+}
+
+// Whether layers with attention have a rope, as Granite's files say it.
+Said said_finetuned(const ModelSpec& spec) { return first_attention(spec).rope != kNoRope; }
+
+void read_finetuned(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  if (in.flag_if(key).value_or(true)) return;
+  for (int i = 0; i < config.layers; ++i) config.no_rope_layers.push_back(i);
+}
+
 constexpr auto kKnown = GgufOption::Write::kWhereKnown;
 constexpr auto kNeeded = GgufOption::Write::kWhereNeeded;
 
 constexpr std::array kOptions{
-    GgufOption{"attention.scale", kKnown, [](const ModelSpec& s) -> Said { return first_layer(s).attention.scale; },
+    GgufOption{"attention.scale", kKnown, [](const ModelSpec& s) -> Said { return first_attention(s).scale; },
                read_positive<&DecoderConfig::attention_scale>},
     GgufOption{"attn_logit_softcapping", kKnown,
-               [](const ModelSpec& s) -> Said { return first_layer(s).attention.softcap; },
+               [](const ModelSpec& s) -> Said { return first_attention(s).softcap; },
                read_cap<&DecoderConfig::attention_softcap>},
     GgufOption{"final_logit_softcapping", kKnown, [](const ModelSpec& s) -> Said { return s.logit_softcap; },
                read_cap<&DecoderConfig::logit_softcap>},
@@ -298,6 +328,8 @@ constexpr std::array kOptions{
     GgufOption{"expert_gating_func", kKnown, said_gating, read_gating},
     GgufOption{"expert_weights_norm", kKnown, said_normalized, read_normalized},
     GgufOption{"expert_weights_scale", kKnown, said_expert_scale, read_expert_scale},
+    GgufOption{"rope.dimension_sections", kKnown, said_sections, nullptr},
+    GgufOption{"rope.scaling.finetuned", kKnown, said_finetuned, read_finetuned},
     GgufOption{"leading_dense_block_count", kKnown, said_leading_dense, nullptr},
 };
 

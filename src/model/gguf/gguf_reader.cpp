@@ -50,7 +50,8 @@ std::optional<std::vector<std::int64_t>> GgufReader::per_layer(std::string_view 
   const auto count = static_cast<size_t>(layers);
   const auto* numbers = std::get_if<GgufNumbers>(value);
   if (numbers == nullptr) return std::vector(count, model_.integer(key(name), range.least, range.most));
-  if (numbers->size() != count)
+  const auto further = static_cast<size_t>(integer_if("nextn_predict_layers", 0, ShapeLimits::kLayers).value_or(0));
+  if (numbers->size() != count && numbers->size() != count + further)
     fail(fmt::format("{} has {} entries for {} layers", key(name), numbers->size(), layers));
   std::vector<std::int64_t> out;
   for (size_t i = 0; i < count; ++i) {

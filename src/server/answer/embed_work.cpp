@@ -26,14 +26,14 @@ EmbedWork::EmbedWork(EmbedQueue& queue, Metrics& metrics, Asked asked)
       dialect_(asked.dialect),
       texts_(std::ssize(asked.texts)),
       state_(std::make_shared<State>()) {
-  for (const EmbedQueue::Tokens& text : asked.texts) tokens_ += std::ssize(text);
+  for (const EmbedQueue::Text& text : asked.texts) tokens_ += std::ssize(text.tokens);
   state_->ticket = std::move(asked.ticket);
   const auto on_done = [state = state_](EmbedQueue::Outcome outcome) {
     const std::lock_guard lock(state->mutex);
     state->outcome = std::move(outcome);
     if (state->wake) state->wake();
   };
-  job_ = queue_.submit(asked.tenant, std::move(asked.texts), std::move(asked.as_json), on_done);
+  job_ = queue_.submit({asked.tenant, std::move(asked.texts), asked.head, std::move(asked.as_json), on_done});
 }
 
 EmbedWork::~EmbedWork() {
@@ -68,7 +68,7 @@ Work::Progress EmbedWork::give_up(GiveUp why) {
     return failed(ApiError({.status = 503, .type = "unavailable_error"}, "the server is shutting down"));
   }
   return failed(ApiError({.status = 408, .type = "timeout_error", .code = "request_timeout"},
-                         "the vectors took longer than the server's --request-timeout"));
+                         "this took longer than the server's --request-timeout"));
 }
 
 Work::Progress EmbedWork::failed(const ApiError& error) const {

@@ -1,4 +1,4 @@
-// Texts on their way to vectors, as the HTTP layer drives them, and the bodies that vectors are sent in.
+// Texts on their way to vectors or scores, as the HTTP layer drives them, and the bodies that vectors are sent in.
 #pragma once
 
 #include <chrono>
@@ -23,13 +23,16 @@ struct EmbedResult {
 };
 using WriteVectors = std::function<std::string(const EmbedResult& result)>;
 
+inline constexpr std::int64_t kMostEmbeddedTokens = 300'000;  // of all texts of a request
+
 class EmbedWork : public Work {
  public:
   struct Asked {
     std::uint32_t tenant = 0;
-    std::vector<EmbedQueue::Tokens> texts;
-    EmbedQueue::MakePart as_json;  // of a vector
-    WriteVectors write;            // of all of them; on the sockets' thread, and quick
+    std::vector<EmbedQueue::Text> texts;
+    const RowHead* head = nullptr;  // what is made of them; it outlives the work
+    EmbedQueue::MakePart as_json;   // of that
+    WriteVectors write;             // of all of them; on the sockets' thread, and quick
     Dialect dialect = Dialect::kOpenAi;
     Admission::Ticket ticket;
   };

@@ -124,6 +124,10 @@ constexpr std::array<std::string_view, 6> kEmbeddingFields{"model", "input",    
 constexpr std::array<std::string_view, 7> kOllamaEmbeddingFields{"model",      "input",   "prompt", "truncate",
                                                                  "dimensions", "options", "name"};
 
+constexpr std::array<std::string_view, 9> kRerankFields{
+    "model",     "query", "documents", "top_n", "user", "return_documents", "instruction", "max_tokens_per_doc",
+    "request_id"};
+
 // They say how an answer is made, billed, kept or told, and nothing of what it is.
 constexpr std::array<std::string_view, 46> kHarmlessFields{"metadata",
                                                            "store",
@@ -194,6 +198,8 @@ Names names_of(RequestKind kind) {
       return kMessageFields;
     case RequestKind::kEmbedding:
       return kEmbeddingFields;
+    case RequestKind::kRerank:
+      return kRerankFields;
     case RequestKind::kOllamaEmbedding:
       return kOllamaEmbeddingFields;
     case RequestKind::kOllama:
@@ -203,7 +209,8 @@ Names names_of(RequestKind kind) {
 }
 
 Names common_of(RequestKind kind) {
-  if (kind == RequestKind::kEmbedding || kind == RequestKind::kOllamaEmbedding) return {};
+  if (kind == RequestKind::kEmbedding || kind == RequestKind::kOllamaEmbedding || kind == RequestKind::kRerank)
+    return {};
   return kind == RequestKind::kOllama ? Names(kOllamaCommon) : Names(kCommonFields);
 }
 

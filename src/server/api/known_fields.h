@@ -8,7 +8,7 @@
 
 namespace kvasir {
 
-enum class RequestKind { kChat, kCompletion, kResponse, kMessage, kOllama, kEmbedding, kOllamaEmbedding };
+enum class RequestKind { kChat, kCompletion, kResponse, kMessage, kOllama, kEmbedding, kOllamaEmbedding, kRerank };
 
 // Throws ApiError (400) naming the first field that is neither.
 void refuse_unknown_fields(const Fields& fields, RequestKind kind);
