@@ -71,6 +71,7 @@ class OutTensor {
       out.shape = {file_rows() / first.gguf_vector_cols, first.gguf_vector_cols};
     } else if (!first.vector()) {
       out.shape.push_back(file_rows() * first.cols / std::max(first.gguf_at.parts, 1) / first.gguf_cols());
+      if (first.gguf_at.channels) out.shape.push_back(1);
       out.shape.push_back(first.gguf_cols());
     } else {
       out.shape.push_back(file_rows());

@@ -158,8 +158,11 @@ Weights::Tensor Weights::plain_tensor(const TensorSpec& spec, const FilePlace& p
   }
   const std::vector<std::int64_t> as_matrix{file_rows / std::max(spec.gguf_vector_cols, 1), spec.gguf_vector_cols};
   if (gguf_ && shape.vector && tensor.shape == as_matrix) tensor.shape = expected;
-  const bool channels = place.channels && tensor.shape.size() == 3 && tensor.shape[1] == 1;
-  if (channels) tensor.shape.erase(tensor.shape.begin() + 1);
+  while (place.channels && tensor.shape.size() > whole.size()) {  // one input each, and llama.cpp has a fourth axis
+    const auto one = std::ranges::find(tensor.shape, 1);
+    if (one == tensor.shape.end()) break;
+    tensor.shape.erase(one);
+  }
   if (place.all_experts && tensor.shape == whole) tensor = expert_of(tensor, spec);
   if (tensor.shape != expected) {
     fail_input(fmt::format("tensor '{}' is {}, and the config calls for {}", place.name, shape_text(stored->shape),

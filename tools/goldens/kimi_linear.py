@@ -16,7 +16,7 @@ from torch.nn.functional import silu, softplus
 
 KIMI = dict(architectures=["KimiLinearForCausalLM"], model_type="kimi_linear", dtype="bfloat16", hidden_act="silu", vocab_size=19, hidden_size=8,
             intermediate_size=10, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=4, model_max_length=128,
-            rms_norm_eps=1e-4, bos_token_id=1, eos_token_id=2, kv_lora_rank=6, q_lora_rank=None, qk_nope_head_dim=4, qk_rope_head_dim=3, v_head_dim=5,
+            rms_norm_eps=1e-4, bos_token_id=1, eos_token_id=2, kv_lora_rank=6, q_lora_rank=None, qk_nope_head_dim=4, qk_rope_head_dim=4, v_head_dim=5,
             mla_use_nope=True, rope_scaling=None, rope_theta=10000.0, tie_word_embeddings=False, first_k_dense_replace=1, moe_layer_freq=1,
             moe_intermediate_size=5, moe_renormalize=True, moe_router_activation_func="sigmoid", num_experts=3, num_experts_per_token=2,
             num_expert_group=1, topk_group=1, use_grouped_topk=True, num_shared_experts=1, routed_scaling_factor=2.446, num_nextn_predict_layers=0,

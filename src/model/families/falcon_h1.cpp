@@ -1,7 +1,10 @@
 // Falcon-H1: attention and Mamba-2 side by side behind one norm, and numbers that multiply nearly everything.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "model/families/mamba_config.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
 namespace {
@@ -54,13 +57,32 @@ constexpr LayerNames kFalconH1Names{.mlp_norm = {"pre_ff_layernorm", "ffn_norm"}
                                     .gate = {"feed_forward.gate_proj", "ffn_gate"},
                                     .final_norm = "model.final_layernorm"};
 
+// GGUF's name of one norm has no suffix.
 std::vector<TensorSpec> falcon_h1_tensors(const ModelSpec& spec) {
-  return decoder_tensors(spec, GgufRows::kAsStored, {}, kFalconH1Names);
+  std::vector<TensorSpec> out = decoder_tensors(spec, GgufRows::kAsStored, {}, kFalconH1Names);
+  for (TensorSpec& tensor : out) {
+    if (tensor.role != TensorRole::kMlpNorm) continue;
+    tensor.gguf_else.push_back(tensor.gguf_place());
+    tensor.gguf = fmt::format("blk.{}.ffn_norm", tensor.layer);
+  }
+  return out;
 }
+
+// Files have all that multiplies in their weights.
+void read_falcon_h1_gguf(const GgufReader& in, DecoderConfig& config) {
+  if (!in.has_tensor("blk.0.ssm_norm.weight")) config.recurrent.norm_stage = RecurrentSpec::NormStage::kNone;
+}
+
+constexpr GgufForm kFalconH1Gguf{.architecture = "falcon-h1",
+                                 .states = {.layers = GgufStates::Layers::kBeside,
+                                            .kind = RecurrentSpec::Kind::kMamba2,
+                                            .norms = GgufStates::Norms::kByGroup},
+                                 .read = read_falcon_h1_gguf};
 
 }  // namespace
 
 extern constexpr Family kFalconH1Family{.name = "falcon_h1",
+                                        .gguf = kFalconH1Gguf,
                                         .defaults = {.norm_eps = 1e-5},
                                         .read = read_falcon_h1,
                                         .spec = plain_decoder,

@@ -109,14 +109,22 @@ ModelSpec checked_spec(const DecoderConfig& config, const std::string& where) {
   return spec;
 }
 
+namespace {
+
+const GgufForm& own_form(const Family& family, bool encodes, bool has_experts) {
+  if (encodes && !family.gguf_encoder.architecture.empty()) return family.gguf_encoder;
+  return has_experts && !family.gguf_experts.architecture.empty() ? family.gguf_experts : family.gguf;
+}
+
+}  // namespace
+
 const GgufForm& gguf_form_of(const ModelSpec& spec) {
-  const Family& family = *spec.family;
-  return spec.encodes() && !family.gguf_encoder.architecture.empty() ? family.gguf_encoder : family.gguf;
+  const auto routes = [](const LayerSpec& layer) { return layer.mlp.moe.experts > 0; };
+  return own_form(*spec.family, spec.encodes(), std::ranges::any_of(spec.layers, routes));
 }
 
 const GgufForm& gguf_form_of(const DecoderConfig& config) {
-  const Family& family = *config.family;
-  return config.both_ways && !family.gguf_encoder.architecture.empty() ? family.gguf_encoder : family.gguf;
+  return own_form(*config.family, config.both_ways, config.moe.experts > 0);
 }
 
 ModelSpec plain_decoder(const DecoderConfig& config) {

@@ -128,6 +128,7 @@ struct Family {
   std::string_view also = {};  // another one that means the same
   GgufForm gguf{};
   GgufForm gguf_encoder{};        // of its encoders, where they have an architecture of their own
+  GgufForm gguf_experts{};        // of its models with experts, likewise
   bool experts = false;           // its layers have some: of several families with one GGUF architecture
   std::string_view not_yet = {};  // why it can be planned and not run: "the decoder has no …"; empty: it runs
   ConfigKeys keys{};

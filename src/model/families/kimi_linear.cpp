@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
+#include "model/gguf/gguf_rope.h"
 
 namespace kvasir {
 namespace {
@@ -24,6 +27,7 @@ void read_kimi_latent(const JsonReader& in, DecoderConfig& config) {
   latent.nope_dim = kimi_size(in, "qk_nope_head_dim");
   latent.rope_dim = kimi_size(in, "qk_rope_head_dim");  // which nothing turns
   latent.v_dim = kimi_size(in, "v_head_dim");
+  latent.pairs = LatentSpec::Pairs::kNeighbours;  // in the order that GGUF's architecture reads, too
   config.attention_scale = 1 / std::sqrt(static_cast<double>(latent.q_dim()));
 }
 
@@ -100,18 +104,36 @@ constexpr ExpertNames kKimiExperts{.router = "block_sparse_moe.gate.weight",
                                    .shared_up = {"block_sparse_moe.shared_experts.up_proj", "ffn_up_shexp"},
                                    .shared_down = {"block_sparse_moe.shared_experts.down_proj", "ffn_down_shexp"}};
 
+constexpr std::array<std::string_view, 6> kKimiKnown{"expert_gating_func",  "expert_weights_scale",
+                                                     "expert_group_count",  "expert_group_used_count",
+                                                     "expert_shared_count", "leading_dense_block_count"};
+constexpr std::array<std::string_view, 1> kKimiNeeded{"output.weight"};
+
+void read_kimi_gguf(const GgufReader& in, DecoderConfig& config) {
+  read_latent_yarn(in, YarnMagnitude::kKept, config);
+  for (int i = 0; i < config.layers; ++i) config.no_rope_layers.push_back(i);
+}
+
 std::vector<TensorSpec> kimi_linear_tensors(const ModelSpec& spec) {
   return decoder_tensors(spec, GgufRows::kAsStored, kKimiExperts);
 }
 
 }  // namespace
 
-extern constexpr Family kKimiLinearFamily{.name = "kimi_linear",
-                                          .experts = true,
-                                          .keys = {.head_dim = "", .context = "model_max_length"},
-                                          .defaults = {.head_dim = 64, .context = kKimiContext},
-                                          .read = read_kimi_linear,
-                                          .spec = plain_decoder,
-                                          .tensors = kimi_linear_tensors};
+extern constexpr Family kKimiLinearFamily{
+    .name = "kimi_linear",
+    .gguf = {.architecture = "kimi-linear",
+             .maybe_experts = true,
+             .moe = {.score = RouterRule::Score::kSigmoid, .normalized = true},
+             .states = {GgufStates::Layers::kWithoutKvHeads, RecurrentSpec::Kind::kKda},
+             .known = kKimiKnown,
+             .needed = kKimiNeeded,
+             .read = read_kimi_gguf},
+    .experts = true,
+    .keys = {.head_dim = "", .context = "model_max_length"},
+    .defaults = {.head_dim = 64, .context = kKimiContext},
+    .read = read_kimi_linear,
+    .spec = plain_decoder,
+    .tensors = kimi_linear_tensors};
 
 }  // namespace kvasir

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "model/families/mamba_config.h"
 
@@ -130,10 +131,32 @@ std::vector<TensorSpec> nemotron_h_tensors(const ModelSpec& spec) {
   return out;
 }
 
+void read_nemotron_gguf(const GgufReader& /*in*/, DecoderConfig& config) {
+  config.activation = Activation::kReluSquared;
+  for (int i = 0; i < config.layers; ++i) config.no_rope_layers.push_back(i);
+}
+
+constexpr GgufStates kNemotronStates{.layers = GgufStates::Layers::kOneBranch,
+                                     .kind = RecurrentSpec::Kind::kMamba2,
+                                     .norms = GgufStates::Norms::kByGroup};
+constexpr std::array<std::string_view, 7> kNemotronKnown{
+    "expert_shared_count", "expert_shared_feed_forward_length", "expert_weights_norm", "expert_weights_scale",
+    "expert_group_count",  "expert_group_used_count",           "moe_latent_size"};
+
 }  // namespace
 
 extern constexpr Family kNemotronHFamily{
     .name = "nemotron_h",
+    .gguf = {.architecture = "nemotron_h",
+             .maybe_experts = true,
+             .states = kNemotronStates,
+             .read = read_nemotron_gguf},
+    .gguf_experts = {.architecture = "nemotron_h_moe",
+                     .maybe_experts = true,
+                     .moe = {.score = RouterRule::Score::kSigmoid, .normalized = true},
+                     .states = kNemotronStates,
+                     .known = kNemotronKnown,
+                     .read = read_nemotron_gguf},
     .experts = true,
     .keys = {.layer_list = "layers_block_type", .norm_eps = "layer_norm_epsilon"},
     .defaults = {.norm_eps = 1e-5},

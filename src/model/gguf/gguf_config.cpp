@@ -26,10 +26,11 @@ std::int64_t experts_of(const GgufModel& model, std::string_view architecture) {
 // The family, and whether the file is of its encoders.
 void read_family(const GgufModel& model, DecoderConfig& config) {
   const std::string_view name = model.text_if("general.architecture").value_or("");
-  const bool experts = experts_of(model, name) > 0;
+  config.moe.experts = static_cast<int>(experts_of(model, name));
+  const bool experts = config.moe.experts > 0;
   std::vector<std::string_view> known;  // architectures, each once
   for (const Family* family : families()) {
-    for (const GgufForm* form : {&family->gguf, &family->gguf_encoder}) {
+    for (const GgufForm* form : {&family->gguf, &family->gguf_encoder, &family->gguf_experts}) {
       const std::string_view theirs = form->architecture;
       if (theirs.empty()) continue;
       config.family = family;
@@ -139,9 +140,10 @@ void read_tokens(const GgufModel& model, DecoderConfig& config) {
 // Of all layers, or, where those with states have none, of the others.
 int read_kv_heads(const GgufReader& in, const DecoderConfig& config) {
   constexpr std::string_view kKey = "attention.head_count_kv";
+  using Layers = GgufStates::Layers;
   const GgufForm& form = gguf_form_of(config);
   if (form.two_kinds) return in.of_first_layer(kKey, ShapeLimits::kHeads, config.heads, config.layers);
-  if (form.states.layers != GgufStates::Layers::kWithoutKvHeads) {
+  if (form.states.layers != Layers::kWithoutKvHeads && form.states.layers != Layers::kOneBranch) {
     return in.alike(kKey, ShapeLimits::kHeads, config.heads, config.layers);
   }
   int found = 0;
@@ -153,17 +155,27 @@ int read_kv_heads(const GgufReader& in, const DecoderConfig& config) {
   return found == 0 ? config.heads : found;
 }
 
+// Where a layer has one branch, of the first that has an MLP without a router; 0: none has.
+int read_ffn(const GgufReader& in, const DecoderConfig& config) {
+  constexpr std::string_view kKey = "feed_forward_length";
+  const GgufForm& form = gguf_form_of(config);
+  if (form.two_kinds) return in.of_first_layer(kKey, ShapeLimits::kFfn, 0, config.layers);
+  if (form.states.layers != GgufStates::Layers::kOneBranch)
+    return in.alike(kKey, ShapeLimits::kFfn, 0, config.layers);
+  const auto all = in.per_layer(kKey, {0, ShapeLimits::kFfn}, config.layers);
+  for (int i = 0; all && i < config.layers; ++i) {
+    const std::int64_t width = (*all)[static_cast<size_t>(i)];
+    if (width > 0 && !in.has_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", i))) return static_cast<int>(width);
+  }
+  return 0;
+}
+
 void read_sizes(const GgufReader& in, DecoderConfig& config) {
   config.layers = in.size("block_count", ShapeLimits::kLayers);
   // Layers behind the last one that predict further tokens, and are not run.
   config.layers -= static_cast<int>(in.integer_if("nextn_predict_layers", 0, config.layers - 1).value_or(0));
   config.hidden = in.size("embedding_length", ShapeLimits::kHidden);
-  const bool two_kinds = gguf_form_of(config).two_kinds;
-  const auto size = [&](std::string_view name, std::int64_t most, int unsaid) {
-    return two_kinds ? in.of_first_layer(name, most, unsaid, config.layers)
-                     : in.alike(name, most, unsaid, config.layers);
-  };
-  config.ffn = size("feed_forward_length", ShapeLimits::kFfn, 0);
+  config.ffn = read_ffn(in, config);
   config.heads = in.alike("attention.head_count", ShapeLimits::kHeads, 0, config.layers);
   config.kv_heads = read_kv_heads(in, config);
   if (config.heads < 1) in.fail(fmt::format("{} is missing", in.key("attention.head_count")));

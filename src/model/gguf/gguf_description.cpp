@@ -61,7 +61,8 @@ void add_heads(const ModelSpec& spec, Keys& out) {
   const auto first = std::ranges::find_if(spec.layers, attends);
   if (first == spec.layers.end()) return;
   const AttentionSpec& main = (global == spec.layers.end() ? *first : *global).attention;
-  const bool marks = gguf_form_of(spec).states.layers == GgufStates::Layers::kWithoutKvHeads;
+  const GgufStates::Layers how = gguf_form_of(spec).states.layers;
+  const bool marks = how == GgufStates::Layers::kWithoutKvHeads || how == GgufStates::Layers::kOneBranch;
   std::vector<int> kv_heads;
   for (const LayerSpec& layer : spec.layers) {
     kv_heads.push_back(attends(layer) ? layer.attention.kv.heads : (marks ? 0 : main.kv.heads));
@@ -82,13 +83,18 @@ void add_heads(const ModelSpec& spec, Keys& out) {
   out.size("attention.kv_lora_rank", latent.kv_rank);
   out.size("attention.key_length_mla", latent.q_dim());
   out.size("attention.value_length_mla", latent.v_dim);
+  if (main.rope == kNoRope) out.size("rope.dimension_count", latent.rope_dim);
 }
 
 void add_sizes(const ModelSpec& spec, Keys& out) {
   out.size("block_count", spec.layer_count());
   out.size("context_length", spec.context);
   out.size("embedding_length", spec.hidden);
-  if (gguf_form_of(spec).two_kinds) {
+  if (gguf_form_of(spec).states.layers == GgufStates::Layers::kOneBranch) {
+    std::vector<int> widths;
+    for (const LayerSpec& layer : spec.layers) widths.push_back(layer.mlp.width);
+    out.sizes("feed_forward_length", widths);
+  } else if (gguf_form_of(spec).two_kinds) {
     out.sizes("feed_forward_length", dense_widths(spec));
   } else {
     out.size("feed_forward_length", dense_widths(spec).front());

@@ -13,7 +13,8 @@ struct DecoderConfig;
 struct GgufForm;
 class GgufReader;
 
-// That of the family's encoders, where the model is one and these have a form of their own, or the family's.
+// That of the family's encoders, or of its models with experts, where the model is one and these have a form of their
+// own, or the family's.
 const GgufForm& gguf_form_of(const ModelSpec& spec);
 const GgufForm& gguf_form_of(const DecoderConfig& config);
 
@@ -23,12 +24,17 @@ struct GgufStates {
     kNone,            // no layer has one
     kWithoutKvHeads,  // attention.head_count_kv is 0 where there is a state
     kByInterval,      // all but each full_attention_interval-th, or a list of flags
+    kBeside,          // every layer has one, beside attention
+    kOneBranch,       // attention.head_count_kv is above 0 where there is attention, feed_forward_length where there
+                      // is an MLP, and neither where there is a state: no layer has two of these
   };
+  enum class Norms : std::uint8_t { kOfAllHeads, kByGroup };  // of Mamba-2: one, or one for the heads of each key
 
   Layers layers = Layers::kNone;
   RecurrentSpec::Kind kind = RecurrentSpec::Kind::kNone;
   RecurrentSpec::Packing packing = RecurrentSpec::Packing::kByPart;
   RecurrentSpec::Heads heads = RecurrentSpec::Heads::kGrouped;
+  Norms norms = Norms::kOfAllHeads;
 };
 
 struct GgufForm {

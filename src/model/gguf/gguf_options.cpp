@@ -194,6 +194,15 @@ Said said_expert_step(const ModelSpec& spec) {
   return std::nullopt;
 }
 
+Said said_expert_latent(const ModelSpec& spec) {
+  const MoeSpec* moe = first_moe(spec);
+  return moe == nullptr || moe->latent == 0 ? Said() : Said(static_cast<std::uint32_t>(moe->latent));
+}
+
+void read_expert_latent(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  config.moe.latent = static_cast<int>(in.integer_if(key, 0, ShapeLimits::kHidden).value_or(config.moe.latent));
+}
+
 Said said_parallel(const ModelSpec& spec) {
   const NormPlacement norms = first_layer(spec).norms;
   return norms == NormPlacement::kParallel || norms == NormPlacement::kParallelApart;
@@ -322,6 +331,7 @@ constexpr std::array kOptions{
                read_layer_input},
     GgufOption{"expert_shared_feed_forward_length", kKnown, said_shared_width, nullptr},
     GgufOption{"expert_shared_count", kKnown, said_shared_count, nullptr},
+    GgufOption{"moe_latent_size", kNeeded, said_expert_latent, read_expert_latent},
     GgufOption{"expert_group_count", kNeeded, said_groups<&MoeSpec::groups>, read_groups},
     GgufOption{"expert_group_used_count", kNeeded, said_groups<&MoeSpec::used_groups>, nullptr},
     GgufOption{"interleave_moe_layer_step", kKnown, said_expert_step, nullptr},

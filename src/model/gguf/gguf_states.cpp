@@ -15,21 +15,41 @@ using Layers = GgufStates::Layers;
 constexpr std::string_view kInterval = "full_attention_interval";
 constexpr std::string_view kListed = "attention.recurrent_layers";
 constexpr std::string_view kKvHeads = "attention.head_count_kv";
+constexpr std::string_view kFfn = "feed_forward_length";
 
 // Which layers: those without heads for keys, or all but each so-many-th, or a flag for each.
 std::vector<int> layers_with_states(const GgufReader& in, const DecoderConfig& config, Layers how) {
   constexpr std::int64_t kUsualInterval = 4;
   std::vector<int> out;
   const auto heads = in.per_layer(kKvHeads, {0, ShapeLimits::kHeads}, config.layers);
+  const auto ffn = in.per_layer(kFfn, {0, ShapeLimits::kFfn}, config.layers);
   const auto listed = in.per_layer(kListed, {0, 1}, config.layers);
   const std::int64_t every = in.integer_if(kInterval, 1, ShapeLimits::kLayers).value_or(kUsualInterval);
   for (int layer = 0; layer < config.layers; ++layer) {
     const auto i = static_cast<size_t>(layer);
     bool recurs = listed ? (*listed)[i] != 0 : (layer + 1) % every != 0;
+    if (how == Layers::kBeside) recurs = true;
     if (how == Layers::kWithoutKvHeads) recurs = heads && (*heads)[i] == 0;
+    if (how == Layers::kOneBranch) recurs = heads && (*heads)[i] == 0 && ffn && (*ffn)[i] == 0;
     if (recurs) out.push_back(layer);
   }
   return out;
+}
+
+// A layer has an MLP, or mixes tokens.
+void read_branches(const GgufReader& in, DecoderConfig& config) {
+  const auto ffn = in.per_layer(kFfn, {0, ShapeLimits::kFfn}, config.layers);
+  for (int layer = 0; layer < config.layers; ++layer) {
+    const bool feeds = ffn && (*ffn)[static_cast<size_t>(layer)] > 0;
+    (feeds ? config.unmixed_layers : config.unfed_layers).push_back(layer);
+  }
+}
+
+// Heads of Kimi Delta Attention are as many as queries have, and all of one size.
+void read_kda_heads(const GgufReader& in, const DecoderConfig& config, RecurrentSpec& recurrent) {
+  recurrent.conv_weights = in.size("ssm.conv_kernel", kMostConvWeights);
+  recurrent.heads = recurrent.k_heads = config.heads;
+  recurrent.k_dim = recurrent.v_dim = recurrent.gate_rank = in.size("kda.head_dim", kMostStateRows);
 }
 
 // Else all orders are one.
@@ -93,12 +113,28 @@ constexpr std::array kShortConvNames{StateName{kStateQ, "shortconv.in_proj.weigh
                                      StateName{kStateV, "shortconv.in_proj.weight"},
                                      StateName{kStateConv, "shortconv.conv.weight", "shortconv.conv.bias"},
                                      StateName{kStateOut, "shortconv.out_proj.weight"}};
+constexpr std::array kKdaNames{StateName{kStateQ, "attn_q.weight"},
+                               StateName{kStateK, "attn_k.weight"},
+                               StateName{kStateV, "attn_v.weight"},
+                               StateName{kStateConvQ, "ssm_conv1d_q.weight"},
+                               StateName{kStateConvK, "ssm_conv1d_k.weight"},
+                               StateName{kStateConvV, "ssm_conv1d_v.weight"},
+                               StateName{kStateDecayIn, "ssm_f_a.weight"},
+                               StateName{kStateDecayOut, "ssm_f_b.weight"},
+                               StateName{kStateGateIn, "ssm_g_a.weight"},
+                               StateName{kStateGateOut, "ssm_g_b.weight"},
+                               StateName{kStateStrength, "ssm_beta.weight"},
+                               StateName{kStateStepBias, "ssm_dt.bias"},
+                               StateName{kStateRate, "ssm_a"},
+                               StateName{kStateNorm, "ssm_norm.weight"},
+                               StateName{kStateOut, "attn_output.weight"}};
 constexpr std::string_view kStrengthsAndDecays = "ssm_ba.weight";  // of each key head its own, one behind the other
 constexpr std::string_view kAllByKeyHead = "ssm_in.weight";        // likewise; older files have it
 
 std::span<const StateName> names_of(Kind kind) {
   if (kind == Kind::kDeltaNet) return kDeltaNames;
   if (kind == Kind::kMamba2) return kMambaNames;
+  if (kind == Kind::kKda) return kKdaNames;
   return kind == Kind::kShortConv ? std::span<const StateName>(kShortConvNames) : std::span<const StateName>();
 }
 
@@ -167,10 +203,11 @@ void name_state_tensor(const ModelSpec& spec, TensorSpec& tensor) {
     return;
   }
   tensor.gguf_at.slice = tensor.hf.slice;
-  if (r.kind != Kind::kMamba2) return;
+  if (r.kind == Kind::kKda) tensor.gguf_at.channels = tensor.hf.channels;
+  if (r.kind != Kind::kMamba2 && r.kind != Kind::kKda) return;
   // llama.cpp wants these as matrices.
   if (tensor.role == kStateRate || tensor.role == kStateSkip) tensor.gguf_vector_cols = 1;
-  if (tensor.role == kStateNorm) tensor.gguf_vector_cols = r.v_width() / r.k_heads;
+  if (tensor.role == kStateNorm && r.kind == Kind::kMamba2) tensor.gguf_vector_cols = r.v_width() / r.k_heads;
 }
 
 }  // namespace
@@ -182,13 +219,18 @@ void read_gguf_states(const GgufReader& in, DecoderConfig& config) {
   recurrent.kind = form.kind;
   recurrent.packing = form.packing;
   config.recurrent_layers = layers_with_states(in, config, form.layers);
+  config.side_by_side = form.layers == Layers::kBeside;
+  if (form.layers == Layers::kOneBranch) read_branches(in, config);
   if (form.kind == Kind::kShortConv) {
     recurrent.heads = 1;
     recurrent.v_dim = config.hidden;
     recurrent.conv_weights = in.size("shortconv.l_cache", kMostConvWeights);
+  } else if (form.kind == Kind::kKda) {
+    read_kda_heads(in, config, recurrent);
   } else {
     read_heads(in, recurrent);
   }
+  if (form.norms == GgufStates::Norms::kByGroup) recurrent.norm_groups = recurrent.k_heads;
   if (in_several_groups(recurrent)) recurrent.value_heads = form.heads;
   if (config.recurrent_layers.empty()) return;
   const std::string first = fmt::format("blk.{}.", config.recurrent_layers.front());
@@ -218,6 +260,10 @@ std::vector<GgufOutKey> gguf_states_of(const ModelSpec& spec) {
     return out;
   }
   say("ssm.conv_kernel", recurrent.conv_weights);
+  if (form.kind == Kind::kKda) {
+    say("kda.head_dim", recurrent.k_dim);
+    return out;
+  }
   say("ssm.state_size", recurrent.k_dim);
   say("ssm.group_count", recurrent.k_heads);
   say("ssm.time_step_rank", recurrent.heads);
