@@ -51,8 +51,6 @@ inline constexpr SampleTicket kNoSample = 0;
 // config's field, its value and the limit.
 struct BackendLimits {
   int head_dim = std::numeric_limits<int>::max();  // of K, and of V
-  enum class States : std::uint8_t { kAll, kNone };
-  States states = States::kAll;  // kNone: no recurrent layers
 };
 
 class Backend {

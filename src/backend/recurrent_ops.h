@@ -1,8 +1,9 @@
 // What layers compute that remember a text in a state: parts of ops.h.
 //
-// A sequence's state is its view's first block, read and written by the op; where the sequence starts at 0 it is
-// zero, whatever lies there. A row's result is made of the state behind the row before, by the same operations in the
-// same order wherever a chunk began: how a sequence was cut changes no bit. REQUIRES: no draft trees.
+// A sequence's state is its view's only block (block_count is 1), read and written by the op; where the sequence
+// starts at 0 it is zero, whatever lies there. A row's result is made of the state behind the row before, by the same
+// operations in the same order wherever a chunk began: how a sequence was cut changes no bit. REQUIRES: no draft
+// trees.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +69,8 @@ struct RecurrenceOp {
   SequenceViews sequences;
   Matrix out;
 
-  int k_heads() const { return k.cols / state.shape.k_dim; }
-  bool decays_by_row() const { return decay.cols > state.shape.heads; }
+  KVASIR_HD int k_heads() const { return k.cols / state.shape.k_dim; }
+  KVASIR_HD bool decays_by_row() const { return decay.cols > state.shape.heads; }
   friend bool operator==(const RecurrenceOp&, const RecurrenceOp&) = default;
 };
 

@@ -100,6 +100,7 @@ struct SequenceView {
   // [rows], of a draft tree of at most kMostTreeRows: bit j of row i's is set where j < i is an ancestor. Null: a
   // chain.
   const std::uint64_t* ancestors = nullptr;
+  std::int32_t block_count = 0;  // 1 where the block is a state; 0: as many as its rows' positions, or its keys, need
 
   KVASIR_HD BlockId block_of(Position position, int block_tokens) const { return blocks[position / block_tokens]; }
 

@@ -293,10 +293,6 @@ void check_limits(const ModelSpec& spec, const Backend& backend, const std::stri
   const auto fail = [&](const std::string& what) {
     fail_input(what, where, "run it on another --device: " + backend.description() + " cannot");
   };
-  if (limits.states == BackendLimits::States::kNone && spec.recurs()) {
-    fail(
-        fmt::format("model_type is {}, and this backend has no kernels for recurrent layers yet", spec.family->name));
-  }
   for (int i = 0; i < spec.layer_count(); ++i) {
     const AttentionSpec& a = spec.attention(i);
     if (a.none()) continue;

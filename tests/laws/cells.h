@@ -184,7 +184,7 @@ inline void add_kinds_of_layers(std::vector<Cell>& cells) {
   add("cpu", "falcon_rw", "int8, recent=20:bf16");
 }
 
-// Layers with states beside rows, which every policy leaves as they are. No GPU has kernels for them yet.
+// Layers with states beside rows, which every policy leaves as they are.
 inline void add_states(std::vector<Cell>& cells) {
   const auto add = [&](const char* device, const char* model, const char* policy) {
     cells.push_back(
@@ -296,8 +296,8 @@ inline std::vector<Cell> all_cells() {
   add_rules(cells);
   add_other_layers(cells);
   add_kinds_of_layers(cells);
-  add_gpu(cells);
   add_states(cells);
+  add_gpu(cells);
   add_large_heads(cells);
   return cells;
 }

@@ -57,10 +57,8 @@ TEST_P(GoldenTest, EveryBackendMatchesTransformers) {
     backends.push_back({"cpu", 2, std::string(name_of(isa)), ActivationPrecision::kF32});
   }
   if (!cuda_devices().empty()) backends.push_back({"cuda:0", 1, "auto", ActivationPrecision::kF32});
-  const bool recurs = load_config(golden_dir(GetParam())).recurs();
   for (const BackendOptions& options : backends) {
     const auto backend = make_backend(options);
-    if (recurs && backend->limits().states == BackendLimits::States::kNone) continue;
     // transformers settles ropes by the length of the prompt.
     const auto model = load_golden_for(GetParam(), *backend, std::ssize(golden.tokens));
     const std::vector<float> logits = forward(*model, *backend, golden.tokens);

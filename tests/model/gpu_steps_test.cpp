@@ -62,13 +62,13 @@ TEST_P(GpuStepsTest, AreTheSameAsGraphs) {
 }
 
 // Fixtures whose layers have what others do not: experts, latents, rules of scores, learned positions, inputs of each
-// layer.
+// layer, states.
 class GpuStepsOfFamiliesTest : public ::testing::TestWithParam<const char*> {};
 
 std::vector<const char*> families_on_gpu() {
   if (cuda_devices().empty()) return {};
-  return {"qwen3_moe", "gpt_oss",    "deepseek_v3", "gemma2", "gemma4_ple_shared",
-          "llama4",    "ministral3", "falcon_rw",   "gpt2"};
+  return {"qwen3_moe",  "gpt_oss",   "deepseek_v3", "gemma2",     "gemma4_ple_shared", "llama4",
+          "ministral3", "falcon_rw", "gpt2",        "qwen3_next", "granitemoehybrid",  "lfm2"};
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GpuStepsOfFamiliesTest, ::testing::ValuesIn(families_on_gpu()),

@@ -65,20 +65,12 @@ std::vector<Cells> rows_of_the_table() {
   return out;
 }
 
-struct Compared {
-  int fixtures = 0;
-  bool recurs = false;  // no GPU has kernels for that yet (BackendLimits::states)
-};
-
 // By model_type, of what golden_test.cpp and encoders_test.cpp of tests/model compare on every backend.
-std::map<std::string, Compared> compared_by_type() {
-  std::map<std::string, Compared> out;
+std::map<std::string, int> fixtures_by_type() {
+  std::map<std::string, int> out;
   for (const auto& folder : std::filesystem::directory_iterator(fixtures())) {
     if (!exists(folder.path() / "golden.safetensors") && !exists(folder.path() / "vectors.safetensors")) continue;
-    const ModelSpec spec = load_config(folder.path());
-    Compared& one = out[std::string(spec.family_name())];
-    ++one.fixtures;
-    one.recurs |= spec.recurs();
+    ++out[std::string(load_config(folder.path()).family_name())];
   }
   return out;
 }
@@ -100,20 +92,18 @@ std::string weights_of(const Family& family) {
 }
 
 // What the code says a row is, given its types and its example.
-Cells expected(const Cells& row, std::map<std::string, Compared>& compared) {
+Cells expected(const Cells& row, std::map<std::string, int>& compared) {
   Cells out = row;
   std::set<std::string> weights;
-  Compared all;
+  int all = 0;
   for (const std::string& type : names_in(row[kTypes])) {
     const Family& family = family_named(type, "docs/models.md");
     weights.insert(weights_of(family));
-    const Compared one = std::exchange(compared[std::string(family.name)], {});
-    all.fixtures += one.fixtures;
-    all.recurs |= one.recurs;
+    all += std::exchange(compared[std::string(family.name)], 0);
   }
   out[kWeights] = weights.size() == 1 ? *weights.begin() : "differ";
-  out[kFixtures] = std::to_string(all.fixtures);
-  out[kDevices] = all.recurs ? "CPU" : "CPU, GPU";
+  out[kFixtures] = std::to_string(all);
+  out[kDevices] = "CPU, GPU";
   if (row[kExample] == "-") {
     out[kBytes] = "-";
     return out;
@@ -128,7 +118,7 @@ Cells expected(const Cells& row, std::map<std::string, Compared>& compared) {
 }
 
 TEST(ModelsTable, SaysWhatTheCodeSays) {
-  std::map<std::string, Compared> compared = compared_by_type();
+  std::map<std::string, int> compared = fixtures_by_type();
   std::map<const Family*, int> told;
   for (const Cells& row : rows_of_the_table()) {
     ASSERT_EQ(row.size(), kColumns) << row[kTypes];
@@ -145,7 +135,7 @@ TEST(ModelsTable, SaysWhatTheCodeSays) {
     }
   }
   for (const Family* family : families()) EXPECT_EQ(told[family], 1) << family->name << " has not one row";
-  for (const auto& [type, rest] : compared) EXPECT_EQ(rest.fixtures, 0) << "no row counts the fixtures of " << type;
+  for (const auto& [type, rest] : compared) EXPECT_EQ(rest, 0) << "no row counts the fixtures of " << type;
 }
 
 }  // namespace

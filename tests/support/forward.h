@@ -38,8 +38,10 @@ inline std::vector<float> forward(Model& model, Backend& backend, const std::vec
       batch.positions.push_back(first + i);
       batch.logit_rows.push_back(static_cast<int>(i));
     }
-    for (const std::vector<BlockId>& table : tables) {
-      batch.sequences.push_back({{table.data(), first, 0, static_cast<int>(rows)}});
+    for (size_t group = 0; group < groups.size(); ++group) {
+      SequenceView view{tables[group].data(), first, 0, static_cast<int>(rows)};
+      view.block_count = groups[group].keeps_state() ? 1 : 0;
+      batch.sequences.push_back({view});
     }
     const Matrix logits = model.forward(batch, storage);
     const size_t before = out.size();

@@ -26,9 +26,10 @@ struct SampleOp {
   friend bool operator==(const SampleOp&, const SampleOp&) = default;
 };
 
-using BatchOp = std::variant<EmbedRowsOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedMatmulOp, RopeOp, ProjectedRows,
-                             KvWriteOp, RopeKvWriteOp, AttentionOp, SwigluOp, ActivationOp, ScaleOp, QueryScaleOp,
-                             SigmoidGateOp, ExpertsOp, NormMatmulOp, FeedForwardOp, AddOp, SampleOp>;
+using BatchOp =
+    std::variant<EmbedRowsOp, CopyOp, NormOp, AddNormOp, MatmulOp, GatedMatmulOp, RopeOp, ProjectedRows, KvWriteOp,
+                 RopeKvWriteOp, AttentionOp, SwigluOp, ActivationOp, ScaleOp, QueryScaleOp, SigmoidGateOp,
+                 CausalConvOp, DecayOp, RecurrenceOp, ExpertsOp, NormMatmulOp, FeedForwardOp, AddOp, SampleOp>;
 
 // Whether attention to both is partitioned and launched alike.
 bool same_but_layer(const AttentionBatch& a, const AttentionBatch& b);

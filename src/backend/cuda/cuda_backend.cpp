@@ -43,7 +43,7 @@ class CudaBackend final : public Backend {
   }
   std::string kernel_version() const override { return fmt::format("cuda-5-{}", name_of(activations_)); }
 
-  BackendLimits limits() const override { return {.head_dim = kMostHeadDim, .states = BackendLimits::States::kNone}; }
+  BackendLimits limits() const override { return {.head_dim = kMostHeadDim}; }
 
   Buffer allocate(size_t bytes) override {
     void* at = nullptr;
@@ -156,6 +156,14 @@ class CudaBackend final : public Backend {
     leave_batch_alone();
     perform(op);
   }
+  void take(const CausalConvOp& op) {
+    leave_batch_alone();
+    perform(op);
+  }
+  void take(const RecurrenceOp& op) {
+    leave_batch_alone();
+    perform(op);
+  }
   // Rows of neighbouring sequences lie one after the other, and are projected together. Sequences of the batch's
   // groups may have other rows when it comes again, and what is recorded is of these rows.
   void take(const ProjectOp& op) {
@@ -170,9 +178,6 @@ class CudaBackend final : public Backend {
       perform(ProjectedRows{rows_of(op.x, first, end - first), op.heads, op.by, rows_of(op.out, first, end - first)});
     }
   }
-  static void take(const CausalConvOp&) { CHECK_THAT(false, "limits() says that there are no states here"); }
-  static void take(const DecayOp&) { CHECK_THAT(false, "limits() says that there are no states here"); }
-  static void take(const RecurrenceOp&) { CHECK_THAT(false, "limits() says that there are no states here"); }
   void take(const KvMoveOp& op) {
     if (!op.moves.empty()) launch_now(op);
   }

@@ -3,6 +3,7 @@
 #include "backend/cuda/attention/attention_kernels.h"
 #include "backend/cuda/ops/elementwise.h"
 #include "backend/cuda/ops/pointwise.h"
+#include "backend/cuda/recurrent/recurrent.h"
 #include "backend/cuda/runtime/cuda_check.h"
 #include "backend/cuda/sample/sample_rows.h"
 #include "backend/lower.h"
@@ -126,6 +127,26 @@ void OpLauncher::launch(const QueryScaleOp& op) const {
 void OpLauncher::launch(const SigmoidGateOp& op) const {
   matmul.forget_rows();
   sigmoid_gate(op, stream);
+}
+
+const SequenceView* OpLauncher::with_states(std::span<const SequenceView> sequences) const {
+  for (const SequenceView& sequence : sequences) CHECK(sequence.block_count == 1);
+  return tables.find(sequences, 0).at;
+}
+
+void OpLauncher::launch(const CausalConvOp& op) const {
+  matmul.forget_rows();
+  convolve(op, with_states(op.sequences), stream);
+}
+
+void OpLauncher::launch(const DecayOp& op) const {
+  matmul.forget_rows();
+  decay(op, stream);
+}
+
+void OpLauncher::launch(const RecurrenceOp& op) const {
+  matmul.forget_rows();
+  recur(op, with_states(op.sequences), stream);
 }
 
 void OpLauncher::launch(const ExpertsOp& op) const {

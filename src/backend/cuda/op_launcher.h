@@ -42,6 +42,9 @@ struct OpLauncher {
   void launch(const ScaleOp& op) const;
   void launch(const QueryScaleOp& op) const;
   void launch(const SigmoidGateOp& op) const;
+  void launch(const CausalConvOp& op) const;
+  void launch(const DecayOp& op) const;
+  void launch(const RecurrenceOp& op) const;
   void launch(const ExpertsOp& op) const;
   void launch(const ProjectedRows& op) const;
   void launch(const AddOp& op) const;
@@ -57,6 +60,7 @@ struct OpLauncher {
 
  private:
   void norm_into(const NormedRows& rows, GemmInput input) const;
+  const SequenceView* with_states(std::span<const SequenceView> sequences) const;
   NewRows new_rows(Matrix k, Matrix v, const KvView& view, std::span<const SequenceView> sequences) const;
 };
 

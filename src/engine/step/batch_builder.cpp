@@ -47,6 +47,7 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
     for (size_t i = 0; i < groups.size(); ++i) {
       std::vector<SequenceView>& views = batch.sequences[groups[i]];
       views.push_back({sequence.lease.table(i).data(), sequence.lease.rows(i) + in_flight, first_row, one.rows});
+      if (cache.keeps_state(groups[i])) views.back().block_count = 1;
       if (!sequence.rows) continue;
       if (const auto watch = sequence.rows->track_scores(i, start, one.rows)) {
         batch.watches[groups[i]].push_back(*watch);

@@ -72,6 +72,9 @@ __device__ inline void load_tiles_transposed(std::uint32_t (&to)[4], std::uint32
 __device__ inline void copy_async(std::uint32_t to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
+__device__ inline void copy_async_float(std::uint32_t to, const float* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
 __device__ inline void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kPending>
 __device__ void wait_copies() {

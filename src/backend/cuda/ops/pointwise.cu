@@ -47,6 +47,18 @@ __global__ void scale_queries_kernel(Matrix x, RopeTable table) {
   *number(x, c) = __fmul_rn(*number(x, c), table.scale_of(static_cast<int>(blockIdx.x)));
 }
 
+__global__ void decay_kernel(DecayOp op) {
+  pdl_trigger();
+  pdl_wait();
+  const int c = column();
+  if (c >= op.x.cols) return;
+  const float x = __fadd_rn(*number(op.x, c), op.bias[c]);
+  const float soft = __fadd_rn(x > 0.0F ? x : 0.0F, log1pf(expf(-fabsf(x))));
+  const float step = soft < op.least ? op.least : op.most < soft ? op.most : soft;
+  if (op.step.data != nullptr) *number(op.step, c) = step;
+  *number(op.decay, c) = expf(__fmul_rn(op.rate[c / (op.x.cols / op.heads)], step));
+}
+
 // A grid of rows by columns, a thread a number.
 LaunchShape over(const Matrix& x) {
   return {dim3(static_cast<unsigned>(x.rows), static_cast<unsigned>((x.cols + kThreads - 1) / kThreads)),
@@ -75,6 +87,11 @@ void sigmoid_gate(const SigmoidGateOp& op, cudaStream_t stream) {
 void scale_queries(const QueryScaleOp& op, cudaStream_t stream) {
   if (empty(op.x)) return;
   launch_pdl("query scale", scale_queries_kernel, over(op.x), stream, op.x, op.table);
+}
+
+void decay(const DecayOp& op, cudaStream_t stream) {
+  if (empty(op.x)) return;
+  launch_pdl("decay", decay_kernel, over(op.x), stream, op);
 }
 
 }  // namespace kvasir::cuda

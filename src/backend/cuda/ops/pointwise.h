@@ -1,4 +1,4 @@
-// Ops on single numbers that a few families of models have: activations, scales and gates.
+// Ops on single numbers that a few families of models have: activations, scales, gates and decays.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,6 +10,7 @@ namespace kvasir::cuda {
 void activate(const ActivationOp& op, cudaStream_t stream);
 void scale(const ScaleOp& op, cudaStream_t stream);
 void sigmoid_gate(const SigmoidGateOp& op, cudaStream_t stream);
+void decay(const DecayOp& op, cudaStream_t stream);
 void scale_queries(const QueryScaleOp& op, cudaStream_t stream);
 
 }  // namespace kvasir::cuda

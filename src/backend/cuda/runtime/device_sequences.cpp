@@ -36,8 +36,9 @@ const DeviceSequences& SequenceTables::find(std::span<const SequenceView> sequen
 // One copy brings the views and, after them, the ancestors of trees and all block tables.
 DeviceSequences SequenceTables::send(std::span<const SequenceView> sequences, int block_tokens) {
   const auto blocks_of = [block_tokens](const SequenceView& sequence) {
-    if (block_tokens == 0 || sequence.blocks == nullptr)
-      return size_t{0};  // null: it reads nothing, and writes nothing
+    if (sequence.blocks == nullptr) return size_t{0};  // it reads nothing, and writes nothing
+    if (sequence.block_count > 0) return static_cast<size_t>(sequence.block_count);
+    if (block_tokens == 0) return size_t{0};
     const Position end = std::max<Position>(sequence.start + sequence.rows, sequence.keys);
     return static_cast<size_t>((end + block_tokens - 1) / block_tokens);
   };

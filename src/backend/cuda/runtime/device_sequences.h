@@ -28,7 +28,8 @@ class SequenceTables {
   bool in_batch() const { return !known_.empty(); }
   bool knows(std::span<const SequenceView> sequences) const { return known(sequences) != nullptr; }
 
-  // Uploads them unless begin() did; without block tables if block_tokens is 0.
+  // Uploads them unless begin() did; without block tables if block_tokens is 0, but those whose length
+  // they say themselves.
   const DeviceSequences& find(std::span<const SequenceView> sequences, int block_tokens);
   DeviceSequences send(std::span<const SequenceView> sequences, int block_tokens);
 
