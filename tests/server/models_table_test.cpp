@@ -70,11 +70,13 @@ struct Compared {
   bool recurs = false;  // no GPU has kernels for that yet (BackendLimits::states)
 };
 
-// By model_type, of what golden_test.cpp and encoders_test.cpp of tests/model compare on every backend.
+// By model_type, of what golden_test.cpp, encoders_test.cpp and encoder_decoders_test.cpp of tests/model compare on
+// every backend.
 std::map<std::string, Compared> compared_by_type() {
   std::map<std::string, Compared> out;
   for (const auto& folder : std::filesystem::directory_iterator(fixtures())) {
-    if (!exists(folder.path() / "golden.safetensors") && !exists(folder.path() / "vectors.safetensors")) continue;
+    const auto has = [&folder](const char* file) { return exists(folder.path() / file); };
+    if (!has("golden.safetensors") && !has("vectors.safetensors") && !has("answers.safetensors")) continue;
     const ModelSpec spec = load_config(folder.path());
     Compared& one = out[std::string(spec.family_name())];
     ++one.fixtures;
