@@ -72,8 +72,9 @@ struct Llm::Impl : LoadedModel {
       answer.finish = name_of(update.finish);
       answer.failure = update.record->failure;
       answer.total_seconds = seconds_since(growing.start);
-      answer.reused_tokens = update.record->reuse.reused_tokens;
-      answer.reuse = describe(update.record->reuse);
+      const ReuseReport reuse = update.record->reuse.of_prompt();
+      answer.reused_tokens = reuse.reused_tokens;
+      answer.reuse = describe(reuse);
       answer.computed_tokens = update.record->computed_tokens;
     }
     answer.text += piece;

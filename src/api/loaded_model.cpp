@@ -59,6 +59,10 @@ std::filesystem::path checked_model(const LlmOptions& options) {
   return options.model;
 }
 
+constexpr const char* kMessagesAsText =
+    "{{ bos_token }}{% for message in messages %}{{ message['content'] }}{% if not loop.last %}{{ '\n' }}{% endif %}"
+    "{% endfor %}{{ eos_token }}";
+
 std::optional<ChatTemplate> chat_of(const Tokenizer& tokenizer) {
   if (!tokenizer.chat_template()) return std::nullopt;
   return ChatTemplate(*tokenizer.chat_template(), tokenizer.chat_template_where());
@@ -105,6 +109,8 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
         fmt::format("the tokenizer has {} tokens, and the model {}", tokenizer.vocab_size(), model->config().vocab),
         options.model, "check that the tokenizer and the model belong together");
   }
+  // A model that answers to a source was trained on texts, and has no template: the messages are the text.
+  if (!chat && model->config().reads_source()) chat.emplace(kMessagesAsText, "a text of all messages");
   engine.warm_public_texts();
   longest = engine.longest_of(kSystemTenant);
 }

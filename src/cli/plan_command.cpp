@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -95,9 +96,9 @@ void add_groups(std::string& out, const PlanReport& report) {
       continue;
     }
     out += fmt::format("  {:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}\n",
-                       group.layers, formats_of(group.layout), kept_by(group.retention),
-                       format_count(group.bytes_per_token), count(group.blocks_per_request),
-                       size(group.bytes_per_request));
+                       group.layers, formats_of(group.layout),
+                       group.of_source ? "a source" : kept_by(group.retention), format_count(group.bytes_per_token),
+                       count(group.blocks_per_request), size(group.bytes_per_request));
   }
 }
 
@@ -144,6 +145,7 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
     one["v_format"] = format_name(group.layout.v_format);
     one["window"] = group.retention.window;
     one["sinks"] = group.retention.sinks;
+    if (group.of_source) one["of"] = "source";
     if (group.retention.chunk > 0) one["chunk"] = group.retention.chunk;
     one["bytes_per_token"] = group.bytes_per_token;
     one["bytes_per_block"] = group.bytes_per_block;
@@ -168,6 +170,10 @@ PlanReport make_plan_report(const PlanOptions& options) {
           ? *report.model.weight_bytes
           : row_bytes(report.weights_dtype, static_cast<std::int64_t>(parameter_count(config)));
   report.input.groups = kv_groups(config, report.kv);
+  report.input.source_groups =
+      static_cast<size_t>(std::ranges::count_if(report.input.groups, [&](const KvGroup& group) {
+        return !group.keeps_state() && is_of_source(config, group);
+      }));
   report.input.context = options.context > 0 ? options.context : config.context;
   report.input.users = options.users;
   report.input.block_tokens = options.block_tokens;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/kv_storage.h"
 #include "model/model.h"
 #include "model/row_head.h"
+#include "model/scratch_rows.h"
 
 namespace kvasir {
 
@@ -20,7 +20,6 @@ class Embedder {
  public:
   // `context`: the longest text that is asked for; 0: as long as the model takes. Backend and model outlive it.
   Embedder(Backend& backend, Model& model, std::int64_t context);
-  ~Embedder();
 
   std::int64_t longest() const { return longest_; }  // tokens of a text
   int vocab() const { return model_.config().vocab; }
@@ -42,17 +41,13 @@ class Embedder {
   std::vector<std::vector<float>> run(std::span<const Text> texts);
 
  private:
-  struct Scratch;
-
-  std::unique_ptr<Scratch> make_scratch(std::int64_t tokens, KvStorage::Layers layers) const;
-  std::vector<float> step(const Batch& batch, Scratch& scratch);
+  std::vector<float> step(const Batch& batch, ScratchRows& scratch);
   std::vector<float> run_in_parts(const Text& text);
 
   Backend& backend_;
   Model& model_;
   std::int64_t longest_;
-  std::vector<KvGroup> groups_;
-  std::unique_ptr<Scratch> scratch_;  // of texts that one step takes; made when it is first needed
+  std::unique_ptr<ScratchRows> scratch_;  // of texts that one step takes; made when it is first needed
 };
 
 }  // namespace kvasir

@@ -132,6 +132,8 @@ void Engine::commit(const ComputedRows& rows, const StepOutput& output) {
     if (uncomputed > 1 && record.chunks.size() < RequestRecord::kMostChunks) {
       record.chunks.push_back({done, rows.rows, costs_.step_seconds()});
     }
+    record.computed_tokens += sequence.source_rows();
+    cache_.commit_source(sequence.lease);
     cache_.commit(sequence.lease,
                   std::span(sequence.tokens).subspan(static_cast<size_t>(done), static_cast<size_t>(accepted)));
     record.computed_tokens += rows.rows;
@@ -188,7 +190,8 @@ void Engine::finish_done() {
     pipeline_.forget(*sequence);
     masks_.forget(*sequence);
     const bool by_itself = sequence->finish == FinishReason::kStop || sequence->finish == FinishReason::kLength;
-    if (listeners_.on_finished && by_itself && sequence->request.origin == Request::Origin::kClient) {
+    const bool of_text = sequence->request.source.empty();  // tokens say nothing of a source
+    if (listeners_.on_finished && by_itself && of_text && sequence->request.origin == Request::Origin::kClient) {
       listeners_.on_finished({sequence->tokens, std::ssize(sequence->request.prompt), sequence->policy->policy,
                               sequence->request.tenant});
     }

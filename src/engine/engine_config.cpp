@@ -139,7 +139,7 @@ KvStorage::Pages pages_of(std::span<const EngineModel> models, const EngineConfi
     for (const KvFormat format : kAllKvFormats) see(*one.model, uniform_policy(format));
     KvPolicy least = uniform_policy(KvFormat::kInt2);
     const auto has_v = [](const LayerSpec& layer) { return layer.attention.kv.has_v(); };
-    if (std::ranges::all_of(one.model->config().layers, has_v))
+    if (std::ranges::all_of(one.model->config().layers, has_v) && !one.model->config().reads_source())
       least.k_rank = least.v_rank = 1;  // else rows are whole
     see(*one.model, least);
   }

@@ -89,6 +89,10 @@ void Engine::set_share(std::uint32_t tenant, TenantShare share) {
 void Engine::warm_public_texts() {
   CHECK(idle());
   if (!cache_.shares(0)) return;  // nothing of them could be found
+  if (!config_.public_texts.empty() && models_.front().model->config().reads_source()) {
+    fail_usage("the model answers to a source, which is read whole: nothing of it begins like another",
+               "--public-prefix", "leave it out");
+  }
   for (const std::vector<TokenId>& text : config_.public_texts) {
     Request request;
     request.prompt = text;

@@ -32,6 +32,9 @@ struct Breakpoint {
 
 struct Request {
   std::vector<TokenId> prompt;
+  // Of an encoder-decoder: what is answered. Empty: the prompt is the source, and the answer begins as the model's
+  // do.
+  std::vector<TokenId> source = {};
   SamplingParams sampling;
   std::int64_t max_tokens = 256;
   std::vector<TokenId> stop_tokens;                   // any of them ends the answer, and is not part of it

@@ -25,11 +25,45 @@ CheckedRequest RequestChecks::check(Request request) const {
     fail_input("the model is an encoder: it makes vectors of texts, and writes none", "request",
                "use /v1/embeddings, or a model that generates");
   }
+  check_source(request, model);
   check_tokens(request, model);
   check_sampling(request.sampling, "request");
   std::shared_ptr<const ResolvedPolicy> policy = policy_of(request, model);
   check_room(request, *policy, model.context);
   return {std::move(request), std::move(policy)};
+}
+
+void RequestChecks::check_vocabulary(std::span<const TokenId> tokens, const ServedModel& model) {
+  for (const TokenId token : tokens) {
+    if (token < 0 || token >= model.vocab()) {
+      fail_input(fmt::format("token {} is not in the vocabulary of {}", token, model.vocab()), "request");
+    }
+  }
+}
+
+// An encoder-decoder's prompt becomes its source.
+void RequestChecks::check_source(Request& request, const ServedModel& model) {
+  const ModelSpec& spec = model.model->config();
+  if (!spec.reads_source()) {
+    if (!request.source.empty()) fail_input("the model reads no source", "request", "give all of it as the prompt");
+    return;
+  }
+  if (request.source.empty()) {
+    if (request.prompt.empty()) fail_input("the prompt is empty", "request", "give at least one token");
+    if (request.score_from) {
+      fail_input("scores were asked for of a source, which is read whole and not predicted", "request",
+                 "ask for scores of a model without an encoder");
+    }
+    request.source = std::exchange(request.prompt, spec.answer_start);
+    request.breakpoints.clear();  // places of a text that goes on, and a source does not
+  }
+  const std::int64_t most = std::min<std::int64_t>(model.context, model.model->longest_source());
+  if (std::ssize(request.source) > most) {
+    throw Error(Error::Kind::kCapacity, {fmt::format("the source has {} tokens, and at most {} are read at once",
+                                                     request.source.size(), most),
+                                         "request", "shorten the prompt or raise --ctx-size"});
+  }
+  check_vocabulary(request.source, model);
 }
 
 void RequestChecks::check_tokens(const Request& request, const ServedModel& model) const {
@@ -41,11 +75,7 @@ void RequestChecks::check_tokens(const Request& request, const ServedModel& mode
         {fmt::format("the prompt has {} tokens, and the context holds {} with the answer", prompt, model.context),
          "request", "shorten the prompt or raise --ctx-size"});
   }
-  for (const TokenId token : request.prompt) {
-    if (token < 0 || token >= model.vocab()) {
-      fail_input(fmt::format("token {} is not in the vocabulary of {}", token, model.vocab()), "request");
-    }
-  }
+  check_vocabulary(request.prompt, model);
   if (request.max_tokens < 1)
     fail_input(fmt::format("{} tokens were asked for", request.max_tokens), "request", "ask for at least one");
   if (request.score_from && (*request.score_from < 0 || *request.score_from >= prompt)) {
@@ -99,7 +129,8 @@ bool RequestChecks::has_room(const Request& request, const ResolvedPolicy& polic
   const std::int64_t longest = std::min(std::ssize(request.prompt) + request.max_tokens, context);
   const std::uint32_t tenant = request.tenant.id;
   return p_.cache.fits_a_page(policy.cache_groups) &&
-         p_.cache.fits_alone(policy.cache_groups, longest - 1, p_.shares.of(tenant), p_.shares.kept_from(tenant));
+         p_.cache.fits_alone(policy.cache_groups, {longest - 1, std::ssize(request.source)}, p_.shares.of(tenant),
+                             p_.shares.kept_from(tenant));
 }
 
 std::int64_t RequestChecks::longest_of(std::uint32_t tenant) const {
@@ -109,8 +140,8 @@ std::int64_t RequestChecks::longest_of(std::uint32_t tenant) const {
   std::int64_t fits = 1;
   for (std::int64_t above = model.context + 1; above - fits > 1;) {
     const std::int64_t middle = fits + (above - fits) / 2;
-    // The last token is never fed back.
-    (p_.cache.fits_alone(model.kv->cache_groups, middle - 1, share, kept) ? fits : above) = middle;
+    // The last token is never fed back. A source may be as long as its answer.
+    (p_.cache.fits_alone(model.kv->cache_groups, {middle - 1, middle}, share, kept) ? fits : above) = middle;
   }
   return fits;
 }
@@ -123,12 +154,13 @@ void RequestChecks::check_room(const Request& request, const ResolvedPolicy& pol
   }
   const TenantShare share = p_.shares.of(request.tenant.id);
   const std::int64_t kept = p_.shares.kept_from(request.tenant.id);
+  const TextSize size_then(longest - 1, std::ssize(request.source));  // the last is never fed back
   const auto fits = [&](const TenantShare& within, std::int64_t kept_bytes) {
-    return p_.cache.fits_alone(policy.cache_groups, longest - 1, within, kept_bytes);  // the last is never fed back
+    return p_.cache.fits_alone(policy.cache_groups, size_then, within, kept_bytes);
   };
   if (fits(share, kept)) return;
   const auto size = [](std::int64_t bytes) { return format_bytes(static_cast<std::uint64_t>(bytes)); };
-  const KvCache::Room needs = p_.cache.room_of(policy.cache_groups, longest - 1);
+  const KvCache::Room needs = p_.cache.room_of(policy.cache_groups, size_then);
   std::string limit = fmt::format("the cache's {} pages of {}", p_.cache.pages(), size(p_.cache.page_bytes()));
   std::string fix = "raise --kv-memory, or ask for fewer tokens";
   if (fits({}, kept)) {

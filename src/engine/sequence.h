@@ -100,7 +100,9 @@ struct alignas(64) Sequence {
   ModelId model() const { return request.model; }
   PolicyId policy_id() const { return policy == nullptr ? 0 : policy->id; }
   // As whose the cache knows its blocks.
-  OpenContext open_context() const { return {request.tenant, id, policy_id(), request.prefix_key}; }
+  OpenContext open_context() const { return {request.tenant, id, policy_id(), request.prefix_key, request.source}; }
+  // Of its source, if the next step must read it.
+  std::int64_t source_rows() const { return lease.valid() && lease.lacks_source() ? std::ssize(request.source) : 0; }
 };
 
 }  // namespace kvasir

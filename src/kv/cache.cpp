@@ -37,7 +37,8 @@ KvCache::Need KvCache::need_of(const LeaseState& state, size_t i, Position targe
   const std::int64_t rows = length - state.evicted[i];
   const bool writes_state = group.config.state();
   Need need;
-  need.blocks = std::max<std::int64_t>(table_size(group, target - state.evicted[i]) - table.size(), 0);
+  need.blocks = std::max<std::int64_t>(table_size(state, group, target - state.evicted[i]) - table.size(), 0);
+  if (group.config.source()) return need;
   if (!writes_state)
     need.public_blocks = std::clamp<std::int64_t>(state.public_blocks - table.size(), 0, need.blocks);
   const bool has_open = writes_state ? table.size() > 0 : rows % config_.block_tokens != 0;
@@ -90,10 +91,10 @@ KvCache::Shortage KvCache::shortage(PolicyId policy, std::uint32_t tenant, const
   std::vector<Need> needs;
   for (const size_t group : policies_[policy].groups) {
     const CacheGroupConfig& config = groups_[group].config;
-    const std::int64_t kept = most_blocks(config, growth.tokens);
+    const std::int64_t kept = most_blocks(config, {growth.tokens, growth.source});
     const std::int64_t own = blocks_for(growth.tokens, config_.block_tokens) - growth.shared_blocks;
     const std::int64_t rows = std::max<std::int64_t>(std::min(kept, own), 0) + growth.more_blocks;
-    needs.push_back({config.state() ? kept : rows});
+    needs.push_back({config.rows() ? rows : kept});
   }
   return shortage_of(policy, tenant, needs);
 }
@@ -121,7 +122,7 @@ bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
   for (size_t i = 0; i < needs.size(); ++i) {
     make_tail_writable(state, i, needs[i].tail);
     Group& group = group_of(state, i);
-    while (state.tables[i].size() < table_size(group, target - state.evicted[i])) {
+    while (state.tables[i].size() < table_size(state, group, target - state.evicted[i])) {
       state.tables[i].append(take(group, state, state.tables[i].size()));
     }
   }
@@ -151,7 +152,7 @@ void KvCache::make_tail_writable(LeaseState& state, size_t i, Need::Tail how) {
 
 // Blocks wholly inside a public text are nobody's. A state goes on behind it.
 OwnerId KvCache::owner_of_block(const Group& group, const LeaseState& state, std::int64_t block_index) const {
-  return !group.config.state() && block_index < state.public_blocks ? 0 : owner_of(state.tenant.id);
+  return group.config.rows() && block_index < state.public_blocks ? 0 : owner_of(state.tenant.id);
 }
 
 BlockId KvCache::take(Group& group, const LeaseState& state, std::int64_t block_index) {
@@ -204,7 +205,7 @@ void KvCache::commit(KvLease& lease, std::span<const TokenId> tokens) {
   const Position length = lease.length();
   for (size_t i = 0; i < state.tables.size(); ++i) {
     const Group& group = group_of(state, i);
-    CHECK(table_size(group, lease.rows(i)) <= state.tables[i].size());
+    CHECK(table_size(state, group, lease.rows(i)) <= state.tables[i].size());
     if (!group.config.state() || tokens.empty()) continue;
     const BlockId written = state.tables[i].at(0);
     CHECK(group.pool.refs(written) == 1 && !group.index.published(written));  // see reserve()
@@ -223,7 +224,7 @@ void KvCache::publish(LeaseState& state, std::int64_t block_index) {
   state.keys.push_back(key);
   if (config_.reuse == CacheConfig::Reuse::kOff) return;
   for (size_t i = 0; i < state.tables.size(); ++i) {
-    if (group_of(state, i).config.state()) continue;  // see keep_state()
+    if (!group_of(state, i).config.rows()) continue;  // see keep_state() and commit_source()
     publish_block(state, i, block_index, {key, parent, block_index, tick_, now_, config_.block_tokens});
   }
 }
@@ -237,7 +238,8 @@ void KvCache::publish_block(LeaseState& state, size_t i, std::int64_t place, con
   // what others are counted to have.
   const OwnerId owner = owner_of_block(group, state, as.block_index);
   if (group.pool.owner(block) != owner) group.pool.give(block, owner);
-  const std::span<const TokenId> tokens = tokens_of_block(state.tokens, as.block_index);
+  const std::vector<TokenId>& text = group.config.source() ? state.source.tokens : state.tokens;
+  const std::span<const TokenId> tokens = tokens_of_block(text, as.block_index);
   if (group.index.insert(block, as, tokens)) {
     ++stats_.published_blocks;
     return note(CacheEvent::Kind::kPublished, group.id, block);
@@ -302,9 +304,10 @@ void KvCache::truncate(KvLease& lease, Position length) {
   const std::int64_t keep = blocks_for(length, config_.block_tokens);
   for (size_t i = 0; i < state.tables.size(); ++i) {
     if (length == 0) state.evicted[i] = 0;
-    shrink_table(state, i, table_size(group_of(state, i), length - state.evicted[i]));
+    shrink_table(state, i, table_size(state, group_of(state, i), length - state.evicted[i]));
     state.dropped_upto[i] = std::min(state.dropped_upto[i], keep);
   }
+  if (length == 0) state.source.written = false;
   state.tokens.resize(static_cast<size_t>(length));
   state.state_from = std::min(state.state_from, length);
   state.passing_state = std::min(state.passing_state, length);
@@ -334,7 +337,9 @@ KvLease KvCache::fork(const KvLease& lease) {
   state->passing_state = 0;
   for (size_t i = 0; i < state->tables.size(); ++i) {
     BlockTable& table = state->tables[i];
-    const std::int64_t written = table_size(group_of(*state, i), lease.length());
+    const Group& group = group_of(*state, i);
+    std::int64_t written = table_size(*state, group, lease.length());
+    if (group.config.source()) written = state->source.written ? table.size() : 0;
     while (table.size() > written) table.drop_last();  // what the other has reserved is its own
     for (const BlockId block : table) {
       if (block != kNoBlock) ref_block(group_of(*state, i), block);

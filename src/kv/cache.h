@@ -6,6 +6,7 @@
 //     take_copies()             byte moves that must happen before those tokens are written
 //     commit(lease, tokens)     they are written: publish full blocks, drop what the retention no longer needs
 //     keep_state(lease)         the states of recurrent layers, as they are now, may be found by others
+//     commit_source(lease)      the rows of the source are written: they may be found by others
 //     truncate(lease, length)   give back what was reserved or written beyond
 //     shrink(lease, …)          rows were evicted, and the others moved together: give back what is left over
 //     fork(lease)               a second hold on the same blocks, copied on the first write
@@ -17,7 +18,8 @@
 //
 // A group keeps rows, or a state: what recurrent layers know of all tokens so far. A state cannot be cut short, so a
 // lease has one block of such a group, which every step writes, and a text is found again as far as rows and states
-// both are there (cache_states.cpp).
+// both are there (cache_states.cpp). A third kind keeps rows of a source: what the text is an answer to
+// (cache_source.cpp).
 //
 // Single-threaded: the engine's thread owns it. No floats, no bytes, no devices.
 #pragma once
@@ -53,13 +55,18 @@ struct CacheGroupConfig {
   enum class Keeps : std::uint8_t {
     kRows,   // of each token some: a block holds those of block_tokens
     kState,  // of all tokens together: a block holds all of it
+    // Of each token of the source some, written once and read whole: a lease has blocks for all of them, and they are
+    // found together or not at all. REQUIRES: retention is full.
+    kSource,
   };
 
   Retention retention;
   std::int64_t block_bytes = 0;
   Keeps keeps = Keeps::kRows;
 
+  bool rows() const { return keeps == Keeps::kRows; }
   bool state() const { return keeps == Keeps::kState; }
+  bool source() const { return keeps == Keeps::kSource; }
 };
 
 // What is cached under one policy shares nothing but memory with what is cached under another.
@@ -143,8 +150,8 @@ struct CacheStats {
 // Whose tokens are opened, under which policy, and what stands before the first of them.
 struct OpenContext {
   OpenContext(const Tenant& owner = {}, std::uint64_t asking = 0, PolicyId under = 0,  // NOLINT: a tenant will do
-              const std::optional<Key256>& before = std::nullopt)
-      : tenant(owner), request(asking), policy(under), after(before) {}
+              const std::optional<Key256>& before = std::nullopt, std::span<const TokenId> answers = {})
+      : tenant(owner), request(asking), policy(under), after(before), source(answers) {}
 
   Tenant tenant;
   std::uint64_t request = 0;  // who asks, for explanations
@@ -152,6 +159,17 @@ struct OpenContext {
   // What the tokens' K and V depend on but the tokens themselves (a source text, an adapter, an image): blocks behind
   // different keys are never shared, nor with those behind none.
   std::optional<Key256> after;
+  // What the tokens are an answer to, where a policy's groups keep rows of it: part of what stands before them.
+  std::span<const TokenId> source;
+};
+
+// Of a sequence.
+struct TextSize {
+  TextSize(Position in_text, Position in_source = 0)
+      : tokens(in_text), source(in_source) {}  // NOLINT: of a text alone
+
+  Position tokens = 0;
+  Position source = 0;
 };
 
 class KvCache {
@@ -185,6 +203,12 @@ class KvCache {
   void keep_state(KvLease& lease, Stay stay);
   bool has_states(PolicyId policy) const { return policies_[policy].states; }
   bool keeps_state(size_t group) const { return groups_[group].config.state(); }
+  // From now on others may find the source, whose rows are written in all groups that keep it. Nothing, where they
+  // were found. REQUIRES: they are reserved.
+  void commit_source(KvLease& lease);
+  bool keeps_source(size_t group) const { return groups_[group].config.source(); }
+  // Whether somebody holds all of the source's blocks just now.
+  bool holds_source(const OpenContext& context) const;
   // How far the lease would come back from what is kept, as far as it knows.
   Position found_again(const KvLease& lease) const;
   void truncate(KvLease& lease, Position length);
@@ -219,8 +243,8 @@ class KvCache {
   TenantStats tenant_stats(std::uint32_t tenant) const;
   bool over_guarantee(std::uint32_t tenant) const;
   // Whether the tenant would hold no more than it is guaranteed with so many more blocks of each of a policy's
-  // groups.
-  bool within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const;
+  // groups, and so many tokens of a source.
+  bool within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks, Position source = 0) const;
 
   // Why reserve() would refuse so many tokens.
   enum class Shortage : std::uint8_t { kNone, kQuota, kPool };
@@ -231,6 +255,7 @@ class KvCache {
     Position tokens = 0;
     std::int64_t shared_blocks = 0;
     std::int64_t more_blocks = 0;
+    Position source = 0;  // tokens of a source that nobody holds
   };
   Shortage shortage(PolicyId policy, std::uint32_t tenant, const Growth& growth) const;
   // Of what never changes: all memory, and how many blocks of each of the first policy's groups it could hold at
@@ -247,15 +272,16 @@ class KvCache {
   // Whether a sequence of this length could ever be held, were it alone, by a tenant with this share, where so many
   // bytes are kept for others; under the first policy, or under any. Of what never changes: may be asked from any
   // thread.
-  bool fits_alone(Position length, const TenantShare& share = {}) const;
-  bool fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share,
+  bool fits_alone(const TextSize& size, const TenantShare& share = {}) const;
+  bool fits_alone(std::span<const CacheGroupConfig> groups, const TextSize& size, const TenantShare& share,
                   std::int64_t kept_bytes = 0) const;
   // What that takes: pages, and bytes of blocks in them.
   struct Room {
     std::int64_t pages = 0;
     std::int64_t bytes = 0;
   };
-  Room room_of(std::span<const CacheGroupConfig> groups, Position length) const;  // REQUIRES: fits_a_page(groups)
+  Room room_of(std::span<const CacheGroupConfig> groups,
+               const TextSize& size) const;  // REQUIRES: fits_a_page(groups)
   std::int64_t pages() const { return std::ssize(pages_); }
   std::int64_t page_bytes() const { return config_.pages.bytes; }
   std::int64_t guaranteed_bytes(const TenantShare& share) const { return limits_of(share).guaranteed; }
@@ -352,9 +378,17 @@ class KvCache {
   void pin(const Found& found, std::span<const TokenId> tokens, LeaseState& state);
   void release(LeaseState& state);
 
-  std::int64_t table_size(const Group& group, std::int64_t rows) const {  // that so many rows need
+  // That so many rows need; of a source all of it, as soon as there are some.
+  std::int64_t table_size(const LeaseState& state, const Group& group, std::int64_t rows) const {
+    if (group.config.source()) return rows > 0 ? state.source.blocks() : 0;
     return group.config.state() ? static_cast<std::int64_t>(rows > 0) : blocks_for(rows, config_.block_tokens);
   }
+  void name_source(std::span<const TokenId> source, LeaseState& state) const;
+  Key256 source_root(const LeaseState& state) const;
+  std::optional<BlockId> source_block(const LeaseState& state, const Group& group, std::int64_t block_index) const;
+  void pin_source(LeaseState& state);
+  void report_source(const LeaseState& state, ReuseReport& report) const;
+  void report_eviction(const PrefixIndex::Eviction& how, std::uint32_t asking, ReuseReport& report) const;
   void forget_passing_state(LeaseState& state);
   bool has_states_at(PolicyId policy, const Key256& key, std::span<const TokenId> block) const;
   Need need_of(const LeaseState& state, size_t i, Position target) const;
@@ -362,7 +396,7 @@ class KvCache {
   std::vector<Need> needs_of(const LeaseState& state, Position target) const;  // by group of the policy
   Shortage shortage_of(PolicyId policy, std::uint32_t tenant, std::span<const Need> needs) const;
   std::int64_t own_bytes(PolicyId policy, std::span<const Need> needs) const;  // without public blocks
-  std::int64_t most_blocks(const CacheGroupConfig& group, Position tokens) const;
+  std::int64_t most_blocks(const CacheGroupConfig& group, const TextSize& size) const;
   Owners::Limits limits_of(const TenantShare& share) const;
   void make_tail_writable(LeaseState& state, size_t i, Need::Tail how);
   OwnerId owner_of_block(const Group& group, const LeaseState& state, std::int64_t block_index) const;

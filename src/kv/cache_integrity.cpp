@@ -20,7 +20,10 @@ std::optional<std::string> KvCache::problem() const {
       const std::int64_t evicted = lease->evicted[i];
       if (evicted < 0 || evicted > length || (evicted > 0 && shares(lease->policy))) return "a lease lost rows";
       const Group& group = group_of(*lease, i);
-      if (lease->tables[i].size() < table_size(group, length - evicted)) return "a lease is longer than its table";
+      const std::int64_t blocks = table_size(*lease, group, length - evicted);
+      const bool to_come = group.config.source() && !lease->source.written;
+      if (lease->tables[i].size() < blocks && !to_come) return "a lease is longer than its table";
+      if (group.config.source() && lease->tables[i].size() > lease->source.blocks()) return "a source is too long";
       if (group.config.state() && lease->tables[i].size() > 1) return "a lease has two states";
     }
   }
@@ -49,6 +52,10 @@ std::optional<std::string> KvCache::problem_in(const Group& group) const {
       if (!shares(lease->policy) && group.index.published(block))
         return fmt::format("private block {} is named", block);
       if (!group.index.published(block)) continue;
+      if (group.config.source()) {
+        if (group.index.entry(block).key == lease->source.keys[static_cast<size_t>(block_index)]) continue;
+        return fmt::format("block {} is held as another source's", block);
+      }
       // A state has the name of the block that ends where it is; any other block its own.
       const std::int64_t named = group.config.state() ? length / size - 1 : block_index;
       if (group.config.state() && length % size != 0)

@@ -15,6 +15,7 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const OpenContext
   auto state = std::make_unique<LeaseState>(blank(tokens, context));
   const Found found = find(tokens, *state);
   pin(found, tokens, *state);
+  pin_source(*state);
 
   ReuseReport report;
   report.prompt_tokens = static_cast<std::int64_t>(tokens.size());
@@ -24,23 +25,25 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const OpenContext
   report.cached_token = found.cached_token;
   if (report.stop == ReuseStop::kStateBefore) report.rows_upto = found.whole_row_blocks * config_.block_tokens;
   report.public_tokens = std::min(report.reused_tokens, state->public_blocks * config_.block_tokens);
-  if (report.stop == ReuseStop::kEvicted) {
-    const PrefixIndex::Eviction& how = found.eviction;
-    report.evicted_tick = how.tick;
-    report.evicted_seconds_ago = now_ - how.time;
-    if (how.tenant == context.tenant.id) {
-      report.evicted_for = how.over_quota ? EvictedFor::kOwnQuota : EvictedFor::kOwnRequest;
-      report.evicted_by = how.request;
-    }
-  }
+  if (report.stop == ReuseStop::kEvicted) report_eviction(found.eviction, context.tenant.id, report);
+  if (!context.source.empty()) report_source(*state, report);
   leases_.push_back(state.get());
   return {KvLease(this, std::move(state)), report};
 }
 
+// Of other tenants nothing is told but that the pool is shared.
+void KvCache::report_eviction(const PrefixIndex::Eviction& how, std::uint32_t asking, ReuseReport& report) const {
+  report.evicted_tick = how.tick;
+  report.evicted_seconds_ago = now_ - how.time;
+  if (how.tenant != asking) return;
+  report.evicted_for = how.over_quota ? EvictedFor::kOwnQuota : EvictedFor::kOwnRequest;
+  report.evicted_by = how.request;
+}
+
 void KvCache::count_query(const KvLease& lease, const ReuseReport& report) {
   const auto add = [&report](auto& stats) {
-    stats.queried_tokens += report.prompt_tokens;
-    stats.hit_tokens += report.reused_tokens;
+    stats.queried_tokens += report.prompt_tokens + report.source_tokens;
+    stats.hit_tokens += report.reused_tokens + report.source_reused;
   };
   add(stats_);
   add(policies_[lease.policy()].stats);
@@ -53,6 +56,7 @@ LeaseState KvCache::blank(std::span<const TokenId> tokens, const OpenContext& co
   state.policy = context.policy;
   state.request = context.request;
   state.after = context.after;
+  if (!context.source.empty()) name_source(context.source, state);
   if (shares(state.policy)) set_root_key(tokens, state);
   state.evicted.resize(policies_[state.policy].groups.size());
   state.tables.resize(policies_[state.policy].groups.size());
@@ -117,6 +121,7 @@ void KvCache::find_blocks(std::span<const TokenId> tokens, const LeaseState& sta
     bool run_ends = false;
     for (size_t i = 0; i < state.tables.size(); ++i) {
       const Group& group = group_of(state, i);
+      if (group.config.source()) continue;
       const BlockId block = group.index.find(key, wanted).value_or(kNoBlock);
       found.blocks[i].push_back(block);
       run_ends |= block == kNoBlock && group.chained();
@@ -128,7 +133,7 @@ void KvCache::find_blocks(std::span<const TokenId> tokens, const LeaseState& sta
   found.whole_blocks = found.whole_row_blocks = most_that_serve(state, found, longest, Serving::kRows);
   // Something is cached further on, and a window is why it is of no use. Nothing is: it is not the window's fault.
   for (size_t i = 0; i < state.tables.size(); ++i) {
-    if (group_of(state, i).config.state()) continue;
+    if (!group_of(state, i).config.rows()) continue;
     const bool further_on = std::any_of(found.blocks[i].begin() + found.whole_row_blocks,
                                         found.blocks[i].begin() + longest, [](BlockId b) { return b != kNoBlock; });
     if (further_on) found.stop = ReuseStop::kWindowDropped;
@@ -146,7 +151,7 @@ std::int64_t KvCache::most_that_serve(const LeaseState& state, const Found& foun
   const auto all_serve = [&](std::int64_t whole) {
     for (size_t i = 0; i < state.tables.size(); ++i) {
       const Group& group = group_of(state, i);
-      if (group.config.state() && who == Serving::kRows) continue;
+      if (group.config.source() || (group.config.state() && who == Serving::kRows)) continue;
       if (!serves(group, found.blocks[i], whole)) return false;
     }
     return true;
@@ -184,6 +189,10 @@ void KvCache::find_tail(std::span<const TokenId> tokens, const LeaseState& state
   std::vector<BlockId> blocks;
   for (size_t i = 0; i < state.tables.size(); ++i) {
     const Group& group = group_of(state, i);
+    if (group.config.source()) {
+      blocks.push_back(kNoBlock);
+      continue;
+    }
     const std::optional<BlockId> block = group.index.block_of(key);
     if (!block) {  // every group had it once
       found.stop = ReuseStop::kEvicted;
@@ -210,7 +219,7 @@ void KvCache::explain_stop(std::span<const TokenId> tokens, const LeaseState& st
     for (size_t i = 0; i < state.tables.size(); ++i) {
       const Group& group = group_of(state, i);
       const auto how = group.index.eviction_of(next);
-      if (!how || group.config.state()) continue;
+      if (!how || !group.config.rows()) continue;
       found.stop = ReuseStop::kEvicted;
       found.eviction = *how;
       return;
@@ -253,6 +262,7 @@ void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseStat
   if (has_states(state.policy)) state.state_from = length;
   for (size_t i = 0; i < state.tables.size(); ++i) {
     Group& group = group_of(state, i);
+    if (group.config.source()) continue;  // see pin_source()
     if (group.config.state()) {
       if (length == 0) continue;
       ref_block(group, found.blocks[i].back());

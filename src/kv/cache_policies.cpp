@@ -12,7 +12,7 @@ bool KvCache::fits_a_page(std::span<const CacheGroupConfig> groups) const {
 }
 
 PolicyId KvCache::add_policy(CachePolicy added) {
-  CHECK(fits_a_page(added.groups) && (added.groups.empty() || !added.groups.front().state()));
+  CHECK(fits_a_page(added.groups) && (added.groups.empty() || added.groups.front().rows()));
   const auto unused = std::ranges::find_if(policies_, [](const Policy& policy) { return policy.groups.empty(); });
   const auto id = static_cast<PolicyId>(unused - policies_.begin());
   if (unused == policies_.end()) policies_.emplace_back();
@@ -40,7 +40,7 @@ PolicyId KvCache::add_policy(CachePolicy added) {
   policy.full_attention_group = policy.groups.front();
   for (const size_t group : policy.groups) {
     policy.states = policy.states || groups_[group].config.state();
-    if (groups_[group].chained()) policy.full_attention_group = group;
+    if (groups_[group].chained() && groups_[group].config.rows()) policy.full_attention_group = group;
   }
   CHECK(!policy.states || policy.sharing == CachePolicy::Sharing::kByName);
   return id;

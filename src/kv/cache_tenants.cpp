@@ -34,12 +34,14 @@ TenantStats KvCache::tenant_stats(std::uint32_t tenant) const {
 
 bool KvCache::over_guarantee(std::uint32_t tenant) const { return owners_->over_guarantee(owner_of(tenant)); }
 
-bool KvCache::within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks) const {
+bool KvCache::within_guarantee(PolicyId policy, std::uint32_t tenant, std::int64_t blocks, Position source) const {
   const Owners::Book book = owners_->of(owner_of(tenant));
   std::int64_t bytes = book.held;
   for (const size_t group : policies_[policy].groups) {
     const CacheGroupConfig& config = groups_[group].config;
-    bytes += (config.state() ? static_cast<std::int64_t>(blocks > 0) : blocks) * config.block_bytes;
+    const std::int64_t other =
+        config.state() ? static_cast<std::int64_t>(blocks > 0) : most_blocks(config, {0, source});
+    bytes += (config.rows() ? blocks : other) * config.block_bytes;
   }
   return bytes <= book.limits.guaranteed;
 }
@@ -52,13 +54,14 @@ std::int64_t KvCache::blocks_alone() const {
   return std::max<std::int64_t>(memory_bytes() - states, 0) / rows;
 }
 
-bool KvCache::fits_alone(Position length, const TenantShare& share) const {
-  return fits_alone(config_.policy.groups, length, share);
+bool KvCache::fits_alone(const TextSize& size, const TenantShare& share) const {
+  return fits_alone(config_.policy.groups, size, share);
 }
 
 // Of all blocks of so many tokens, those that are there at once.
-std::int64_t KvCache::most_blocks(const CacheGroupConfig& group, Position tokens) const {
+std::int64_t KvCache::most_blocks(const CacheGroupConfig& group, const TextSize& size) const {
   const Retention& retention = group.retention;
+  const Position tokens = group.source() ? size.source : size.tokens;
   if (group.state()) return static_cast<std::int64_t>(tokens > 0);
   const auto holding = [this](Position some) { return blocks_for(some, config_.block_tokens); };
   if (retention.full()) return holding(tokens);
@@ -66,10 +69,10 @@ std::int64_t KvCache::most_blocks(const CacheGroupConfig& group, Position tokens
   return std::min(holding(tokens), holding(retention.span()) + 2 + holding(retention.sinks));
 }
 
-KvCache::Room KvCache::room_of(std::span<const CacheGroupConfig> groups, Position length) const {
+KvCache::Room KvCache::room_of(std::span<const CacheGroupConfig> groups, const TextSize& size) const {
   Room room;
   for (const CacheGroupConfig& group : groups) {
-    const std::int64_t blocks = most_blocks(group, length);
+    const std::int64_t blocks = most_blocks(group, size);
     const std::int64_t per_page = config_.pages.bytes / group.block_bytes;
     room.pages += (blocks + per_page - 1) / per_page;
     room.bytes += blocks * group.block_bytes;
@@ -77,10 +80,10 @@ KvCache::Room KvCache::room_of(std::span<const CacheGroupConfig> groups, Positio
   return room;
 }
 
-bool KvCache::fits_alone(std::span<const CacheGroupConfig> groups, Position length, const TenantShare& share,
+bool KvCache::fits_alone(std::span<const CacheGroupConfig> groups, const TextSize& size, const TenantShare& share,
                          std::int64_t kept_bytes) const {
   if (!fits_a_page(groups)) return false;
-  const Room room = room_of(groups, length);
+  const Room room = room_of(groups, size);
   return room.pages + kept_bytes / config_.pages.bytes <= std::ssize(pages_) && room.bytes <= limits_of(share).most;
 }
 

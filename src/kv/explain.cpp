@@ -57,7 +57,20 @@ std::string_view name_of(EvictedFor whom) {
 
 std::string_view name_of(ReuseStop stop) { return words_of(stop).name; }
 
+ReuseReport ReuseReport::of_prompt() const {
+  ReuseReport out = *this;
+  if (source_tokens == 0) return out;
+  out.prompt_tokens = source_tokens;
+  out.reused_tokens = out.stopped_at = source_reused;
+  out.stop = source_stop;
+  out.cached_token = -1;
+  return out;
+}
+
 std::string describe(const ReuseReport& report) {
+  if (report.source_tokens > 0 && report.reused_tokens == report.source_tokens) {
+    return fmt::format("all {} tokens of the source were found: the encoder did not run", report.source_tokens);
+  }
   std::string out = fmt::format("{} of {} prompt tokens reused; stopped at token {}: {}", report.reused_tokens,
                                 report.prompt_tokens, report.stopped_at, words_of(report.stop).sentence);
   if (report.stop == ReuseStop::kEvicted) {

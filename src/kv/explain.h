@@ -39,13 +39,19 @@ struct ReuseReport {
   ReuseStop stop = ReuseStop::kNeverSeen;
   std::int64_t stopped_at = 0;     // position of the first token that could not be reused, and why it was that one
   TokenId cached_token = -1;       // kDiverged: what the nearest cached text has there
-  std::int64_t public_tokens = 0;  // of those reused: in blocks that all tenants share
-  std::int64_t rows_upto = 0;      // kStateBefore: so far all is cached but states
-  // With kEvicted:
+  std::int64_t source_tokens = 0;  // of what the text is an answer to, which is found whole or not at all …
+  std::int64_t source_reused = 0;
+  ReuseStop source_stop = ReuseStop::kNeverSeen;  // … and why it was not
+  std::int64_t public_tokens = 0;                 // of those reused: in blocks that all tenants share
+  std::int64_t rows_upto = 0;                     // kStateBefore: so far all is cached but states
+  // With kEvicted, of the text or of the source:
   std::uint64_t evicted_tick = 0;  // when, on the cache's own clock
   double evicted_seconds_ago = 0;  // when, on the clock that the engine sets
   EvictedFor evicted_for = EvictedFor::kOthers;
   std::uint64_t evicted_by = 0;  // the own request it made room for
+
+  // As who asks sees it: the prompt of an encoder-decoder is its source.
+  ReuseReport of_prompt() const;
 };
 
 // "48 of 61 prompt tokens reused; stopped at token 52: another text was cached that differs there".

@@ -24,8 +24,20 @@ using PolicyId = size_t;  // of a KvCache; 0 is the one it was made with
 //   keys.size() = length / block_tokens: the keys of the full blocks; of a private policy there are none;
 //   each table has blocks for its rows, and whatever is reserved beyond them. A row is a token, but under a private
 //   policy, where some were evicted: the rows are the length less those;
-//   the table of a group that keeps states has one block, or none while there are no rows.
+//   the table of a group that keeps states has one block, or none while there are no rows;
+//   the table of a group that keeps a source has blocks for all of it, or, until they are reserved, none.
 struct LeaseState {
+  // What the text is an answer to, see OpenContext::source.
+  struct Source {
+    std::vector<TokenId> tokens;  // to the end of its last block: -1 behind its own
+    Position length = 0;
+    std::vector<Key256> keys;  // of its blocks, full or not; none of a private policy
+    int block_tokens = 1;
+    bool written = false;
+
+    std::int64_t blocks() const { return std::ssize(tokens) / block_tokens; }
+  };
+
   Tenant tenant;
   PolicyId policy = 0;
   std::uint64_t request = 0;       // whose lease it is, for explanations
@@ -39,6 +51,7 @@ struct LeaseState {
   std::vector<std::int64_t> evicted;  // by group of the policy: rows
   // By group of the policy: no block before this index is held any more, sinks aside.
   std::vector<std::int64_t> dropped_upto;
+  Source source;
   Position state_from = 0;     // where it last found or kept states that stay
   Position passing_state = 0;  // where it keeps those that the next ones replace; 0: nowhere
 };
@@ -56,7 +69,14 @@ class KvLease {
   std::span<const TokenId> tokens() const { return state_->tokens; }
   const Tenant& tenant() const { return state_->tenant; }
   PolicyId policy() const { return state_->policy; }
-  std::span<const Key256> keys() const { return state_->keys; }                  // of the full blocks
+  std::span<const Key256> keys() const { return state_->keys; }  // of the full blocks
+  std::span<const TokenId> source() const {
+    return std::span(state_->source.tokens).first(static_cast<size_t>(state_->source.length));
+  }
+  std::span<const Key256> source_keys() const { return state_->source.keys; }
+  bool lacks_source() const {
+    return state_->source.length > 0 && !state_->source.written;
+  }                                                                              // its rows, in the cache
   const BlockTable& table(size_t group) const { return state_->tables[group]; }  // counted within its policy
 
  private:

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -28,6 +30,12 @@ struct Batch {
   std::vector<std::vector<AttentionWatch>> watches;
   std::vector<int> logit_rows;  // rows whose output is wanted, ascending
   Output output = Output::kLogits;
+  // Sources whose rows the cache does not have: they are read before the rows above, which look at them.
+  struct Source {
+    std::span<const TokenId> tokens;
+    std::vector<std::pair<size_t, const BlockId*>> into;  // cache groups, and the blocks there
+  };
+  std::vector<Source> sources = {};
   std::vector<TokenId> token_types = {};  // [rows], of a model that has some; empty: all are the first
 
   int rows() const { return static_cast<int>(tokens.size()); }

@@ -22,7 +22,7 @@ AttentionRows heads_of(const AttentionRows& rows, const AttentionSpec& spec, con
   const int queries = spec.heads / spec.kv.heads * spec.kv.k_dim;
   const int heads = view.layout.shape.heads;
   return {rows.q.columns(view.first_head * queries, heads * queries),
-          spec.owns_kv() ? rows.k.columns(view.first_head * spec.kv.k_dim, heads * spec.kv.k_dim) : Matrix{},
+          spec.makes_kv() ? rows.k.columns(view.first_head * spec.kv.k_dim, heads * spec.kv.k_dim) : Matrix{},
           spec.v_width() > 0 ? rows.v.columns(view.first_head * spec.kv.v_dim, heads * spec.kv.v_dim) : Matrix{},
           rows.sink_q.columns(view.first_head * queries, heads * queries), rows.unturned};
 }
@@ -78,7 +78,7 @@ void CachedAttention::run(int layer, const Batch& batch, const KvStorage& storag
   const Call call{spec.owns_kv() ? layer : spec.kv_layer, &spec, rows.rule, &batch, &storage};
   if (rows.sinks == LayerRows::Sinks::kLookBack) turn_to_sinks(rows, spec.heads);
   const bool rotated = rows.rope.pairs > 0;
-  const bool fused = rotated && spec.owns_kv() && in_one_group(call);
+  const bool fused = rotated && spec.makes_kv() && in_one_group(call);
   if (rotated && !fused) {  // queries and keys lie side by side
     const Matrix qk{rows.q.data, rows.q.rows, spec.q_width() + spec.k_width(), rows.q.stride};
     backend_.run(RopeOp{qk, qk.cols / spec.kv.k_dim, rows.rope});
@@ -133,7 +133,7 @@ void CachedAttention::write_and_read(const Call& call, const AttentionRows& rows
     const AttentionRows own = heads_of(rows, spec, view);
     const AttentionBatch like{own.q, view, sequences, part.heads, rule_of(call.rule, spec, view)};
     const AttentionBatch reading = write_and_read(call, own, like, part);
-    if (group < call.batch->watches.size() && spec.owns_kv()) watch(reading, call.batch->watches[group]);
+    if (group < call.batch->watches.size() && spec.makes_kv()) watch(reading, call.batch->watches[group]);
   });
   each_group([&](size_t, const KvView& view, std::span<const SequenceView> sequences) {
     if (!view.recent_override.full()) backend_.run(MergeAttentionOp{whole, coarse, sequences});
@@ -154,8 +154,8 @@ AttentionBatch CachedAttention::write_and_read(const Call& call, AttentionRows r
   }
   AttentionBatch batch = like;
   batch.q = rows.q;
-  if (!call.spec->owns_kv()) {
-    // The rows are there: an earlier layer of the same step wrote them.
+  if (!call.spec->makes_kv()) {
+    // The rows are there: an earlier layer of the same step wrote them, or they were made of the source.
   } else if (rows.unturned != nullptr) {
     const QkvRows all{rows.q, rows.k, rows.v, call.spec->heads, call.spec->kv.heads, *rows.unturned};
     backend_.run(RopeKvWriteOp{all, like.view, like.sequences});

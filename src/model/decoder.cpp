@@ -16,6 +16,7 @@
 #include "model/replay_key.h"
 #include "model/rope_cache.h"
 #include "model/rope_frequencies.h"
+#include "model/source_reader.h"
 
 namespace kvasir {
 namespace {
@@ -47,21 +48,39 @@ RopeCache::Angles angles_of(const ModelSpec& spec, int index) {
   return out;
 }
 
+// A source is read in one step, however many rows a step has otherwise.
+LoadOptions for_sources(const ModelSpec& spec, const LoadOptions& options) {
+  constexpr std::int64_t kMostSourceRows = 1 << 16;
+  const std::int64_t longest = options.context > 0 ? std::min(options.context, spec.context) : spec.context;
+  LoadOptions out = options;
+  out.max_rows = static_cast<int>(std::max<std::int64_t>(options.max_rows, std::min(longest, kMostSourceRows)));
+  out.progress = {};
+  return out;
+}
+
 class Decoder final : public Model {
  public:
-  Decoder(const ModelSpec& spec, const TensorSource& weights, Backend& backend, const LoadOptions& options)
+  Decoder(const ModelSpec& spec, const TensorSource& weights, Backend& backend, const LoadOptions& options,
+          const std::shared_ptr<Weight>& embedding = nullptr)
       : spec_(spec),
         backend_(backend),
         max_rows_(options.max_rows),
         form_(options.weights),
         stored_fingerprint_(name_of(spec, weights)),
-        weights_(load_decoder_weights(spec, weights, backend, options.weights, options.progress)),
+        weights_(load_decoder_weights(spec, weights, backend, {options.weights, options.progress, embedding})),
         attention_(backend, spec_, options.max_rows),
         space_(spec_, backend, options.max_rows),
         layers_(spec_, weights_, space_, backend, attention_) {
     for (int rope = 0; rope < static_cast<int>(spec_.ropes.size()); ++rope) {
       rope_caches_.emplace_back(backend, angles_of(spec_, rope), spec_.context, max_rows_);
     }
+    if (!spec_.reads_source()) return;
+    const ModelSpec& encoder = spec_.encoder.front();
+    sources_.emplace(
+        SourceReader::Parts{spec_, weights_, space_, backend, max_rows_},
+        std::make_unique<Decoder>(encoder, weights, backend, for_sources(encoder, options), weights_.embedding));
+    // What both were charged for: all of the file's.
+    weights_.bytes += sources_->encoder().weight_bytes() - weights.bytes();
   }
 
   const ModelSpec& config() const override { return spec_; }
@@ -73,6 +92,7 @@ class Decoder final : public Model {
   }
   std::uint64_t weight_bytes() const override { return weights_.bytes; }
   int max_rows() const override { return max_rows_; }
+  int longest_source() const override { return sources_ ? sources_->longest() : 0; }
   const std::optional<Key256>& basis_name() const override { return basis_name_; }
 
   void use_basis(const KvBasis& basis) override {
@@ -86,6 +106,7 @@ class Decoder final : public Model {
   Matrix forward(const Batch& batch, KvStorage& storage) override {
     CHECK(batch.rows() > 0 && batch.rows() <= max_rows_);
     CHECK(!spec_.encodes() || batch.output == Batch::Output::kHidden);
+    if (!batch.sources.empty()) sources_->run(batch, storage);
     const bool to_sinks = find_angles(batch, storage);
     const bool logits_wanted = batch.output == Batch::Output::kLogits;
     if (logits_wanted && last_.matches(batch, storage) &&
@@ -243,6 +264,7 @@ class Decoder final : public Model {
   DecoderLayers layers_;
   std::optional<Key256> basis_name_;
   ReplayKey last_;
+  std::optional<SourceReader> sources_;  // of an encoder-decoder
   // Of a batch: where its rows' angles are, and those of their places inside the cache.
   std::vector<std::int32_t> rope_rows_;
   std::vector<std::int32_t> sink_rope_rows_;

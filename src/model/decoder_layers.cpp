@@ -184,9 +184,9 @@ void DecoderLayers::attend(int index, const LayerStep& step, Matrix qkv) {
   if (spec.clip > 0) backend_.run(ScaleOp{qkv.columns(0, spec.projected_width()), 1.0F, 0.0F, spec.clip});
   LayerRows own = layer_rows(step, qkv, spec);
   own.rule = score_rule(spec, weights);
-  if (spec.values == AttentionSpec::Values::kUnturnedKeys && spec.owns_kv()) {
+  if (spec.values == AttentionSpec::Values::kUnturnedKeys && spec.makes_kv()) {
     backend_.run(NormOp{own.k, plain_rule(), own.v, spec.kv.heads});
-  } else if (spec.v_norm && spec.owns_kv()) {
+  } else if (spec.v_norm && spec.makes_kv()) {
     backend_.run(NormOp{own.v, plain_rule(), own.v, spec.kv.heads});
   }
   if (spec.qk_norm_stage == AttentionSpec::NormStage::kAfterRope && own.rope.pairs > 0) {
@@ -227,7 +227,7 @@ void DecoderLayers::normalize_heads(int index, LayerRows& rows) {
     backend_.run(NormOp{x, rule, x, whole ? 1 : heads, weights_of});
   };
   normalize(rows.q, weights.q_norm, spec.heads);
-  if (spec.owns_kv()) normalize(rows.k, weights.k_norm, spec.kv.heads);
+  if (spec.makes_kv()) normalize(rows.k, weights.k_norm, spec.kv.heads);
 }
 
 LayerRows DecoderLayers::layer_rows(const LayerStep& step, Matrix qkv, const AttentionSpec& spec) const {

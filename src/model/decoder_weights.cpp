@@ -18,7 +18,7 @@ class Loader {
  public:
   Loader(const ModelSpec& spec, const TensorSource& weights, Backend& backend, WeightQuantization form)
       : spec_(spec),
-        tensors_(tensors_of(spec)),
+        tensors_(own_tensors(spec)),
         weights_(weights),
         backend_(backend),
         form_(form),
@@ -30,10 +30,11 @@ class Loader {
 
   std::uint64_t bytes() const { return bytes_; }
 
-  void load_ends(DecoderWeights& out) {
+  void load_ends(const std::shared_ptr<Weight>& embedding, DecoderWeights& out) {
     using enum TensorRole;
     const bool tied = !has(kNoLayer, kHead);
-    out.embedding = load(found(kNoLayer, {kEmbedding}), tied ? form_ : WeightQuantization::kAsStored);
+    out.embedding = embedding;
+    if (!embedding) out.embedding = load(found(kNoLayer, {kEmbedding}), tied ? form_ : WeightQuantization::kAsStored);
     out.final_norm = load_norm(kNoLayer, kFinalNorm);
     if (!tied) out.own_head = load(found(kNoLayer, {kHead}), form_);
     out.head_bias = load_vectors(biases(kNoLayer, {kHead}));
@@ -59,7 +60,12 @@ class Loader {
     out.attention_norm = load_norm(layer, kAttentionNorm);
     out.attention_post_norm = load_norm(layer, kAttentionPostNorm);
     if (!spec_.layers[static_cast<size_t>(layer)].recurrent.none()) load_recurrent(layer, out.recurrent);
-    out.qkv = load_stack(found(layer, {kQ, kK, kV, kOutGate}));
+    const bool of_source = spec_.attention(layer).of_source;
+    out.qkv = load_stack(of_source ? found(layer, {kQ}) : found(layer, {kQ, kK, kV, kOutGate}));
+    if (of_source) {
+      out.source_kv = load_stack(found(layer, {kK, kV}));
+      out.source_kv_bias = load_vectors(biases(layer, {kK, kV}));
+    }
     if (!spec_.attention(layer).latent.none()) load_latent(layer, out);
     out.out = load_if(layer, kO, form_);
     out.mlp_norm = load_norm(layer, kMlpNorm);
@@ -70,7 +76,8 @@ class Loader {
       out.down = load(found(layer, {kDown}), form_);
     }
     load_layer_input(layer, out);
-    out.qkv_bias = load_vectors(biases(layer, {kQ, kK, kV}));
+    out.qkv_bias = spec_.attention(layer).of_source ? load_vectors(biases(layer, {kQ}))
+                                                    : load_vectors(biases(layer, {kQ, kK, kV}));
     out.q_norm = load_head_norm(layer, kQNorm);
     out.k_norm = load_head_norm(layer, kKNorm);
     out.sink_logits = load_vectors(found(layer, {kSinks}));
@@ -302,7 +309,9 @@ class Loader {
     if (attention.bias.kind == PositionBiasSpec::Kind::kNear) {
       return upload(bias_of_window(attention.bias, attention.heads));
     }
-    const HostWeight table = found(layer, {TensorRole::kRelativeBias}).front();
+    int from = layer;  // T5's lies in the first layer alone, for all
+    while (!has(from, TensorRole::kRelativeBias)) --from;
+    const HostWeight table = found(from, {TensorRole::kRelativeBias}).front();
     std::vector<float> by_bucket(static_cast<size_t>(table.rows) * static_cast<size_t>(table.cols));
     for (int r = 0; r < table.rows; ++r) read_kept_row(table, r, &by_bucket[static_cast<size_t>(r * table.cols)]);
     weights_.done_with(table);
@@ -350,16 +359,16 @@ std::vector<std::span<const std::byte>> DecoderWeights::memory() const {
 }
 
 DecoderWeights load_decoder_weights(const ModelSpec& spec, const TensorSource& weights, Backend& backend,
-                                    WeightQuantization form, const std::function<void(int done, int all)>& progress) {
-  Loader loader(spec, weights, backend, form);
+                                    const DecoderLoad& how) {
+  Loader loader(spec, weights, backend, how.form);
   DecoderWeights out;
-  loader.load_ends(out);
+  loader.load_ends(how.embedding, out);
   for (int i = 0; i < spec.layer_count(); ++i) {
-    if (progress) progress(i, spec.layer_count());
+    if (how.progress) how.progress(i, spec.layer_count());
     out.layers.push_back(loader.load_layer(i));
     out.layers.back().used_experts = spec.layers[static_cast<size_t>(i)].mlp.moe.used;
   }
-  if (progress) progress(spec.layer_count(), spec.layer_count());
+  if (how.progress) how.progress(spec.layer_count(), spec.layer_count());
   out.bytes = loader.bytes();
   return out;
 }

@@ -34,7 +34,9 @@ struct RecurrentWeights {
 struct LayerWeights {
   Buffer attention_norm;       // [hidden], and behind it its bias where the spec's norms have one; or none, as all
   Buffer attention_post_norm;  // likewise
-  Stack qkv;                   // [q, k and v widths][hidden]
+  Stack qkv;                   // [q, k and v widths][hidden]; queries alone, of a layer that reads a source
+  Stack source_kv;             // [source width][hidden], of such a layer
+  Buffer source_kv_bias;       // [source width], or none
   Buffer qkv_bias;             // [q, k and v widths], or none
   Buffer q_norm;               // [k_dim] and its bias, or [heads][k_dim], or [heads * k_dim], or none
   Buffer k_norm;               // likewise
@@ -88,7 +90,7 @@ struct LayerWeights {
 };
 
 struct DecoderWeights {
-  std::unique_ptr<Weight> embedding;         // [vocab][table width]; also the head when tied
+  std::shared_ptr<Weight> embedding;         // [vocab][table width]; also the head when tied, and its encoder's
   std::unique_ptr<Weight> embedding_in;      // [hidden][table width], or none
   std::unique_ptr<Weight> embedding_out;     // [table width][hidden], or none
   std::unique_ptr<Weight> positions;         // [positions][hidden], or none
@@ -114,8 +116,14 @@ struct DecoderWeights {
   std::vector<std::span<const std::byte>> memory() const;  // of the matrices that every step reads
 };
 
-// `form`: of all matrices but an embedding that is nothing else. Throws Error.
+struct DecoderLoad {
+  WeightQuantization form = WeightQuantization::kAsStored;  // of all matrices but an embedding that is nothing else
+  std::function<void(int done, int all)> progress;          // layers; may be empty
+  std::shared_ptr<Weight> embedding;                        // null: it is loaded, too
+};
+
+// The spec's own; those of its encoder are loaded by themselves. Throws Error.
 DecoderWeights load_decoder_weights(const ModelSpec& spec, const TensorSource& weights, Backend& backend,
-                                    WeightQuantization form, const std::function<void(int done, int all)>& progress);
+                                    const DecoderLoad& how);
 
 }  // namespace kvasir

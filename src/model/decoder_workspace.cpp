@@ -13,12 +13,14 @@ Workspace::Workspace(const ModelSpec& spec, Backend& backend, int max_rows) {
   int q_rank = 0;
   int recurrent_width = 0;
   int expert_latent = 0;
+  int source_width = 0;
   bool shared = false;
   for (const LayerSpec& one : spec.layers) {
     const AttentionSpec& a = one.attention;
     qkv_width = std::max(qkv_width, a.q_width() + a.k_width() + a.v_width() + a.gate_width());
     recurrent_width = std::max(recurrent_width, one.recurrent.row_width());
     out_width = std::max(out_width, a.out_width());
+    source_width = std::max(source_width, a.source_width());
     latent_width = std::max(latent_width, a.heads * std::max(a.latent.q_dim(), a.latent.v_dim));
     q_rank = std::max(q_rank, a.latent.q_rank);
     ffn = std::max(ffn, one.mlp.dense_width());
@@ -34,6 +36,7 @@ Workspace::Workspace(const ModelSpec& spec, Backend& backend, int max_rows) {
   normed = rows_of_width(spec.hidden);
   qkv = rows_of_width(qkv_width);
   attn_out = rows_of_width(out_width);
+  source_kv = rows_of_width(source_width);
   recurrent_in = rows_of_width(recurrent_width);
   latent_q = rows_of_width(q_rank);
   latent_heads = rows_of_width(latent_width);

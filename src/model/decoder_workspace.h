@@ -13,6 +13,7 @@ struct Workspace {
   Buffer x;              // [rows][hidden], the residual stream
   Buffer normed;         // [rows][hidden]
   Buffer qkv;            // [rows][q, k and v widths, and gates]
+  Buffer source_kv;      // [rows][k and v], of layers that read a source
   Buffer recurrent_in;   // [rows][row_width], of recurrent layers
   Buffer attn_out;       // [rows][heads * v_dim]
   Buffer latent_q;       // [rows][q_rank], of latent attention

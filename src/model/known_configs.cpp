@@ -294,6 +294,18 @@ constexpr std::array kConfigs{
         "num_attention_heads":80,"num_key_value_heads":8,"vocab_size":155136,
         "max_position_embeddings":524288,"rope_theta":10000000,"head_dim":128,"attention_bias":true,
         "attention_out_bias":false,"rms_norm_eps":1e-06,"torch_dtype":"bfloat16"})"},
+    KnownConfig{"t5-base",
+        R"({"model_type":"t5","d_model":768,"d_ff":3072,"d_kv":64,"num_layers":12,"num_heads":12,
+        "vocab_size":32128,"n_positions":512,"decoder_start_token_id":0,"torch_dtype":"float32"})"},
+    KnownConfig{"flan-t5-xl",
+        R"({"model_type":"t5","d_model":2048,"d_ff":5120,"d_kv":64,"num_layers":24,"num_heads":32,
+        "vocab_size":32128,"n_positions":512,"feed_forward_proj":"gated-gelu","tie_word_embeddings":false,
+        "decoder_start_token_id":0,"torch_dtype":"float32"})"},
+    KnownConfig{"bart-large",
+        R"({"model_type":"bart","d_model":1024,"encoder_layers":12,"decoder_layers":12,
+        "encoder_attention_heads":16,"decoder_attention_heads":16,"encoder_ffn_dim":4096,
+        "decoder_ffn_dim":4096,"vocab_size":50265,"max_position_embeddings":1024,
+        "decoder_start_token_id":2,"torch_dtype":"float32"})"},
 };
 // clang-format on
 

@@ -88,6 +88,26 @@ void check_policy(const KvPolicy& policy, const KvGroup& group, const AttentionS
   fail_policy(policy, "moves tokens closer", layer, "scores depend on distances", "use a window, without sinks");
 }
 
+// A source is read whole, and was not written a token at a time: of a policy its formats hold for it, and nothing
+// else. Behind all others, since the first group of a policy keeps rows of the text.
+void add_source(std::vector<KvGroup>& groups, const ModelSpec& spec, const KvPolicy& policy) {
+  std::vector<KvGroup> added;
+  for (int layer = 0; layer < spec.layer_count(); ++layer) {
+    const AttentionSpec& attention = spec.attention(layer);
+    if (!attention.of_source) continue;
+    if (policy.evict.on()) {
+      fail_policy(policy, "evicts tokens", layer, "K and V are a source's, which is read whole",
+                  "use formats, or a window, which is the text's alone");
+    }
+    if (shortened(attention.kv, policy) != attention.kv) {
+      fail_policy(policy, "keeps shorter rows", layer, "K and V are a source's", "use formats of whole rows");
+    }
+    const auto [k_format, v_format] = formats_of_layer(policy, layer);
+    join(added, {{}, attention.kv, k_format, v_format, {}}, layer);
+  }
+  groups.insert(groups.end(), added.begin(), added.end());
+}
+
 // Layers that keep states of one shape. Whatever tokens a policy lets go of, a state has seen them.
 void add_states(std::vector<KvGroup>& groups, const ModelSpec& spec, const KvPolicy& policy) {
   const size_t rows = groups.size();
@@ -122,7 +142,7 @@ std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
   std::vector<KvGroup> groups;
   if (!spec.generates()) return groups;
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
-    if (spec.attention(layer).none() || !spec.attention(layer).owns_kv()) continue;
+    if (spec.attention(layer).none() || !spec.attention(layer).makes_kv()) continue;
     const auto [k_format, v_format] = formats_of_layer(policy, layer);
     const KvShape& whole = spec.attention(layer).kv;
     const KvShape shape = shortened(whole, policy);
@@ -145,7 +165,12 @@ std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy) {
   }
   if (policy.evict.on()) split_budgets(groups, policy.evict);
   add_states(groups, spec, policy);
+  add_source(groups, spec, policy);
   return groups;
+}
+
+bool is_of_source(const ModelSpec& spec, const KvGroup& group) {
+  return spec.attention(group.layers.front()).of_source;
 }
 
 std::vector<KvGroup> scratch_groups(const ModelSpec& spec) {

@@ -24,10 +24,11 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ModelSpec& config() const = 0;
-  virtual Key256 fingerprint() const = 0;          // names the weights, as they are multiplied, and the config
-  virtual Key256 stored_fingerprint() const = 0;   // as they are stored: what a basis is made for
-  virtual std::uint64_t weight_bytes() const = 0;  // as they lie in the backend's memory, without padding
-  virtual int max_rows() const = 0;                // of one batch
+  virtual Key256 fingerprint() const = 0;           // names the weights, as they are multiplied, and the config
+  virtual Key256 stored_fingerprint() const = 0;    // as they are stored: what a basis is made for
+  virtual std::uint64_t weight_bytes() const = 0;   // as they lie in the backend's memory, without padding
+  virtual int max_rows() const = 0;                 // of one batch
+  virtual int longest_source() const { return 0; }  // of an encoder-decoder, in tokens; 0: it reads none
   virtual std::vector<std::span<const std::byte>> weight_memory() const = 0;  // where the matrices lie
 
   // For policies that keep K or V as shorter rows: the directions, and their name. REQUIRES: of this model's shape.

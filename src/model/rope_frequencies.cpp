@@ -102,6 +102,9 @@ void settle_dynamic(RopeSpec& rope, std::int64_t context, int head_dim) {
 
 ModelSpec for_context(ModelSpec spec, std::int64_t context) {
   const std::int64_t longest = context > 0 ? context : spec.context;
+  // Biases by distance have no end: beyond the last bucket's all distances are alike.
+  if (spec.reads_source() && spec.positions == 0) spec.context = std::max(spec.context, longest);
+  for (ModelSpec& encoder : spec.encoder) encoder.context = spec.context;
   for (int i = 0; i < static_cast<int>(spec.ropes.size()); ++i) {
     RopeSpec& rope = spec.ropes[static_cast<size_t>(i)];
     if (rope.scaling == RopeSpec::Scaling::kLongRope) {

@@ -56,14 +56,14 @@ std::string scale_text(float scale) { return scale == 1.0F ? "" : fmt::format(" 
 
 std::string to_text(const AttentionSpec& attention) {
   const auto& [heads, kv, window, rope, scale, qk_norm, qkv_bias, out_bias, softcap, sink_logits, chunk, bias, mask,
-               norm_weights, norm_stage, v_norm, values, norm_kind, norm_bias, clip, latent, kv_layer, gate,
-               out_scale] = attention;
-  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} norms {} {} {} {} {} values {} {} {} {}{}{}",
+               norm_weights, norm_stage, v_norm, values, norm_kind, norm_bias, clip, latent, of_source, kv_layer,
+               gate, out_scale] = attention;
+  return fmt::format("attention {} {} {} {} {} {} {} {} {} {} {} {} {} norms {} {} {} {} {} values {} {} {} {}{}{}{}",
                      heads, to_text(kv), window, rope, scale, static_cast<int>(qk_norm), qkv_bias, out_bias, softcap,
                      sink_logits, chunk, to_text(bias), static_cast<int>(mask), norm_weights,
                      static_cast<int>(norm_stage), v_norm, static_cast<int>(norm_kind), norm_bias,
                      static_cast<int>(values), clip, to_text(latent), kv_layer, gate ? " gate" : "",
-                     scale_text(out_scale));
+                     of_source ? " of source" : "", scale_text(out_scale));
 }
 
 // A bias of scores lies in tables as long as distances that are told apart.
@@ -132,12 +132,13 @@ std::string to_text(const LayerSpec& layer) {
 }  // namespace
 
 // Of the members that are left out, `family` names tensors, `quantization` and `dtype` are in the weights' own hash,
-// and the others only say where texts begin and end, and what is made of the rows behind the last layer.
+// and the others (`answer_start` too) only say where texts begin and end, and what is made of the rows behind the
+// last layer.
 std::string to_text(const ModelSpec& spec) {
   const auto& [family, hidden, vocab, layers, ropes, context, norm_eps, norm, norm_bias, embedding_scale, logit_scale,
                logit_softcap, tied, dtype, quantization, eos, bos, positions, first_position, embedding_width,
-               embedding_norm, final_norm, norm_weights, head_bias, layer_input, token_types, end, vectors, rerank] =
-      spec;
+               embedding_norm, final_norm, norm_weights, head_bias, layer_input, token_types, end, vectors, rerank,
+               encoder, answer_start] = spec;
   std::string out = fmt::format(
       "hidden {} vocab {} eps {} norm {} {} scales {} {} {} tied {} positions {} {} embedding {} {} ends {} {} {} "
       "{}{}\n",
@@ -146,6 +147,7 @@ std::string to_text(const ModelSpec& spec) {
       token_types == 0 ? "" : fmt::format(" types {}", token_types));
   for (const RopeSpec& rope : ropes) out += to_text(rope) + "\n";
   for (const LayerSpec& layer : layers) out += to_text(layer) + "\n";
+  for (const ModelSpec& one : encoder) out += "encoder " + to_text(one);
   return out;
 }
 
@@ -263,6 +265,28 @@ void check_mlp(const LayerSpec& layer, const Check& check, const Fail& fail) {
 
 }  // namespace
 
+namespace {
+
+// Layers read a source where there is an encoder, whose rows are as wide as theirs.
+template <class Fail>
+void check_source(const ModelSpec& spec, const Fail& fail) {
+  const bool reads = std::ranges::any_of(spec.layers, [](const LayerSpec& one) { return one.attention.of_source; });
+  if (reads != spec.reads_source()) fail("layers read a source where there is an encoder, and nowhere else");
+  if (!reads) return;
+  const ModelSpec& encoder = spec.encoder.front();
+  if (spec.encoder.size() > 1 || !encoder.encodes() || encoder.reads_source()) fail("there is one encoder");
+  if (encoder.hidden != spec.hidden || encoder.vocab != spec.vocab) {
+    fail(fmt::format("an encoder of {} x {} is not read by a decoder of {} x {}", encoder.vocab, encoder.hidden,
+                     spec.vocab, spec.hidden));
+  }
+  if (spec.answer_start.empty()) fail("an answer begins with no token");
+  for (const TokenId token : spec.answer_start) {
+    if (token < 0 || token >= spec.vocab) fail(fmt::format("an answer begins with token {}", token));
+  }
+}
+
+}  // namespace
+
 void check_shape(const ModelSpec& spec, const std::string& where) {
   const auto fail = [&](std::string what) { fail_input(std::move(what), where, "check the numbers"); };
   struct Size {
@@ -283,6 +307,8 @@ void check_shape(const ModelSpec& spec, const std::string& where) {
   const auto attends = [](const LayerSpec& layer) { return !layer.attention.none(); };
   if (std::ranges::none_of(spec.layers, attends)) fail("no layer has attention");
   check_sharing(spec, fail);
+  check_source(spec, fail);
+  for (const ModelSpec& encoder : spec.encoder) check_shape(encoder, where);
   const LayerSpec* before = nullptr;
   for (const LayerSpec& layer : spec.layers) {
     if (before != nullptr && *before == layer) continue;  // most are: a config of 4096 layers is checked at once
@@ -321,7 +347,8 @@ void check_runnable(const ModelSpec& spec, const std::string& where) {
     }
   }
   for (int i = 0; i < spec.layer_count(); ++i) {
-    if (spec.encodes() || spec.attention(i).mask == ScoreRule::Mask::kCausal) continue;
+    const bool may_follow = spec.encodes() || spec.attention(i).of_source;
+    if (may_follow || spec.attention(i).mask == ScoreRule::Mask::kCausal) continue;
     fail_input(fmt::format("layer {} looks at tokens that follow, and texts are read in parts", i), where,
                "supported: decoders, and encoders that make vectors");
   }
@@ -340,6 +367,7 @@ void check_limits(const ModelSpec& spec, const Backend& backend, const std::stri
     fail(fmt::format("head_dim is {} in layer {}, and this backend takes heads of at most {}", dim, i,
                      limits.head_dim));
   }
+  for (const ModelSpec& encoder : spec.encoder) check_limits(encoder, backend, where);
 }
 
 std::uint64_t parameter_count(const ModelSpec& spec) {

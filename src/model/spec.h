@@ -182,16 +182,19 @@ struct AttentionSpec {
   bool qk_norm_bias = false;
   float clip = 0;  // queries, keys and values are held to -clip … clip as they are projected; 0: they are not
   LatentSpec latent = {};  // `kv` is its shape where there is one
+  bool of_source = false;  // what it looks at is the source of a text: keys and values are made of the encoder's rows
   int kv_layer = -1;       // whose keys and values it reads, an earlier one that caches its own; -1: its own
   bool out_gate = false;   // what attention gives is multiplied by sigmoids of as many numbers, projected beside q
   float out_scale = 1.0F;  // of what attention adds
 
   bool none() const { return heads == 0; }  // the layer has no attention
   bool owns_kv() const { return kv_layer < 0; }
-  bool projects_v() const { return owns_kv() && kv.has_v() && values == Values::kProjected; }
+  bool makes_kv() const { return owns_kv() && !of_source; }  // of the rows that ask
+  bool projects_v() const { return makes_kv() && kv.has_v() && values == Values::kProjected; }
   int q_width() const { return heads * kv.k_dim; }
-  int k_width() const { return owns_kv() ? kv.heads * kv.k_dim : 0; }
-  int v_width() const { return owns_kv() && kv.has_v() ? kv.heads * kv.v_dim : 0; }
+  int k_width() const { return makes_kv() ? kv.heads * kv.k_dim : 0; }
+  int v_width() const { return makes_kv() && kv.has_v() ? kv.heads * kv.v_dim : 0; }
+  int source_width() const { return of_source ? kv.heads * (kv.k_dim + kv.v_dim) : 0; }  // of a row of the source
   int gate_width() const { return out_gate ? out_width() : 0; }
   int projected_width() const { return q_width() + k_width() + (projects_v() ? v_width() : 0) + gate_width(); }
   int out_width() const { return heads * kv.v_dim; }  // of what attention gives
@@ -312,7 +315,12 @@ struct ModelSpec {
   End end = End::kLogits;
   VectorSpec vectors = {};  // of what embeds with it; decoders do, too
   RerankSpec rerank = {};   // of what reranks with it
+  // One, of an encoder-decoder: it makes rows of a source, which the layers with of_source read; both share one table
+  // of embeddings. The text then begins with `answer_start`, and what was asked is the source.
+  std::vector<ModelSpec> encoder = {};
+  std::vector<TokenId> answer_start = {};
 
+  bool reads_source() const { return !encoder.empty(); }
   bool encodes() const { return end == End::kVectors; }
   bool generates() const { return !encodes() && !rerank.classifies(); }  // has a head
   int table_width() const { return embedding_width == 0 ? hidden : embedding_width; }
@@ -366,6 +374,10 @@ std::uint64_t parameter_count(const ModelSpec& spec);
 // allow: V apart where it is a part of K, tokens elsewhere than they were where distances count, or fewer of them
 // where a state has seen them all.
 std::vector<KvGroup> kv_groups(const ModelSpec& spec, const KvPolicy& policy);
+
+// Of these groups: whether its rows are not the text's own, but those of its source, which layers read whole. Such
+// groups are the last ones.
+bool is_of_source(const ModelSpec& spec, const KvGroup& group);
 
 // The same for steps whose keys and values nobody keeps: in float32, and in as few groups as layers need.
 std::vector<KvGroup> scratch_groups(const ModelSpec& spec);

@@ -157,8 +157,8 @@ void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec&
   } else {
     to.linear(names.q, shaped(a.q_width(), hidden, kQ), a.qkv_bias);
   }
-  if (a.owns_kv()) to.linear(names.k, shaped(a.k_width(), hidden, kK), a.qkv_bias);
-  if (a.projects_v()) to.linear(names.v, shaped(a.v_width(), hidden, kV), a.qkv_bias);
+  if (a.owns_kv()) to.linear(names.k, shaped(a.kv.heads * a.kv.k_dim, hidden, kK), a.qkv_bias);
+  if (a.projects_v() || a.of_source) to.linear(names.v, shaped(a.kv.heads * a.kv.v_dim, hidden, kV), a.qkv_bias);
   to.linear(names.out, shaped(hidden, a.out_width(), kO), a.out_bias);
   if (a.qk_norm != AttentionSpec::QkNorm::kNone && a.qk_norm_weights) {
     add_head_norm(to, a, names.q_norm, shaped(0, 0, kQNorm));
@@ -166,8 +166,7 @@ void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec&
   }
   if (a.sink_logits) to.sinks(a.heads);
   if (a.bias.kind == PositionBiasSpec::Kind::kBuckets) {
-    to.linear({"self_attn.relative_attention_bias", "attn_rel_b"}, shaped(a.bias.buckets, a.heads, kRelativeBias),
-              false);
+    to.linear(names.relative_bias, shaped(a.bias.buckets, a.heads, kRelativeBias), false);
   }
 }
 
@@ -210,8 +209,19 @@ int TensorSpec::gguf_cols() const {
   return row_count() / std::max(gguf_at.parts, 1);
 }
 
+std::vector<TensorSpec> own_tensors(const ModelSpec& spec) { return spec.family->tensors(spec); }
+
 std::vector<TensorSpec> tensors_of(const ModelSpec& spec) {
-  std::vector<TensorSpec> out = spec.family->tensors(spec);
+  std::vector<TensorSpec> out = own_tensors(spec);
+  for (const ModelSpec& encoder : spec.encoder) {
+    const size_t own = out.size();
+    for (TensorSpec& tensor : own_tensors(encoder)) {
+      const auto end = out.begin() + static_cast<std::ptrdiff_t>(own);
+      const auto same =
+          std::find_if(out.begin(), end, [&](const TensorSpec& one) { return one.name == tensor.name; });
+      if (same == end) out.push_back(std::move(tensor));
+    }
+  }
   add_rerank_tensors(spec, out);
   name_state_tensors(spec, out);
   return out;
@@ -238,7 +248,8 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
     if (!one.recurrent.none()) add_recurrent(to, one.recurrent, hidden, names);
     if (norms && one.norms_branches()) to.norm(names.attention_post_norm, hidden, kAttentionPostNorm, spec.norm_bias);
     if (norms && one.has_mlp_norm()) to.norm(names.mlp_norm, hidden, kMlpNorm, spec.norm_bias);
-    if (norms && one.norms_branches()) to.norm(names.mlp_post_norm, hidden, kMlpPostNorm, spec.norm_bias);
+    if (norms && one.norms_branches() && one.feeds())
+      to.norm(names.mlp_post_norm, hidden, kMlpPostNorm, spec.norm_bias);
     if (one.feeds()) add_mlp(to, one.mlp, hidden, experts, names);
   }
   add_ends(spec, names, out);

@@ -170,8 +170,10 @@ struct TensorSpec {
   int gguf_cols() const;  // of a matrix: how long the rows of GGUF's tensor are
 };
 
-// All tensors of a model, in the order of a file.
+// All tensors of a model, in the order of a file: its own, and those of its encoder that are not the same.
 std::vector<TensorSpec> tensors_of(const ModelSpec& spec);
+std::vector<TensorSpec> own_tensors(
+    const ModelSpec& spec);  // without its encoder's: what roles and layers tell apart
 
 // Appends those of the spec's classifier, where it has one.
 void add_rerank_tensors(const ModelSpec& spec, std::vector<TensorSpec>& out);
@@ -179,7 +181,7 @@ void add_rerank_tensors(const ModelSpec& spec, std::vector<TensorSpec>& out);
 // What a family calls the tensors of a layer, behind "model.layers.N.", and GGUF behind "blk.N.".
 struct TensorName {
   std::string_view name;
-  std::string_view gguf;
+  std::string_view gguf = {};
 };
 struct LayerNames {
   TensorName attention_norm{"input_layernorm", "attn_norm"};
@@ -195,6 +197,7 @@ struct LayerNames {
   TensorName q_norm{"self_attn.q_norm", "attn_q_norm"};
   TensorName k_norm{"self_attn.k_norm", "attn_k_norm"};
   TensorName gate{"mlp.gate_proj", "ffn_gate"};
+  TensorName relative_bias{"self_attn.relative_attention_bias", "attn_rel_b"};
   std::string_view state = {};  // of what remembers a text, before its tensors' own names; empty: the usual one
   std::string_view layers = "model.layers";
   std::string_view embedding = "model.embed_tokens.weight";

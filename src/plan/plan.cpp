@@ -41,7 +41,8 @@ GroupPlan plan_group(const KvGroup& group, const PlanInput& input) {
 MemoryPlan plan_sizes(const PlanInput& input) {
   MemoryPlan plan;
   for (const KvGroup& group : input.groups) {
-    const GroupPlan part = plan_group(group, input);
+    GroupPlan part = plan_group(group, input);
+    part.of_source = plan.groups.size() + input.source_groups >= input.groups.size();
     plan.bytes_per_token += part.bytes_per_token;
     (group.keeps_state() ? plan.state_bytes : plan.bytes_per_block) += part.bytes_per_block;
     plan.bytes_per_request = saturating_sum(plan.bytes_per_request, part.bytes_per_request);

@@ -20,6 +20,7 @@ inline constexpr int kLargestBlockTokens = 4096;
 struct PlanInput {
   std::uint64_t weights_bytes = 0;
   std::vector<KvGroup> groups;  // none: nothing is cached
+  size_t source_groups = 0;     // the last so many keep rows of a source, of as many tokens as the text
   std::int64_t context = 0;     // tokens of one sequence, 1 … kLongestContext
   std::int64_t users = 1;       // sequences at a time, 1 … kMostUsers, sharing nothing
   int block_tokens = kDefaultBlockTokens;
@@ -36,6 +37,7 @@ struct GroupPlan {
   int layers = 0;
   std::uint64_t bytes_per_block = 0;
   Retention retention;
+  bool of_source = false;
   std::uint64_t bytes_per_token = 0;
   std::int64_t blocks_per_request = 0;
   std::uint64_t bytes_per_request = 0;

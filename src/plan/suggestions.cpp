@@ -114,6 +114,7 @@ void SuggestionList::add_shared_prefix() {
 
 // The widest window over the layers that now keep everything.
 void SuggestionList::add_window() {
+  if (input_.source_groups > 0) return;  // a source is read whole, and an answer to it is short
   const auto with_window = [&](std::int64_t window) {
     PlanInput changed = input_;
     for (KvGroup& group : changed.groups) {

@@ -264,7 +264,10 @@ std::vector<ChoiceRequest> Service::choices(AnswerJob& job, const Caller& caller
       if (i == 0) request.prompt = std::exchange(prompt, {});
       request.tenant = cache_owner(caller, options.space);
       request.sampling.seed = seed_of_choice(seed, i);
-      const auto room = model_.engine.longest_of(caller.id) - static_cast<std::int64_t>(request.prompt.size());
+      // A source takes nothing of its answer's context.
+      const bool apart = model_.model->config().reads_source();
+      const auto before = apart ? 1 : static_cast<std::int64_t>(request.prompt.size());
+      const std::int64_t room = model_.engine.longest_of(caller.id) - before;
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
       request.constraint = constraint;
       choice.stop = stop;

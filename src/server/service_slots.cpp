@@ -30,9 +30,10 @@ Slot slot_of(const Sequence& sequence, const KvCache& cache) {
   Slot out;
   out.id = sequence.id;
   out.running = sequence.lease.valid();
-  out.prompt_tokens = static_cast<std::int64_t>(sequence.request.prompt.size());
+  const Request& request = sequence.request;
+  out.prompt_tokens = std::ssize(request.source.empty() ? request.prompt : request.source);
   out.answer_tokens = sequence.num_output_tokens();
-  out.reused_tokens = sequence.record.reuse.reused_tokens;
+  out.reused_tokens = sequence.record.reuse.of_prompt().reused_tokens;
   out.preemptions = sequence.record.preemptions;
   out.kv = sequence.record.kv;
   if (!out.running) return out;

@@ -102,9 +102,10 @@ Beside read_beside(const std::filesystem::path& folder) {
 
 std::filesystem::path tokenizer_file(const std::filesystem::path& model_dir_or_file) {
   if (!std::filesystem::is_directory(model_dir_or_file)) return model_dir_or_file;
-  const std::filesystem::path json = model_dir_or_file / "tokenizer.json";
-  const std::filesystem::path model = model_dir_or_file / "tokenizer.model";
-  return !std::filesystem::exists(json) && std::filesystem::exists(model) ? model : json;
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"}) {
+    if (std::filesystem::exists(model_dir_or_file / name)) return model_dir_or_file / name;
+  }
+  return model_dir_or_file / "tokenizer.json";
 }
 
 }  // namespace

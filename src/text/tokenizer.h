@@ -35,9 +35,10 @@ class Tokenizer {
     Specials specials = Specials::kPlain;
   };
 
-  // Reads a file, or of a folder its tokenizer.json, or else its tokenizer.model, and what lies beside it:
-  // tokenizer_config.json (bos_token, eos_token, chat_template; for a tokenizer.model also what is added to it) and
-  // chat_template.jinja, which wins. Throws Error when a file is missing, damaged or of a kind not supported here.
+  // Reads a file, or of a folder its tokenizer.json, or else its tokenizer.model (which T5 calls spiece.model), and
+  // what lies beside it: tokenizer_config.json (bos_token, eos_token, chat_template; for a tokenizer.model also what
+  // is added to it) and chat_template.jinja, which wins. Throws Error when a file is missing, damaged or of a kind
+  // not supported here.
   static Tokenizer load(const std::filesystem::path& model_dir_or_file);
 
   // The same from the text of a tokenizer.json, or the bytes of a tokenizer.model, alone. `where` names it in errors.

@@ -59,6 +59,42 @@ TEST_P(PlanMatchesAllocation, ToTheByteForAnyUsersContextAndBlockSize) {
   }
 }
 
+// A source and its answer, each of as many tokens as the context has: T5's shape.
+TEST(PlanMatchesAllocationTest, OfASourceToTheByte) {
+  const auto backend = make_backend({"cpu", 1, "auto"});
+  const auto model = load_golden("t5", *backend, 64);
+  for (const std::int64_t users : {1, 3}) {
+    PlanInput input;
+    input.groups = kv_groups(model->config(), uniform_policy(KvFormat::kF16));
+    input.source_groups = 1;
+    input.context = 64;
+    input.users = users;
+    const MemoryPlan plan = plan_memory(input);
+    EXPECT_EQ(plan.groups.back().of_source, true);
+    EXPECT_EQ(plan.groups.front().of_source, false);
+    EXPECT_EQ(parameter_count(model->config()) * block_bytes(model->config().dtype), model->weight_bytes());
+    EngineConfig config;
+    config.kv = uniform_policy(KvFormat::kF16);
+    config.kv_bytes = plan.kv_bytes;
+    Engine engine(*backend, *model, config);
+    EXPECT_EQ(engine.storage().bytes(), plan.kv_bytes);
+    for (std::int64_t user = 0; user < users; ++user) {
+      Request request;
+      request.prompt.assign(64, static_cast<TokenId>(user));
+      request.max_tokens = 64;
+      engine.submit(request, {});
+    }
+    engine.run();
+    EXPECT_EQ(engine.scheduler().preemptions(), 0);
+    std::int64_t blocks = 0;
+    for (size_t group = 0; group < 2; ++group) {
+      const BlockPool& pool = engine.cache().pool(group);
+      blocks += pool.size() - pool.free_blocks();
+    }
+    EXPECT_GE(blocks, users * 7);  // of the text all but its last block are kept, and of the source all
+  }
+}
+
 TEST_P(PlanMatchesAllocation, OneBlockLessIsOneTooFew) {
   PlanInput input;
   input.groups = kv_groups(model_->config(), uniform_policy(GetParam()));

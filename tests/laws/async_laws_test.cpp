@@ -28,7 +28,7 @@ class Listener {
       }
     };
   }
-  RequestId submit(const Request& request) { return engine_.submit(request, hear()); }
+  RequestId submit(const Request& request) { return engine_.submit(with_source(engine_, request), hear()); }
   const Trace& of(RequestId id) { return traces_[id]; }
   void look_at_every(int update) { looks_at_ = update; }
 
@@ -218,7 +218,7 @@ TEST_P(AsyncLaw, WhoeverCancelsWhenNotifiedDisturbsNobodyElse) {
     std::map<size_t, std::vector<TokenId>> when_cancelled;
     for (size_t i = 0; i < requests().size(); ++i) {
       const OnUpdate hear = listener.hear();
-      ids.push_back(engine.submit(requests()[i], [&, hear, i, canceller](const Update& update) {
+      ids.push_back(engine.submit(with_source(engine, requests()[i]), [&, hear, i, canceller](const Update& update) {
         hear(update);
         if (i != canceller || update.token < 0 || std::ssize(listener.of(update.id).tokens) != 9) return;
         for (const size_t other : {size_t{0}, size_t{2}, size_t{5}, i}) {

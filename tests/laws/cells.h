@@ -212,6 +212,23 @@ inline void add_states(std::vector<Cell>& cells) {
   add("cpu", "kimi_linear_grouped", "int8, recent=20:bf16, sinks=4");
 }
 
+// Layers that read a source beside the text, with biases by distance, or learned positions and norms behind sums.
+inline void add_sources(std::vector<Cell>& cells) {
+  const auto add = [&](const char* device, const char* model, const char* policy) {
+    const bool alone = device == std::string("ref") || device == std::string("repeating");
+    cells.push_back({device, "auto", alone ? 1 : 2, parse_kv_policy(policy, "cell"), model, {}});
+  };
+  for (const char* device : {"ref", "cpu", "far"}) add(device, "t5_gated", "f16");
+  add("repeating", "t5_gated", "bf16");
+  add("cpu", "umt5", "int8");
+  add("cpu", "bart", "k=int4, v=bf16, 0:int8, recent=20:bf16, sinks=4");
+  add("cpu", "bart", "bf16, window=64, sinks=4");
+}
+
+inline bool reads_source(const Cell& cell) {
+  return cell.model == "t5_gated" || cell.model == "umt5" || cell.model == "bart";
+}
+
 // Layers whose scores have a rule, many heads or wide ones on a KV head, and values in keys: each with what of
 // windows, formats and recent tokens it can have.
 inline void add_rules(std::vector<Cell>& cells) {
@@ -313,6 +330,7 @@ inline std::vector<Cell> all_cells() {
   add_kinds_of_layers(cells);
   add_states(cells);
   add_gpu(cells);
+  add_sources(cells);
   add_large_heads(cells);
   return cells;
 }
@@ -376,7 +394,13 @@ inline std::unique_ptr<Model> random_cell_model(const Cell& cell, Backend& backe
   spec.context = 512;
   spec.eos.clear();
   spec.tied_embeddings = false;  // random weights would repeat what they read
-  bool chunked = false;          // one layer: with more of them no pool of the laws would be tight
+  if (spec.positions > 0) spec.positions = spec.first_position + 512;
+  for (ModelSpec& encoder : spec.encoder) {
+    encoder.vocab = spec.vocab;
+    encoder.context = spec.context;
+    encoder.positions = spec.positions;
+  }
+  bool chunked = false;  // one layer: with more of them no pool of the laws would be tight
   for (LayerSpec& layer : spec.layers) {
     if (layer.attention.window > 0) layer.attention.window = cell.windows.front();
     if (layer.attention.chunk > 0) layer.attention.chunk = std::exchange(chunked, true) ? 0 : cell.windows.front();

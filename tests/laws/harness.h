@@ -80,6 +80,10 @@ class World {
     for (size_t i = 0; i < sizes.size(); ++i) {
       const std::int64_t size = sizes[i];
       const std::int64_t per_page = page / size;
+      if (!groups[i].keeps_state() && is_of_source(model_->config(), groups[i])) {  // with_source(), for two tenants
+        bytes += (2 * blocks_for(kSourceTokens, block_tokens) + per_page - 1) / per_page * page;
+        continue;
+      }
       if (groups[i].keeps_state()) {  // a request has one, and as many blocks of rows as there are of it
         bytes += (std::max<std::int64_t>(blocks / 4, 1) + per_page - 1) / per_page * page;
         continue;
@@ -94,12 +98,25 @@ class World {
   Engine engine(const EngineConfig& config) { return Engine(*backend_, *model_, config); }
   const Model& model() const { return *model_; }
   bool has_states() const { return model_->config().recurs(); }
+  static constexpr std::int64_t kSourceTokens = 23;  // of with_source()
+  std::int64_t source_tokens() const { return model_->config().reads_source() ? kSourceTokens : 0; }
 
  private:
   Cell cell_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
 };
+
+// Of a model that answers to a source: the laws' prompts are what an answer begins with, and all have one source.
+// Others are asked as they are.
+inline Request with_source(Engine& engine, Request request) {
+  const KvCache& cache = engine.cache();
+  const std::span<const size_t> groups = cache.groups_of(0);
+  const bool reads = std::ranges::any_of(groups, [&](size_t group) { return cache.keeps_source(group); });
+  for (std::uint64_t i = 0; reads && std::ssize(request.source) < World::kSourceTokens; ++i)
+    request.source.push_back(static_cast<TokenId>(mix(91, i, 0) % 101));
+  return request;
+}
 
 // Collects the traces of an engine's requests.
 class Recorder {
@@ -121,7 +138,9 @@ class Recorder {
     };
   }
 
-  RequestId submit(const Request& request) { return engine_.submit(request, listener()); }
+  RequestId submit(const Request& request) { return engine_.submit(with_source(engine_, request), listener()); }
+  // The prompt is the source, where the model reads one.
+  RequestId submit_as_is(const Request& request) { return engine_.submit(request, listener()); }
   const Trace& of(RequestId id) { return traces_[id]; }
 
  private:

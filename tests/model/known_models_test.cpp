@@ -200,7 +200,10 @@ std::vector<Known> published() {
           {"qwen3-embedding-0.6b", 595'776'512},
           {"qwen3-embedding-4b", 4'021'774'336},
           {"qwen3-embedding-8b", 7'567'295'488},
-          {"seed-oss-36b", 36'151'104'512}};
+          {"seed-oss-36b", 36'151'104'512},
+          {"t5-base", 222'903'552},
+          {"flan-t5-xl", 2'849'757'184},
+          {"bart-large", 406'341'721}};
 }
 
 TEST(Shapes, ParameterCounts) {

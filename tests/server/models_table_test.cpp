@@ -65,13 +65,16 @@ std::vector<Cells> rows_of_the_table() {
   return out;
 }
 
-// By model_type, of what golden_test.cpp, encoders_test.cpp and rerankers_test.cpp of tests/model compare on every
-// backend.
+// By model_type, of what golden_test.cpp, encoders_test.cpp, rerankers_test.cpp and encoder_decoders_test.cpp of
+// tests/model compare on every backend.
 std::map<std::string, int> fixtures_by_type() {
   std::map<std::string, int> out;
   for (const auto& folder : std::filesystem::directory_iterator(fixtures())) {
     const auto has = [&](const char* file) { return exists(folder.path() / file); };
-    if (!has("golden.safetensors") && !has("vectors.safetensors") && !has("scores.safetensors")) continue;
+    if (!has("golden.safetensors") && !has("vectors.safetensors") && !has("scores.safetensors") &&
+        !has("answers.safetensors")) {
+      continue;
+    }
     ++out[std::string(load_config(folder.path()).family_name())];
   }
   return out;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/kv_storage.h"
@@ -11,7 +12,8 @@
 
 namespace kvasir::testing {
 
-// Logits for every row: [tokens][vocab]. All tokens in one batch, or so many at a time.
+// Logits for every row: [tokens][vocab]. All tokens in one batch, or so many at a time. Of an encoder-decoder they
+// are an answer to themselves.
 inline std::vector<float> forward(Model& model, Backend& backend, const std::vector<TokenId>& tokens,
                                   const KvPolicy& policy = uniform_policy(KvFormat::kF32), Position chunk = 0) {
   const auto length = static_cast<Position>(tokens.size());
@@ -38,11 +40,18 @@ inline std::vector<float> forward(Model& model, Backend& backend, const std::vec
       batch.positions.push_back(first + i);
       batch.logit_rows.push_back(static_cast<int>(i));
     }
+    Batch::Source source{tokens, {}};
     for (size_t group = 0; group < groups.size(); ++group) {
       SequenceView view{tables[group].data(), first, 0, static_cast<int>(rows)};
       view.block_count = groups[group].keeps_state() ? 1 : 0;
+      if (!groups[group].keeps_state() && is_of_source(model.config(), groups[group])) {
+        view.start = length - rows;
+        view.keys = length;
+        source.into.emplace_back(group, tables[group].data());
+      }
       batch.sequences.push_back({view});
     }
+    if (first == 0 && !source.into.empty()) batch.sources.push_back(std::move(source));
     const Matrix logits = model.forward(batch, storage);
     const size_t before = out.size();
     out.resize(before + static_cast<size_t>(logits.rows) * static_cast<size_t>(logits.cols));

@@ -70,6 +70,15 @@ TEST_F(SentencePiece, GivesTheTokensOfTheLibrary) {
   }
 }
 
+// As T5's folders call it; its unigrams end with the token that ends a text.
+TEST_F(SentencePiece, IsReadAsT5Names) {
+  const std::string bytes = model("t5");
+  const Ids ids = load(bytes).encode_document("a text", Specials::kPlain);
+  std::filesystem::remove(folder_ / "tokenizer.model");
+  write("spiece.model", bytes);
+  EXPECT_EQ(Tokenizer::load(folder_).encode_document("a text", Specials::kPlain), ids);
+}
+
 TEST_F(SentencePiece, GgufVocabulariesGiveTheTokensOfLlamaCpp) {
   const Json kinds = read_json(fixtures() / "gguf_kinds.json");
   for (const Json& kind : kinds["groups"]) {

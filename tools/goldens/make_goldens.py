@@ -7,6 +7,7 @@ import pathlib
 import tokenizers
 import torch
 import transformers
+from encoder_decoders import ENCODER_DECODERS, write_encoder_decoder
 from encoders import ENCODERS, write_encoder
 from fixtures import FAMILIES, GOLDENS
 from kimi_linear import write_kimi_linear
@@ -115,6 +116,8 @@ def write_part(part, out):
         write_tokenizers(out / "text")
     elif part == "kimi_linear":
         write_kimi_linear(out / "model", fill)
+    elif part in ENCODER_DECODERS:
+        write_encoder_decoder(part, out / "model")
     elif part in ENCODERS:
         write_encoder(part, out / "model")
     elif part in RERANKERS:
@@ -128,7 +131,7 @@ def write_part(part, out):
 
 
 def main():
-    parts = [*FAMILIES, *ENCODERS, *RERANKERS, "kimi_linear", "tales", "tokenizers"]
+    parts = [*FAMILIES, *ENCODERS, *ENCODER_DECODERS, *RERANKERS, "kimi_linear", "tales", "tokenizers"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--part", nargs="+", choices=parts, default=parts, help="only these; all unless told")

@@ -13,13 +13,16 @@ std::int64_t slots_written(const KvCache& cache, const KvLease& lease) {
   return blocks_for(lease.length(), cache.block_tokens());
 }
 
-// Of one group's table, those to be saved where rows are from `first` on. A state is saved whole.
+// Of one group's table, those to be saved where rows are from `first` on. A state is saved whole; a source has a
+// name, and is read again if it was evicted.
 struct Slots {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 Slots slots_of(const KvCache& cache, const KvLease& lease, size_t i, std::int64_t first) {
-  if (cache.keeps_state(cache.groups_of(lease.policy())[i])) return {0, lease.table(i).size()};
+  const size_t group = cache.groups_of(lease.policy())[i];
+  if (cache.keeps_state(group)) return {0, lease.table(i).size()};
+  if (cache.keeps_source(group)) return {};
   return {first, slots_written(cache, lease)};
 }
 
@@ -31,7 +34,7 @@ std::int64_t first_private_slot(const KvCache& cache, const KvLease& lease) {
   if (cache.has_states(lease.policy())) first = cache.found_again(lease) / cache.block_tokens();
   const std::span<const size_t> groups = cache.groups_of(lease.policy());
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (cache.keeps_state(groups[i])) continue;
+    if (cache.keeps_state(groups[i]) || cache.keeps_source(groups[i])) continue;
     for (std::int64_t slot = 0; slot < first; ++slot) {
       const BlockId block = lease.table(i).at(slot);
       if (block != kNoBlock && cache.pool(groups[i]).refs(block) == 1) first = slot;

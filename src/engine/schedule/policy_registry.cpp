@@ -21,11 +21,14 @@ std::int64_t group_budget(const EvictionRule& rule, const KvGroup& group, int mo
   return sum / std::ssize(group.layers);
 }
 
-std::vector<CacheGroupConfig> cache_groups(std::span<const KvGroup> groups, int block_tokens) {
+std::vector<CacheGroupConfig> cache_groups(const ModelSpec& spec, std::span<const KvGroup> groups, int block_tokens) {
   std::vector<CacheGroupConfig> out;
-  for (const KvGroup& group : groups)
-    out.push_back({group.retention, block_bytes_of(group, block_tokens),
-                   group.keeps_state() ? CacheGroupConfig::Keeps::kState : CacheGroupConfig::Keeps::kRows});
+  for (const KvGroup& group : groups) {
+    CacheGroupConfig one{group.retention, block_bytes_of(group, block_tokens)};
+    if (group.keeps_state()) one.keeps = CacheGroupConfig::Keeps::kState;
+    if (!group.keeps_state() && is_of_source(spec, group)) one.keeps = CacheGroupConfig::Keeps::kSource;
+    out.push_back(one);
+  }
   return out;
 }
 
@@ -35,7 +38,7 @@ std::shared_ptr<const ResolvedPolicy> resolve_policy(ModelId id, const Model& mo
   out->model = id;
   out->policy = policy;
   out->groups = kv_groups(model.config(), policy);
-  out->cache_groups = cache_groups(out->groups, block_tokens);
+  out->cache_groups = cache_groups(model.config(), out->groups, block_tokens);
   return out;
 }
 

@@ -38,7 +38,7 @@ struct ActivePolicy : ResolvedPolicy {
 
 // What the cache must know of a policy's groups.
 CachePolicy::Sharing sharing_of(const KvPolicy& policy);
-std::vector<CacheGroupConfig> cache_groups(std::span<const KvGroup> groups, int block_tokens);
+std::vector<CacheGroupConfig> cache_groups(const ModelSpec& spec, std::span<const KvGroup> groups, int block_tokens);
 
 // How a sequence with so long a prompt evicts tokens, if its policy does; and what each head of a group then keeps,
 // in a model of so many layers.

@@ -58,8 +58,8 @@ void PrefixPins::count(Tally& tally, const KvLease& lease, int by) const {
     const BlockTable& table = lease.table(i);
     for (std::int64_t slot = 0; slot < table.size(); ++slot) {
       if (table.hole(slot)) continue;
-      const Key256& name =
-          cache_.keeps_state(groups[i]) ? lease.keys().back() : lease.keys()[static_cast<size_t>(slot)];
+      const std::span<const Key256> keys = cache_.keeps_source(groups[i]) ? lease.source_keys() : lease.keys();
+      const Key256& name = cache_.keeps_state(groups[i]) ? keys.back() : keys[static_cast<size_t>(slot)];
       const auto at = tally.pins.try_emplace({name, groups[i]}, 0).first;
       const bool was = std::exchange(at->second, at->second + by) > 0;
       const int change = static_cast<int>(at->second > 0) - static_cast<int>(was);

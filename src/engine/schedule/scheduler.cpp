@@ -79,11 +79,13 @@ std::int64_t Scheduler::rows_for(const KvCache& cache, const Sequence& sequence,
   return rows;
 }
 
-// Charged at once, so that the next turn is another's.
+// Charged at once, so that the next turn is another's. A source is read in one step, and may take more than is left
+// of it: nobody would ever leave enough for a long one.
 void Scheduler::add_to_step(Sequence& sequence, std::int64_t rows, std::int64_t& budget) {
   rows += std::ssize(sequence.draft);
   scheduled_.push_back({&sequence, static_cast<int>(rows), sequence.draft});
-  budget -= rows;
+  rows += sequence.source_rows();
+  budget = std::max<std::int64_t>(budget - rows, 0);
   waiting_.serve(sequence.request.tenant.id, static_cast<double>(rows));
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 // Whether what the one caches may be found by the other.
 bool same_space(const Request& a, const Request& b) {
-  return a.tenant.id == b.tenant.id && a.tenant.secret == b.tenant.secret && a.prefix_key == b.prefix_key;
+  return a.tenant.id == b.tenant.id && a.tenant.secret == b.tenant.secret && a.prefix_key == b.prefix_key &&
+         a.source == b.source;
 }
 
 // What may be looked up: open() leaves the last of these tokens to be computed, and a scored one must be.
@@ -27,17 +28,19 @@ Scheduler::Admitted Scheduler::room_for(const KvCache& cache, Sequence& sequence
   const Tenant& tenant = sequence.request.tenant;
   auto tokens = static_cast<std::int64_t>(sequence.tokens.size());
   if (sequence.eviction) tokens = sequence.eviction->most_rows(tokens);
-  const auto verdict = [&](std::int64_t shared) {
+  const auto verdict = [&](std::int64_t shared, Position source) {
     const PolicyId policy = sequence.policy_id();
     const auto short_of = [&](const KvCache::Growth& growth) { return cache.shortage(policy, tenant.id, growth); };
-    if (short_of({tokens + 1, shared, running()}) == KvCache::Shortage::kPool) return Admitted::kNoRoom;
+    if (short_of({tokens + 1, shared, running(), source}) == KvCache::Shortage::kPool) return Admitted::kNoRoom;
     // To the block: what just fits its quota would otherwise wait for as long as others keep the engine busy.
-    return short_of({tokens, shared, 0}) == KvCache::Shortage::kNone ? Admitted::kYes : Admitted::kOverQuota;
+    return short_of({tokens, shared, 0, source}) == KvCache::Shortage::kNone ? Admitted::kYes : Admitted::kOverQuota;
   };
-  const Admitted without = verdict(0);
+  const Position source = std::ssize(sequence.request.source);
+  const Admitted without = verdict(0, source);
   if (without == Admitted::kYes) return without;
   if (sequence.block_keys.empty()) sequence.block_keys = cache.block_keys(sequence.tokens, sequence.open_context());
-  return verdict(cache.held_prefix(sequence.tokens, sequence.block_keys, sequence.policy_id()));
+  return verdict(cache.held_prefix(sequence.tokens, sequence.block_keys, sequence.policy_id()),
+                 cache.holds_source(sequence.open_context()) ? 0 : source);
 }
 
 // What a tenant is guaranteed is its own although others were lent it: those of them who have more than they are
@@ -45,7 +48,8 @@ Scheduler::Admitted Scheduler::room_for(const KvCache& cache, Sequence& sequence
 Scheduler::Admitted Scheduler::take_back_room(KvCache& cache, Sequence& sequence) {
   const std::uint32_t tenant = sequence.request.tenant.id;
   const std::int64_t blocks = std::ssize(sequence.tokens) / cache.block_tokens() + 1;
-  if (!cache.within_guarantee(sequence.policy_id(), tenant, blocks)) return Admitted::kNoRoom;
+  const Position source = std::ssize(sequence.request.source);
+  if (!cache.within_guarantee(sequence.policy_id(), tenant, blocks, source)) return Admitted::kNoRoom;
   Admitted room = Admitted::kNoRoom;
   while (room == Admitted::kNoRoom) {
     Sequence* youngest = nullptr;
@@ -110,15 +114,16 @@ void Scheduler::keep_state_at(Sequence& sequence, Position mark) {
   }
 }
 
-// Two requests with one beginning that come together would compute it twice: the second waits, and shares. States are
-// kept where the two part.
+// Two requests with one beginning, or one source, that come together would compute it twice: the second waits, and
+// shares. States are kept where the two part.
 bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) {
   if (!cache.reuses() || !cache.shares(sequence.policy_id())) return false;
   const std::int64_t size = cache.block_tokens();
   return std::ranges::any_of(running_, [&](const std::unique_ptr<Sequence>& other) {
-    if (other->num_uncomputed_tokens() <= 1 || other->finish != FinishReason::kNone) return false;
+    if (other->finish != FinishReason::kNone || other->policy_id() != sequence.policy_id()) return false;
+    if (other->num_uncomputed_tokens() <= 1 && other->source_rows() == 0) return false;
     if (!same_space(other->request, sequence.request)) return false;
-    if (other->policy_id() != sequence.policy_id()) return false;
+    if (other->source_rows() > 0) return true;
     const std::span<const TokenId> mine(sequence.tokens.data(), sequence.tokens.size() - 1);
     const auto agreed = std::ranges::mismatch(mine, other->tokens).in1 - mine.begin();
     const Position shared = agreed / size * size;

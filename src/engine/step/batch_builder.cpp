@@ -1,6 +1,7 @@
 #include "engine/step/batch_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace kvasir {
 namespace {
@@ -15,6 +16,23 @@ void add_tokens(const ScheduledTokens& one, Position start, std::vector<TokenId>
   const auto first = one.sequence->tokens.begin() + start;
   tokens.insert(tokens.end(), first, first + one.own_rows());
   tokens.insert(tokens.end(), one.draft.begin(), one.draft.end());
+}
+
+// What its rows see of the source, wherever they stand; and the source itself, if the cache does not have it.
+void add_source(const ScheduledTokens& one, std::span<const size_t> groups, const KvCache& cache, Batch& batch) {
+  const KvLease& lease = one.sequence->lease;
+  if (lease.source().empty()) return;
+  const int first_row = batch.rows() - one.rows;
+  Batch::Source unread{lease.source(), {}};
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (!cache.keeps_source(groups[i])) continue;
+    const auto length = static_cast<Position>(lease.source().size());
+    SequenceView view{lease.table(i).data(), length - one.rows, first_row, one.rows};
+    view.keys = length;
+    batch.sequences[groups[i]].push_back(view);
+    unread.into.emplace_back(groups[i], lease.table(i).data());
+  }
+  if (lease.lacks_source()) batch.sources.push_back(std::move(unread));
 }
 
 }  // namespace
@@ -32,6 +50,7 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
   batch.tokens.clear();
   batch.positions.clear();
   batch.logit_rows.clear();
+  batch.sources.clear();
   batch.sequences.resize(cache.groups());
   for (auto& views : batch.sequences) views.clear();
   batch.watches.resize(cache.groups());
@@ -44,7 +63,9 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
     for (int i = 0; i < one.rows; ++i) batch.positions.push_back(start + i);
     const Position in_flight = start - sequence.lease.length();
     const std::span<const size_t> groups = cache.groups_of(sequence.lease.policy());
+    add_source(one, groups, cache, batch);
     for (size_t i = 0; i < groups.size(); ++i) {
+      if (cache.keeps_source(groups[i])) continue;
       std::vector<SequenceView>& views = batch.sequences[groups[i]];
       views.push_back({sequence.lease.table(i).data(), sequence.lease.rows(i) + in_flight, first_row, one.rows});
       if (cache.keeps_state(groups[i])) views.back().block_count = 1;

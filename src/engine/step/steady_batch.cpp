@@ -81,7 +81,7 @@ bool SteadyBatch::advance(StepBatch& batch) {
     ++batch.rules[row].position;
   }
   for (std::vector<SequenceView>& views : batch.rows.sequences) {
-    for (SequenceView& view : views) ++view.start;
+    for (SequenceView& view : views) view.start += view.keys == 0 ? 1 : 0;  // a source does not grow
   }
   return true;
 }

@@ -154,6 +154,7 @@ bool StepPipeline::foresee() {
     if (sequence.finish != FinishReason::kNone || sequence.eviction) return false;
     // A state that is ahead cannot be kept where it was, and a row too many would stay in it.
     if (p_.cache.has_states(sequence.policy_id())) return false;
+    if (sequence.source_rows() > 0) return false;  // it would be read twice
     if (sequence.num_tokens_left() <= 1) continue;
     if (!may_sample_on_device(sequence, sequence.num_output_tokens() + 1) || !sequence.sampler.rule(0)) return false;
     scheduled_.push_back({&sequence, 1, {}, one.first});

@@ -70,21 +70,27 @@ extern const Family kFalconH1Family;
 extern const Family kNemotronHFamily;
 extern const Family kKimiLinearFamily;
 extern const Family kLfm2MoeFamily;
+extern const Family kT5Family;
+extern const Family kUmt5Family;
+extern const Family kBartFamily;
 
 std::span<const Family* const> families() {
-  static constexpr std::array kAll{
-      &kLlamaFamily,         &kMistralFamily,    &kMixtralFamily,    &kQwen2Family,      &kQwen3Family,
-      &kQwen2MoeFamily,      &kQwen3MoeFamily,   &kOlmoeFamily,      &kGemma2Family,     &kGemma3Family,
-      &kOlmo2Family,         &kOlmo3Family,      &kExaone4Family,    &kGraniteFamily,    &kSeedOssFamily,
-      &kSmollm3Family,       &kCohere2Family,    &kStarcoder2Family, &kPhi3Family,       &kGpt2Family,
-      &kGraniteMoeFamily,    &kMinistral3Family, &kGemma4Family,     &kGptOssFamily,     &kGlm4Family,
-      &kGlm4MoeFamily,       &kMinimaxM2Family,  &kHunyuanFamily,    &kHunyuanMoeFamily, &kLlama4Family,
-      &kGptNeoxFamily,       &kOptFamily,        &kGptBigcodeFamily, &kFalconFamily,     &kBloomFamily,
-      &kGemmaFamily,         &kErnie45Family,    &kCohereFamily,     &kOlmoFamily,       &kStablelmFamily,
-      &kPhiFamily,           &kGptjFamily,       &kDeepseekV2Family, &kDeepseekV3Family, &kGlm4MoeLiteFamily,
-      &kMistral4Family,      &kQwen3NextFamily,  &kQwen35Family,     &kQwen35MoeFamily,  &kLfm2Family,
-      &kGraniteHybridFamily, &kBertFamily,       &kXlmRobertaFamily, &kModernBertFamily, &kNomicBertFamily,
-      &kBambaFamily,         &kFalconH1Family,   &kNemotronHFamily,  &kKimiLinearFamily, &kLfm2MoeFamily};
+  static constexpr std::array kAll{&kLlamaFamily,       &kMistralFamily,    &kMixtralFamily,       &kQwen2Family,
+                                   &kQwen3Family,       &kQwen2MoeFamily,   &kQwen3MoeFamily,      &kOlmoeFamily,
+                                   &kGemma2Family,      &kGemma3Family,     &kOlmo2Family,         &kOlmo3Family,
+                                   &kExaone4Family,     &kGraniteFamily,    &kSeedOssFamily,       &kSmollm3Family,
+                                   &kCohere2Family,     &kStarcoder2Family, &kPhi3Family,          &kGpt2Family,
+                                   &kGraniteMoeFamily,  &kMinistral3Family, &kGemma4Family,        &kGptOssFamily,
+                                   &kGlm4Family,        &kGlm4MoeFamily,    &kMinimaxM2Family,     &kHunyuanFamily,
+                                   &kHunyuanMoeFamily,  &kLlama4Family,     &kGptNeoxFamily,       &kOptFamily,
+                                   &kGptBigcodeFamily,  &kFalconFamily,     &kBloomFamily,         &kGemmaFamily,
+                                   &kErnie45Family,     &kCohereFamily,     &kOlmoFamily,          &kStablelmFamily,
+                                   &kPhiFamily,         &kGptjFamily,       &kDeepseekV2Family,    &kDeepseekV3Family,
+                                   &kGlm4MoeLiteFamily, &kMistral4Family,   &kQwen3NextFamily,     &kQwen35Family,
+                                   &kQwen35MoeFamily,   &kLfm2Family,       &kGraniteHybridFamily, &kBertFamily,
+                                   &kXlmRobertaFamily,  &kModernBertFamily, &kNomicBertFamily,     &kBambaFamily,
+                                   &kFalconH1Family,    &kNemotronHFamily,  &kKimiLinearFamily,    &kLfm2MoeFamily,
+                                   &kT5Family,          &kUmt5Family,       &kBartFamily};
   return kAll;
 }
 

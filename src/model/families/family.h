@@ -72,6 +72,14 @@ struct DecoderConfig {
   RerankSpec rerank = {};                      // of a classifier
   std::optional<VectorSpec::Pooling> pooling;  // what a GGUF file says
   LatentSpec latent = {};
+  struct Encoder {
+    int layers = 0;  // 0: there is none
+    int heads = 0;
+    int ffn = 0;
+  };
+  Encoder encoder = {};  // of an encoder-decoder, as far as it is another than the decoder
+  std::vector<TokenId> answer_start = {};
+  bool plain_mlp = false;                  // without gates
   bool both_ways = false;                  // an encoder: see make_encoder()
   RecurrentSpec recurrent = {};            // of those layers that …
   std::vector<int> recurrent_layers = {};  // … have a state in place of attention, …
@@ -158,6 +166,17 @@ ModelSpec plain_decoder(const DecoderConfig& config);
 // Every token sees all others, and where a layer has a window, those that are at most half of it away. Rows become
 // vectors.
 void make_encoder(ModelSpec& spec);
+
+// Of an encoder-decoder, whose config says where an answer begins: config.answer_start.
+void read_answer_start(const JsonReader& in, DecoderConfig& config);
+
+// The spec's layers are blocks of an encoder-decoder's decoder. It is given an encoder of layers of the same kind,
+// and each block becomes two layers: one over the text, and one over the source, with the MLP.
+void add_encoder(ModelSpec& spec, const DecoderConfig& config);
+
+// Tensors of the encoder, and of such a decoder's blocks: `text` has names of what is over the text.
+std::vector<TensorSpec> encoder_tensors(const ModelSpec& spec, const LayerNames& names);
+std::vector<TensorSpec> block_tensors(const ModelSpec& spec, const LayerNames& text, const LayerNames& source);
 
 // config.windows from "sliding_window" (`fallback` where it is not there, none where it is null) and "layer_types",
 // or the rule where there are no layer_types.

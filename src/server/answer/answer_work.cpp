@@ -59,7 +59,7 @@ void explain_reasoning(const ReuseReport& reuse, const Listener& to, OrderedJson
 }  // namespace
 
 OrderedJson explain(const Generation& generation, const Listener& to) {
-  const ReuseReport& reuse = generation.reuse(0);
+  const ReuseReport reuse = generation.reuse(0).of_prompt();
   const std::span<const TokenId> prompt = generation.prompt(0);
   OrderedJson out{{"prompt_tokens", prompt.size()},
                   {"reused_tokens", reuse.reused_tokens},
@@ -69,6 +69,9 @@ OrderedJson explain(const Generation& generation, const Listener& to) {
                   {"stopped_at", reuse.stopped_at},
                   {"stopped_at_text", nullptr},
                   {"message", nullptr}};
+  if (reuse.source_tokens > 0) {
+    out["source"] = {{"tokens", reuse.source_tokens}, {"found", reuse.reused_tokens == reuse.source_tokens}};
+  }
   if (reuse.stop == ReuseStop::kStateBefore) out["rows_upto"] = reuse.rows_upto;
   if (reuse.stop == ReuseStop::kEvicted) {
     out["evicted"] = {{"seconds_ago", reuse.evicted_seconds_ago}, {"for", name_of(reuse.evicted_for)}};

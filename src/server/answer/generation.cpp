@@ -16,6 +16,7 @@ double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::
 std::int64_t written_tokens(const ReuseReport& reuse, std::int64_t tokens, std::int64_t block_tokens) {
   // Where nothing is published, nothing can be found again.
   if (reuse.stop == ReuseStop::kOff || reuse.stop == ReuseStop::kPrivate) return 0;
+  if (reuse.source_tokens > 0) return reuse.source_tokens - reuse.reused_tokens;  // all or nothing
   const std::int64_t in_full_blocks = tokens / block_tokens * block_tokens;
   return std::max<std::int64_t>(0, in_full_blocks - reuse.reused_tokens);
 }
@@ -174,8 +175,8 @@ Totals Generation::totals() const {
     totals.steps += choice.record.steps;
     if (choice.request.prompt_owner) continue;
     totals.prompt_tokens += static_cast<std::int64_t>(choice.prompt.size());
-    totals.reused_tokens += choice.record.reuse.reused_tokens;
-    const ReuseReport& reuse = choice.record.reuse;
+    const ReuseReport reuse = choice.record.reuse.of_prompt();
+    totals.reused_tokens += reuse.reused_tokens;
     totals.written_tokens += written_tokens(reuse, reuse.prompt_tokens, context_.block_tokens);
     totals.hour_tokens +=
         written_tokens(reuse, std::min(choice.hour_tokens, reuse.prompt_tokens), context_.block_tokens);
