@@ -75,6 +75,10 @@ struct Llm::Impl : LoadedModel {
       answer.reused_tokens = update.record->reuse.reused_tokens;
       answer.reuse = describe(update.record->reuse);
       answer.computed_tokens = update.record->computed_tokens;
+      for (const DraftRecord& one : update.record->drafts) {
+        answer.draft_tokens += one.proposed;
+        answer.accepted_tokens += one.accepted;
+      }
     }
     answer.text += piece;
     if (piece.empty() || !growing.on_text || growing.deaf) return;

@@ -35,6 +35,7 @@ struct LoadedModel {
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
+  std::unique_ptr<Model> draft_model;  // null: none guesses
   Engine engine;
   Embedder embedder;         // of the same model: it runs between the engine's steps
   std::int64_t longest = 0;  // sequence that fits the context and, alone, the whole cache

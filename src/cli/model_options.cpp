@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/option_group.h"
 #include "cli/policy_file.h"
+#include "engine/draft/drafters.h"
 
 namespace kvasir {
 namespace {
@@ -93,6 +94,16 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   cache.flag("--no-cache", options.no_cache, "Recompute the whole sequence for every token: the baseline");
 }
 
+void add_draft_options(CLI::App& command, ModelOptions& options) {
+  const OptionGroup group(command, "Speculation");
+  group.option_with_default(
+      "--draft", options.draft,
+      "Who guesses tokens, to be verified several in a step; the answer stays the same. auto: ngram (the request's "
+      "own "
+      "text) and suffix (the tenant's recent texts), as they pay; off; or a list of these and a draft model");
+  group.option_with_default("--draft-tokens", options.draft_tokens, "Tokens in a draft, at most: 1 to 64");
+}
+
 std::filesystem::path find_model(const std::string& name) {
   const std::string wanted = name.empty() ? kShippedModel : name;
   if (!name.empty() && std::filesystem::exists(name)) return name;
@@ -106,6 +117,17 @@ std::filesystem::path find_model(const std::string& name) {
 LlmOptions llm_options(const ModelOptions& options) {
   LlmOptions out = options_of_any_model(options);
   out.model = find_model(options.model).string();
+  return out;
+}
+
+// A model in it is looked for as --model's is.
+std::string draft_argument(const std::string& text) {
+  const DraftChoice choice = parse_draft_choice(text, "--draft");
+  if (choice.model.empty()) return text;
+  std::string out;
+  for (const std::string& name : choice.drafters) {
+    out += (out.empty() ? "" : ",") + (name == kModelDrafter ? find_model(choice.model).string() : name);
+  }
   return out;
 }
 
@@ -133,6 +155,8 @@ LlmOptions options_of_any_model(const ModelOptions& options) {
     out.swap_bytes = static_cast<std::int64_t>(parse_bytes(options.swap_memory, "--swap-memory", 0));
   }
   out.recompute = options.no_cache;
+  out.draft = draft_argument(options.draft);
+  out.draft_tokens = options.draft_tokens;
   return out;
 }
 

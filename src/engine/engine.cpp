@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "engine/draft/model_drafter.h"
 #include "engine/step/failures.h"
 
 namespace kvasir {
@@ -15,6 +16,24 @@ std::vector<EngineModel> all_models(Model& first, const KvPolicy& policy, std::s
   std::vector<EngineModel> out{{&first, policy}};
   out.insert(out.end(), more.begin(), more.end());
   return out;
+}
+
+struct DraftModelParts {
+  Backend& backend;
+  std::span<const ServedModel> models;
+  KvCache& cache;
+  KvStorage& storage;
+  PolicyRegistry& policies;
+};
+
+std::unique_ptr<Drafter> make_model_drafter(const DraftModelParts& parts, const SpeculationConfig& config) {
+  if (std::ranges::find(config.drafters, kModelDrafter) == config.drafters.end()) return nullptr;
+  CHECK(config.model < parts.models.size());
+  const ServedModel& draft = parts.models[config.model];
+  check_draft_model(draft.model->config(), "--draft");
+  return std::make_unique<ModelDrafter>(ModelDrafter::Parts{parts.backend, *draft.model, parts.cache, parts.storage,
+                                                            parts.policies.use(*draft.model, *draft.kv),
+                                                            draft.context, parts.models.front().vocab()});
 }
 
 }  // namespace
@@ -50,9 +69,11 @@ Engine::Engine(Backend& backend, std::span<const EngineModel> models, EngineConf
       shares_(cache_),
       checks_({config_, models_, cache_, shares_}),
       costs_(swap_, scheduler_, config_.costs),
+      speculator_({scheduler_, cache_, costs_}, config_.speculation,
+                  make_model_drafter({backend, models_, cache_, storage_, policies_}, config_.speculation)),
       masks_(scheduler_),
       acceptor_(listeners_, masks_),
-      pipeline_({backend, models_, storage_, cache_, scheduler_, costs_, listeners_, config_.mode}) {
+      pipeline_({backend, models_, storage_, cache_, scheduler_, costs_, listeners_, speculator_, config_.mode}) {
   scheduler_.use(config_.mode == EngineConfig::Mode::kCached ? &swap_ : nullptr, &pins_);
 }
 
@@ -83,6 +104,7 @@ void Engine::step() {
   }
   pipeline_.schedule_ahead();
   for (const ComputedRows& rows : pipeline_.collect_outputs()) finish_rows(rows);  // sample, accept, commit, notify
+  speculator_.end_step();
   finish_done();
   if (idle()) pipeline_.discard_in_flight();
 }
@@ -90,6 +112,7 @@ void Engine::step() {
 void Engine::finish_rows(const ComputedRows& rows) {
   const StepOutput output = acceptor_.accept(rows);  // what was not sampled on the device is sampled here
   commit(rows, output);
+  speculator_.verified(rows, output);
   branch_off(*rows.sequence);
   notify(output);
 }
@@ -113,6 +136,7 @@ void Engine::begin_step() {
 
 std::span<const ScheduledTokens> Engine::schedule() {
   finish_done();
+  if (config_.mode == EngineConfig::Mode::kCached) speculator_.propose();
   const std::vector<ScheduledTokens>& scheduled = scheduler_.schedule(cache_);
   for (const auto& [id, label, preemption] : scheduler_.take_preemptions()) {
     if (listeners_.on_preemption) listeners_.on_preemption(label.empty() ? std::to_string(id) : label, preemption);
@@ -192,6 +216,7 @@ void Engine::finish_done() {
       listeners_.on_finished({sequence->tokens, std::ssize(sequence->request.prompt), sequence->policy->policy,
                               sequence->request.tenant});
     }
+    if (by_itself && sequence->request.origin == Request::Origin::kClient) speculator_.finished(*sequence);
     pin(*sequence, PrefixPins::Moment::kEnded);
     const bool has_last = sequence->finish == FinishReason::kLength;
     notify(*sequence, has_last ? sequence->tokens.back() : -1,

@@ -42,6 +42,7 @@ class RequestChecks {
 
  private:
   void check_tokens(const Request& request, const ServedModel& model) const;
+  void check_speculative(const Request& request, const ServedModel& model) const;
   std::shared_ptr<const ResolvedPolicy> policy_of(const Request& request, const ServedModel& model) const;
   void check_allowed(const KvPolicy& policy, const ServedModel& model) const;
   void check_fit(const ResolvedPolicy& policy, const ServedModel& model) const;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/draft/sequence_drafts.h"
 #include "engine/request.h"
 #include "engine/schedule/host_swap.h"
 #include "engine/schedule/policy_registry.h"
@@ -64,7 +65,8 @@ struct alignas(64) Sequence {
   std::uint64_t arrival = 0;                   // the smaller came first; set by the scheduler
   bool stalled = false;                        // it waits for blocks, and keeps those it has
   bool waiting_for_prefix = false;             // it waited for another's prompt
-  std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Drafter
+  std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Speculator
+  std::unique_ptr<SequenceDrafts> drafts;      // once somebody guessed
   std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   struct Fork {
     RequestId id = 0;

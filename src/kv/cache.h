@@ -177,6 +177,8 @@ class KvCache {
   std::int64_t held_prefix(std::span<const TokenId> tokens, std::span<const Key256> keys, PolicyId policy = 0) const;
   // With states: again after fork() and keep_state(), which leave what was reserved to others.
   bool reserve(KvLease& lease, std::int64_t tokens);
+  // The same where nothing that is cached is lost for it: in blocks that are the lease's, or hold nothing.
+  bool reserve_free(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   // From now on others may find the lease's states, and so its text, up to here: where they are is a boundary of
   // blocks, or else nothing is done. Not inside a public text, but for the system: that it was asked for could be

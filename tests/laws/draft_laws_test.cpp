@@ -45,6 +45,48 @@ TEST_P(DraftLaw, AVerifiedDraftEqualsPlainDecoding) {
   EXPECT_EQ(engine.cache().pool(0).held(), 0);
 }
 
+// The same of every drafter there is, with as many tokens as it has to say, alone and all at once, in a pool that is
+// too small for all. Texts that copy make them right often, and what they copy wrong.
+TEST_P(DraftLaw, NoDrafterChangesAnAnswer) {
+  std::vector<Request> requests;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const std::vector<TokenId> text = some_tokens(18, 50 + i);
+    std::vector<TokenId> prompt = text;
+    prompt.insert(prompt.end(), text.begin(), text.end());
+    requests.push_back(request_of(prompt, 24, i));
+    if (i == 0) requests.back().sampling.temperature = 0;
+    if (i == 1) requests.back().sampling.frequency_penalty = 0.5F;
+    if (i == 2) requests.back().logprobs = 2;
+  }
+  std::vector<Trace> expected;
+  for (Request& request : requests) {
+    expected.push_back(run_alone(world_, world_.config(), request));
+    std::vector<TokenId> predicted = expected.back().tokens;
+    for (size_t k = 5; k < predicted.size(); k += 7) predicted[k] = (predicted[k] + 1) % 101;
+    request.prediction = std::make_shared<const std::vector<TokenId>>(predicted);
+  }
+  for (const auto& drafters : std::vector<std::vector<std::string>>{
+           {"ngram"}, {"suffix"}, {"prediction"}, {"model"}, {"prediction", "ngram", "suffix"}}) {
+    if (drafters[0] == "model" && world_.has_states()) continue;
+    EngineConfig config = world_.config();
+    config.speculation.drafters = drafters;
+    config.speculation.pace = SpeculationConfig::Pace::kAlways;  // the model drafts for itself, and shares its blocks
+    if (drafters.size() > 1) config.kv_bytes = world_.bytes_for(12);
+    Engine engine = world_.engine(config);
+    Recorder recorder(engine);
+    for (int turn = 0; turn < 2; ++turn) {  // the second time the tenant's texts are known
+      std::vector<RequestId> ids;
+      for (const Request& request : requests) ids.push_back(recorder.submit(request));
+      engine.run();
+      for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(recorder.of(ids[i]), expected[i]) << drafters[0] << i;
+    }
+    if (world_.has_states() || GetParam().policy.evict.on()) continue;
+    std::int64_t accepted = 0;
+    for (const DrafterCounts& one : engine.speculator().counts().drafters) accepted += one.accepted;
+    EXPECT_GT(accepted, drafters[0] == "ngram" ? -1 : 20) << drafters[0];
+  }
+}
+
 // Nothing reads what the key stands for yet: it decides who shares, and no bit of an answer.
 TEST_P(DraftLaw, AKeyBeforeTheTextChangesNoAnswer) {
   const Request plain = request_of(some_tokens(50, 44), 12);

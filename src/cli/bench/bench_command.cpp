@@ -15,6 +15,7 @@
 #include "backend/make_backend.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/bench/bench_draft.h"
 #include "cli/bench/bench_load.h"
 #include "cli/bench/bench_profile.h"
 #include "cli/bench/bench_runs.h"
@@ -40,6 +41,7 @@ struct BenchOptions {
   std::vector<int> batches{1};
   bool shared = false;
   std::vector<std::string> versus;  // policies
+  std::vector<std::string> tasks;   // of --draft; none: all
   int repeats = 3;
   bool json = false;
   bool profile = false;
@@ -55,6 +57,7 @@ struct BenchReport {
   std::optional<LoadResult> load;
   std::optional<HitResult> hit;
   std::vector<VersusResult> turns;
+  std::vector<DraftResult> drafts;
 };
 
 std::vector<BenchTest> tests_of(const BenchOptions& options) {
@@ -195,6 +198,34 @@ std::vector<VersusResult> run_versus(const BenchOptions& options, Backend& backe
   return out;
 }
 
+std::vector<DraftResult> run_drafts(const BenchOptions& options, Backend& backend, Model& model) {
+  std::unique_ptr<Model> draft;
+  std::vector<EngineModel> more;
+  const std::string folder = parse_draft_choice(draft_argument(options.model.draft), "--draft").model;
+  if (!folder.empty()) {
+    const int rows = batch_tokens(options.model.max_batch_tokens, options.model.device);
+    draft = load_model(folder, backend, {rows, {}});
+    more.push_back({draft.get(), KvPolicy{}});
+  }
+  std::vector<std::string> tasks = options.tasks;
+  for (const DraftBench::Task& task : DraftBench::tasks()) {
+    if (options.tasks.empty()) tasks.emplace_back(task.name);
+  }
+  DraftBench bench(backend, model, config_of(options.model), more);
+  Progress progress("measuring");
+  const std::uint64_t all = tasks.size() * options.batches.size() * static_cast<std::uint64_t>(options.repeats);
+  std::uint64_t done = 0;
+  std::vector<DraftResult> out;
+  for (const std::string& task : tasks) {
+    for (const int batch : options.batches) {
+      const std::int64_t generate = options.decode.empty() ? 128 : options.decode.front();
+      const std::int64_t prompt = options.prefill.empty() ? 256 : options.prefill.front();
+      out.push_back(bench.run({task, batch, prompt, generate}, options.repeats, [&] { progress.show(++done, all); }));
+    }
+  }
+  return out;
+}
+
 BenchReport measure(const BenchOptions& options) {
   const std::vector<BenchTest> tests = tests_of(options);
   const EngineConfig config = config_of(options.model);
@@ -210,6 +241,10 @@ BenchReport measure(const BenchOptions& options) {
 
   if (!options.versus.empty()) {
     report.turns = run_versus(options, backend, *model);
+    return report;
+  }
+  if (options.model.draft != "off") {
+    report.drafts = run_drafts(options, backend, *model);
     return report;
   }
   Progress progress("measuring");
@@ -291,6 +326,7 @@ void print_table(const BenchReport& report) {
   if (report.load) print_load(*report.load);
   if (report.hit) print_hit(*report.hit);
   if (!report.turns.empty()) print_versus(report.turns);
+  if (!report.drafts.empty()) print_drafts(report.drafts);
 }
 
 nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) {
@@ -320,6 +356,7 @@ void print_json(const BenchReport& report) {
   if (report.load) out["load"] = load_json(*report.load);
   if (report.hit) out["hit"] = hit_json(*report.hit);
   if (!report.turns.empty()) out["turns"] = versus_json(report.turns);
+  if (!report.drafts.empty()) out["drafts"] = drafts_json(report.drafts);
   fmt::print("{}\n", out.dump(2));
 }
 
@@ -342,6 +379,10 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--generate", options->load.generate, "Tokens of each answer")->capture_default_str();
   command->add_option("--versus", options->versus,
                       "Another KV policy, to be compared with --kv's: decode of -n tokens each, in -r turns");
+  command
+      ->add_option("--task", options->tasks,
+                   "With --draft: edit, agent (texts that copy, of any model), noise, model; default: all")
+      ->delimiter(',');
   command->add_option("--hit", options->hit, "First token behind so many cached tokens, beside a decode step");
   command->add_option("--shape", options->shape,
                       "Random weights instead of a model: a known name (llama-3.1-8b), or layers=16,hidden=2048,…");
@@ -350,6 +391,7 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--profile", options->profile,
                     "Where the time of a decode step goes: op by op, behind -d tokens");
   add_model_options(*command, options->model);
+  add_draft_options(*command, options->model);
   CLI::Option* weights = command->get_option("--weights");
   weights->description(weights->get_description() + "; of a --shape: bf16, f16 and f32 too");
   command->callback([options] {
