@@ -17,7 +17,7 @@
 namespace kvasir::testing {
 namespace {
 
-using Pace = SpeculationConfig::Pace;
+using Verify = SpeculationConfig::Verify;
 
 std::vector<TokenId> random_text(std::int64_t count, std::uint64_t seed, std::uint64_t vocab) {
   std::vector<TokenId> out;
@@ -149,10 +149,10 @@ class SpeculationTest : public ::testing::Test {
     for (int i = 0; i < 2; ++i) out.insert(out.end(), text.begin(), text.end());
     return out;
   }
-  static EngineConfig with(std::vector<std::string> drafters, Pace pace = Pace::kAlways) {
+  static EngineConfig with(std::vector<std::string> drafters, Verify verify = Verify::kAll) {
     EngineConfig config;
     config.speculation.drafters = std::move(drafters);
-    config.speculation.pace = pace;
+    config.speculation.verify = verify;
     return config;
   }
   Heard answer(Engine& engine, const Request& asked) {
@@ -224,7 +224,7 @@ TEST_F(SpeculationTest, WhatPaysChangesNoAnswer) {
     std::unique_ptr<Backend> backend = make_backend({"cpu", 1, "auto"});
     if (samples) backend = std::make_unique<SamplingBackend>(std::move(backend));
     const auto model = load_golden("gqa", *backend, 64);
-    Engine engine(*backend, *model, with({"prediction", "ngram", "suffix"}, Pace::kMeasured));
+    Engine engine(*backend, *model, with({"prediction", "ngram", "suffix"}, Verify::kWhatPays));
     for (int turn = 0; turn < 2; ++turn) {
       std::vector<Heard> heard(asked.size());
       for (size_t i = 0; i < asked.size(); ++i) engine.submit(asked[i], into(heard[i]));
@@ -241,7 +241,7 @@ TEST_F(SpeculationTest, WhoHasNoGoodGuessesRunsAhead) {
   SamplingBackend sampling(make_backend({"cpu", 1, "auto"}));
   const auto model = load_golden("gqa", sampling, 64);
   const Request asked = request(random_text(20, 4, 90), 60, 3.0F);  // noise: nothing can be foretold
-  Engine engine(sampling, *model, with({"prediction", "ngram", "suffix"}, Pace::kMeasured));
+  Engine engine(sampling, *model, with({"prediction", "ngram", "suffix"}, Verify::kWhatPays));
   const Heard heard = answer(engine, asked);
   EXPECT_EQ(heard.tokens, plain(asked).tokens);
   EXPECT_GT(engine.step_counts().ahead, 40);
@@ -319,8 +319,8 @@ TEST_F(SpeculationTest, WhatAFormForbidsIsNotProposed) {
 
 class DraftModelTest : public SpeculationTest {
  protected:
-  static EngineConfig with_model(Pace pace = Pace::kAlways) {
-    EngineConfig config = with({"model"}, pace);
+  static EngineConfig with_model(Verify verify = Verify::kAll) {
+    EngineConfig config = with({"model"}, verify);
     config.speculation.model = 1;
     config.speculation.most = 5;
     return config;
@@ -370,8 +370,8 @@ TEST_F(DraftModelTest, AnotherModelChangesNoAnswer) {
   const std::vector<EngineModel> more{{other.get(), KvPolicy{}}};
   const std::vector<Request> asked = some_requests();
   for (const std::int64_t blocks : {200, 16}) {
-    for (const Pace pace : {Pace::kAlways, Pace::kMeasured}) {
-      EngineConfig config = with_model(pace);
+    for (const Verify verify : {Verify::kAll, Verify::kWhatPays}) {
+      EngineConfig config = with_model(verify);
       const KvGroup group = kv_groups(model_->config(), config.kv).front();
       config.kv_bytes = static_cast<std::uint64_t>(blocks * make_layout(group, 16).block_bytes());
       Engine engine(*backend_, *model_, config, more);
@@ -399,7 +399,7 @@ TEST_F(DraftModelTest, CompetesWithTexts) {
   const auto large = load_golden("gqa", sampling, 64);
   const auto twin = load_golden("gqa", sampling, 64);
   const std::vector<EngineModel> more{{twin.get(), KvPolicy{}}};
-  EngineConfig config = with({"ngram", "suffix", "model"}, Pace::kMeasured);
+  EngineConfig config = with({"ngram", "suffix", "model"}, Verify::kWhatPays);
   config.speculation.model = 1;
   Engine engine(sampling, *large, config, more);
   const Request asked = request(copying(3), 60, 0.5F);

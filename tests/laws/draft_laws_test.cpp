@@ -70,7 +70,8 @@ TEST_P(DraftLaw, NoDrafterChangesAnAnswer) {
     if (drafters[0] == "model" && world_.has_states()) continue;
     EngineConfig config = world_.config();
     config.speculation.drafters = drafters;
-    config.speculation.pace = SpeculationConfig::Pace::kAlways;  // the model drafts for itself, and shares its blocks
+    config.speculation.verify =
+        SpeculationConfig::Verify::kAll;  // the model drafts for itself, and shares its blocks
     if (drafters.size() > 1) config.kv_bytes = world_.bytes_for(12);
     Engine engine = world_.engine(config);
     Recorder recorder(engine);

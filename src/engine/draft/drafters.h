@@ -22,15 +22,15 @@ std::span<const DrafterKind> drafter_kinds();
 inline constexpr std::string_view kModelDrafter = "model";
 
 struct SpeculationConfig {
-  enum class Pace : std::uint8_t {
-    kMeasured,  // as many tokens as pay, by what was measured
-    kAlways,    // as many as there are, of the first that has some: for tests
+  enum class Verify : std::uint8_t {
+    kWhatPays,  // as many tokens as pay, by what was measured
+    kAll,       // as many as there are, of the first that has some: for tests
   };
 
   std::vector<std::string> drafters;  // names of drafter_kinds(), or kModelDrafter; none: nobody guesses
   std::uint32_t model = 0;            // kModelDrafter: which of the engine's models
   std::int64_t most = 32;             // tokens in a draft
-  Pace pace = Pace::kMeasured;
+  Verify verify = Verify::kWhatPays;
 };
 
 // What a request wants of it.

@@ -26,7 +26,7 @@ double sum_of_powers(double p, std::int64_t count) {
 }  // namespace
 
 Speculator::Speculator(const Parts& parts, SpeculationConfig config, std::unique_ptr<Drafter> model)
-    : p_(parts), config_(std::move(config)), pace_(config_.pace) {
+    : p_(parts), config_(std::move(config)), verify_(config_.verify) {
   for (const DrafterKind& kind : drafter_kinds()) {
     if (std::ranges::find(config_.drafters, kind.name) != config_.drafters.end()) own_.push_back(kind.make());
   }
@@ -44,7 +44,7 @@ void Speculator::force(Drafter* drafter) {
     if (drafter == nullptr) drafters_.push_back(one.get());
   }
   for (const Drafter* one : drafters_) counts_.drafters.push_back({.name = std::string(one->name())});
-  pace_ = forced_ ? SpeculationConfig::Pace::kAlways : config_.pace;
+  verify_ = forced_ ? SpeculationConfig::Verify::kAll : config_.verify;
 }
 
 // Where rows are evicted by what queries looked at, are scored or are kept at a mark, none but the sequence's own are
@@ -281,7 +281,7 @@ void Speculator::propose() {
   find_candidates();
   if (candidates_.empty()) return;
   const double began = p_.costs.now();
-  if (pace_ == SpeculationConfig::Pace::kAlways) {
+  if (verify_ == SpeculationConfig::Verify::kAll) {
     take_all();
   } else if (p_.costs.passes().known()) {
     ask_texts(pays_ ? Ask::kAlways : Ask::kWhereNoneIsLeft);
@@ -296,7 +296,7 @@ void Speculator::propose() {
 
 bool Speculator::wants_to_draft() {
   if (drafters_.empty()) return false;
-  if (pace_ == SpeculationConfig::Pace::kAlways) return true;
+  if (verify_ == SpeculationConfig::Verify::kAll) return true;
   if (++asked_ % kStepsPerLook != 0) return pays_;
   find_candidates();
   if (candidates_.empty() || !p_.costs.passes().known()) return pays_ = false;

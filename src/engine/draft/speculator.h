@@ -98,7 +98,7 @@ class Speculator {
   std::vector<Drafter*> drafters_;  // own_, or the one that was forced
   int generation_ = 0;
   bool forced_ = false;
-  SpeculationConfig::Pace pace_;
+  SpeculationConfig::Verify verify_;
   DraftPlan plan_;
   SpeculationCounts counts_;
   bool pays_ = false;  // the last plan
