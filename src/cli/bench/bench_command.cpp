@@ -41,7 +41,8 @@ struct BenchOptions {
   std::vector<int> batches{1};
   bool shared = false;
   std::vector<std::string> versus;  // policies
-  std::vector<std::string> tasks;   // of --draft; none: all
+  std::vector<std::string> tasks;   // of --draft; none: all, of --text that one
+  std::string text;                 // a file
   int repeats = 3;
   bool json = false;
   bool profile = false;
@@ -198,32 +199,14 @@ std::vector<VersusResult> run_versus(const BenchOptions& options, Backend& backe
   return out;
 }
 
-std::vector<DraftResult> run_drafts(const BenchOptions& options, Backend& backend, Model& model) {
-  std::unique_ptr<Model> draft;
-  std::vector<EngineModel> more;
-  const std::string folder = parse_draft_choice(draft_argument(options.model.draft), "--draft").model;
-  if (!folder.empty()) {
-    const int rows = batch_tokens(options.model.max_batch_tokens, options.model.device);
-    draft = load_model(folder, backend, {rows, {}});
-    more.push_back({draft.get(), KvPolicy{}});
-  }
-  std::vector<std::string> tasks = options.tasks;
-  for (const DraftBench::Task& task : DraftBench::tasks()) {
-    if (options.tasks.empty()) tasks.emplace_back(task.name);
-  }
-  DraftBench bench(backend, model, config_of(options.model), more);
-  Progress progress("measuring");
-  const std::uint64_t all = tasks.size() * options.batches.size() * static_cast<std::uint64_t>(options.repeats);
-  std::uint64_t done = 0;
-  std::vector<DraftResult> out;
-  for (const std::string& task : tasks) {
-    for (const int batch : options.batches) {
-      const std::int64_t generate = options.decode.empty() ? 128 : options.decode.front();
-      const std::int64_t prompt = options.prefill.empty() ? 256 : options.prefill.front();
-      out.push_back(bench.run({task, batch, prompt, generate}, options.repeats, [&] { progress.show(++done, all); }));
-    }
-  }
-  return out;
+DraftBenchOptions draft_options_of(const BenchOptions& options) {
+  return {options.model,
+          options.tasks,
+          options.text,
+          options.batches,
+          options.prefill.empty() ? 256 : options.prefill.front(),
+          options.decode.empty() ? 128 : options.decode.front(),
+          options.repeats};
 }
 
 BenchReport measure(const BenchOptions& options) {
@@ -244,7 +227,7 @@ BenchReport measure(const BenchOptions& options) {
     return report;
   }
   if (options.model.draft != "off") {
-    report.drafts = run_drafts(options, backend, *model);
+    report.drafts = bench_drafts(draft_options_of(options), config, backend, *model);
     return report;
   }
   Progress progress("measuring");
@@ -381,8 +364,9 @@ void add_bench_command(CLI::App& app) {
                       "Another KV policy, to be compared with --kv's: decode of -n tokens each, in -r turns");
   command
       ->add_option("--task", options->tasks,
-                   "With --draft: edit, agent (texts that copy, of any model), noise, model; default: all")
+                   "With --draft: edit, agent (texts that copy, of any model), noise, model, text; default: all")
       ->delimiter(',');
+  command->add_option("--text", options->text, "With --draft: a file whose pieces are prompts of the task text");
   command->add_option("--hit", options->hit, "First token behind so many cached tokens, beside a decode step");
   command->add_option("--shape", options->shape,
                       "Random weights instead of a model: a known name (llama-3.1-8b), or layers=16,hidden=2048,…");

@@ -9,9 +9,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "api/gguf_tokenizer.h"
+#include "backend/make_backend.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "cli/bench/bench_runs.h"
+#include "cli/eval_text.h"
+#include "cli/progress.h"
 
 namespace kvasir {
 namespace {
@@ -79,17 +83,29 @@ Scene model_scene(const Model& model, const DraftTest& test, std::uint64_t seed)
   return {random_tokens(model, test.prompt, seed), {}};
 }
 
-constexpr std::array<TaskKind, 4> kTasks{{
+// Prompts out of a text, which the model goes on with.
+Scene text_scene(const Model&, const DraftTest& test, std::uint64_t seed) {
+  if (std::ssize(test.text) <= test.prompt) {
+    fail_usage(fmt::format("the text has {} tokens, and prompts {}", test.text.size(), test.prompt), "--text",
+               "give a longer one, or a smaller -p");
+  }
+  const std::uint64_t places = test.text.size() - static_cast<std::uint64_t>(test.prompt);
+  const auto prompt = test.text.subspan(mix(seed, 5, 5) % places, static_cast<std::size_t>(test.prompt));
+  return {{prompt.begin(), prompt.end()}, {}};
+}
+
+constexpr std::array<TaskKind, 5> kTasks{{
     {{"edit", "a file is repeated with one token in 40 changed"}, edit_scene},
     {{"agent", "an answer like the last request's, one token in 25 changed"}, agent_scene},
     {{"noise", "nothing that was there before: what drafters cost"}, noise_scene},
     {{"model", "what the model says behind random tokens, greedily"}, model_scene},
+    {{"text", "what the model says behind pieces of --text, greedily"}, text_scene},
 }};
 
 const TaskKind& task_named(const std::string& name) {
   const auto found = std::ranges::find_if(kTasks, [&name](const TaskKind& kind) { return kind.task.name == name; });
   if (found != kTasks.end()) return *found;
-  fail_usage(fmt::format("there is no task '{}'", name), "--task", "use edit, agent, noise or model");
+  fail_usage(fmt::format("there is no task '{}'", name), "--task", "use edit, agent, noise, model or text");
 }
 
 double seconds_from(DraftClock::time_point start) {
@@ -99,7 +115,8 @@ double seconds_from(DraftClock::time_point start) {
 }  // namespace
 
 std::span<const DraftBench::Task> DraftBench::tasks() {
-  static constexpr std::array<Task, 4> kAll{kTasks[0].task, kTasks[1].task, kTasks[2].task, kTasks[3].task};
+  static constexpr std::array<Task, 5> kAll{kTasks[0].task, kTasks[1].task, kTasks[2].task, kTasks[3].task,
+                                            kTasks[4].task};
   return kAll;
 }
 
@@ -166,6 +183,39 @@ DraftResult DraftBench::run(const DraftTest& test, int repeats, const std::funct
   }
   result.counts = drafting.speculator().counts();
   return result;
+}
+
+std::vector<DraftResult> bench_drafts(const DraftBenchOptions& options, const EngineConfig& config, Backend& backend,
+                                      Model& model) {
+  std::unique_ptr<Model> draft;
+  std::vector<EngineModel> more;
+  const std::string folder = parse_draft_choice(draft_argument(options.model.draft), "--draft").model;
+  if (!folder.empty()) {
+    draft = load_model(folder, backend, {batch_tokens(options.model.max_batch_tokens, options.model.device), {}});
+    more.push_back({draft.get(), KvPolicy{}});
+  }
+  std::vector<std::string> tasks = options.tasks;
+  std::vector<TokenId> text;
+  if (!options.text.empty()) {
+    text = tokens_of_file(options.text, load_tokenizer(find_model(options.model.model)));
+    if (tasks.empty()) tasks = {"text"};
+  }
+  for (const DraftBench::Task& task : DraftBench::tasks()) {
+    if (options.tasks.empty() && text.empty() && task.name != "text") tasks.emplace_back(task.name);
+  }
+  DraftBench bench(backend, model, config, more);
+  Progress progress("measuring");
+  const std::uint64_t all = tasks.size() * options.batches.size() * static_cast<std::uint64_t>(options.repeats);
+  std::uint64_t done = 0;
+  std::vector<DraftResult> out;
+  for (const std::string& task : tasks) {
+    for (const int batch : options.batches) {
+      const DraftTest test{task, batch, options.prompt, options.generate, text};
+      out.push_back(bench.run(test, options.repeats, [&] { progress.show(++done, all); }));
+      out.back().test.text = {};
+    }
+  }
+  return out;
 }
 
 void print_drafts(std::span<const DraftResult> results) {

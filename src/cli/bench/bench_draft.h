@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/model_options.h"
 #include "engine/engine.h"
 
 namespace kvasir {
@@ -22,6 +23,7 @@ struct DraftTest {
   int batch = 1;
   std::int64_t prompt = 512;
   std::int64_t generate = 128;
+  std::span<const TokenId> text{};  // of the task "text"
 };
 
 struct DraftResult {
@@ -59,6 +61,20 @@ class DraftBench {
   EngineConfig config_;
   std::span<const EngineModel> more_;
 };
+
+struct DraftBenchOptions {
+  ModelOptions model;
+  std::vector<std::string> tasks;  // none: all, of a text that one
+  std::string text;                // a file
+  std::vector<int> batches;
+  std::int64_t prompt = 256;
+  std::int64_t generate = 128;
+  int repeats = 3;
+};
+
+// Every task with every batch, beside the draft model that the options name.
+std::vector<DraftResult> bench_drafts(const DraftBenchOptions& options, const EngineConfig& config, Backend& backend,
+                                      Model& model);
 
 void print_drafts(std::span<const DraftResult> results);
 nlohmann::ordered_json drafts_json(std::span<const DraftResult> results);
