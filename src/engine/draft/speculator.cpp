@@ -274,12 +274,6 @@ void Speculator::take_all() {
   }
 }
 
-// Each tenant for its requests' part.
-void Speculator::charge(double seconds) {
-  const double each = seconds / static_cast<double>(candidates_.size());
-  for (const Candidate& one : candidates_) p_.scheduler.charge(one.sequence->request.tenant.id, each);
-}
-
 void Speculator::propose() {
   if (drafters_.empty()) return;
   accepted_ = 0;
@@ -296,7 +290,8 @@ void Speculator::propose() {
     take_plan();
   }
   drafting_seconds_ = p_.costs.now() - began;
-  charge(drafting_seconds_);
+  const double each = drafting_seconds_ / static_cast<double>(candidates_.size());
+  for (const Candidate& one : candidates_) p_.scheduler.charge(one.sequence->request.tenant.id, each);
   p_.costs.spent_drafting(drafting_seconds_);
   counts_.drafting_seconds += drafting_seconds_;
 }

@@ -89,7 +89,6 @@ class Speculator {
   bool worth_catching_up(const Sequence& sequence, const Track& track) const;
   std::int64_t tokens_for_model(std::span<Candidate* const> whom) const;
   double model_rate(std::span<Candidate* const> whom, std::int64_t length) const;
-  void charge(double seconds);
   void take_all();
   void take_plan();
 

@@ -30,7 +30,6 @@ struct InFlightStep {
   double began = 0;                 // seconds, by the engine's clock
   bool active = false;
   bool steady = false;
-  bool drafts = false;  // some of its rows are of drafts
 
   bool sampled_on_device() const { return ticket != kNoSample; }
   std::int64_t sequences() const {  // that are wanted

@@ -43,7 +43,6 @@ void StepPipeline::describe(std::span<const ScheduledTokens> scheduled, InFlight
   step.rows = 0;
   step.samples = 0;
   step.steady = false;
-  step.drafts = std::ranges::any_of(scheduled, [](const ScheduledTokens& one) { return !one.draft.empty(); });
   for (const ScheduledTokens& one : scheduled) {
     const int logit_rows = logit_rows_of(one);
     step.scheduled.push_back({one.sequence, one.rows, one.draft, logit_rows, step.samples, one.completes()});
@@ -126,7 +125,8 @@ bool StepPipeline::is_foreseen() {
   if (!current_.sampled_on_device() || current_.ticket != p_.backend.last_sample()) return false;
   if (!p_.scheduler.no_admission_pending()) return false;
   if ((current_.steady ? steady_.size() : current_.sequences()) != p_.scheduler.running()) return false;
-  return !current_.drafts && !p_.speculator.wants_to_draft();
+  const auto has_draft = [](const InFlightStep::Rows& one) { return !one.draft.empty(); };
+  return std::ranges::none_of(current_.scheduled, has_draft) && !p_.speculator.wants_to_draft();
 }
 
 void StepPipeline::schedule_ahead() {
@@ -175,7 +175,6 @@ void StepPipeline::run_steady() {
   next_.samples = current_.samples;
   next_.active = true;
   next_.steady = true;
-  next_.drafts = false;
   ++counts_.ahead;
   ++counts_.steady;
 }
