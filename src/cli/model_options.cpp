@@ -104,13 +104,13 @@ void add_draft_options(CLI::App& command, ModelOptions& options) {
   group.option_with_default("--draft-tokens", options.draft_tokens, "Tokens in a draft, at most: 1 to 64");
 }
 
-std::filesystem::path find_model(const std::string& name) {
+std::filesystem::path find_model(const std::string& name, const char* option) {
   const std::string wanted = name.empty() ? kShippedModel : name;
   if (!name.empty() && std::filesystem::exists(name)) return name;
   for (const auto& folder : shipped_folders()) {
     if (wanted.find('/') == std::string::npos && is_model(folder / wanted)) return folder / wanted;
   }
-  fail_usage(fmt::format("there is no model '{}'", wanted), "--model",
+  fail_usage(fmt::format("there is no model '{}'", wanted), option,
              "give a folder, a .gguf file, or one of: " + shipped_names());
 }
 
@@ -126,7 +126,7 @@ std::string draft_argument(const std::string& text) {
   if (choice.model.empty()) return text;
   std::string out;
   for (const std::string& name : choice.drafters) {
-    out += (out.empty() ? "" : ",") + (name == kModelDrafter ? find_model(choice.model).string() : name);
+    out += (out.empty() ? "" : ",") + (name == kModelDrafter ? find_model(choice.model, "--draft").string() : name);
   }
   return out;
 }

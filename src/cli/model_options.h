@@ -44,7 +44,7 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 void add_draft_options(CLI::App& command, ModelOptions& options);  // of commands that answer
 
 // A folder that exists, else a shipped model by name ("tales"), else an Error that lists what there is.
-std::filesystem::path find_model(const std::string& name);
+std::filesystem::path find_model(const std::string& name, const char* option = "--model");
 
 std::string draft_argument(const std::string& text);  // --draft's, with its model found
 

@@ -64,9 +64,13 @@ TEST_F(SpeculativeTest, WhatIsNotThereIsRefusedByName) {
   EXPECT_NE(refusal({{"speculative", {{"tokens", 4}}}}).find("speculative.tokens must be"), std::string::npos);
   EXPECT_NE(refusal({{"speculative", {{"max_tokens", -1}}}}).find("speculative.max_tokens"), std::string::npos);
   EXPECT_NE(refusal({{"prediction", {{"type", "image"}}}}).find("is not content"), std::string::npos);
-  for (const char* path : {"/v1/messages", "/api/chat"}) {
-    EXPECT_EQ(server_.post(path, chat({{"speculative", "ngram"}, {"stream", false}})).status, 200) << path;
-  }
+  const Json message{{"role", "user"}, {"content", "Who went home?"}};
+  const Json ngram{{"messages", {message}}, {"speculative", "ngram"}, {"stream", false}, {"max_tokens", 4}};
+  EXPECT_EQ(server_.post("/v1/messages", ngram).status, 200);
+  Json ollama = ngram;
+  ollama.erase("max_tokens");
+  ollama["options"] = {{"num_predict", 4}};
+  EXPECT_EQ(server_.post("/api/chat", ollama).status, 200);
 }
 
 TEST(SpeculativeParseTest, ReadsEveryForm) {
