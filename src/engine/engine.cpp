@@ -148,12 +148,16 @@ std::span<const ScheduledTokens> Engine::schedule() {
 // the lease's end, where the next ones are written.
 void Engine::commit(const ComputedRows& rows, const StepOutput& output) {
   Sequence& sequence = *rows.sequence;
-  if (rows.rows > 0) {
+  if (rows.rows > 0 && goes_back(rows, output)) {
+    sequence.record.computed_tokens += rows.rows;
+    ++sequence.record.steps;
+  } else if (rows.rows > 0) {
     const Position done = sequence.lease.length();
     const int accepted = rows.rows - static_cast<int>(rows.draft.size()) + output.verified;
     RequestRecord& record = sequence.record;
     const std::int64_t uncomputed = sequence.num_uncomputed_tokens() - std::ssize(output.tokens);
-    if (uncomputed > 1 && record.chunks.size() < RequestRecord::kMostChunks) {
+    const bool of_text = done < std::ssize(sequence.request.prompt) || record.preemptions > 0;
+    if (uncomputed > 1 && of_text && record.chunks.size() < RequestRecord::kMostChunks) {
       record.chunks.push_back({done, rows.rows, costs_.step_seconds()});
     }
     cache_.commit(sequence.lease,
@@ -169,6 +173,17 @@ void Engine::commit(const ComputedRows& rows, const StepOutput& output) {
   }
   const bool recomputes = config_.mode == EngineConfig::Mode::kRecompute;
   if (recomputes && !output.tokens.empty() && sequence.lease.valid()) cache_.truncate(sequence.lease, 0);
+}
+
+// A state that has seen a wrong token is left for the one before it. What was right is computed again, with what
+// follows: it is some rows more in the next step.
+bool Engine::goes_back(const ComputedRows& rows, const StepOutput& output) {
+  Sequence& sequence = *rows.sequence;
+  if (sequence.drafts == nullptr || !sequence.drafts->before.valid()) return false;
+  KvLease before = std::exchange(sequence.drafts->before, KvLease());
+  if (output.verified == std::ssize(rows.draft) || !sequence.lease.valid()) return false;
+  cache_.go_back(sequence.lease, std::move(before));
+  return true;
 }
 
 // At its marks; and, while it answers, at the last end of a block, which the next takes the place of: so that the

@@ -120,6 +120,7 @@ class Engine {
   Sequence& twin_of(const Sequence& sequence, Sequence::Fork& fork);
   std::shared_ptr<const ResolvedPolicy> policy_for(const CheckedRequest& checked) const;
   std::vector<Breakpoint> places_to_keep(const CheckedRequest& checked) const;
+  bool goes_back(const ComputedRows& rows, const StepOutput& output);
   void keep_state(Sequence& sequence);
   void pin(Sequence& sequence, PrefixPins::Moment moment);
 

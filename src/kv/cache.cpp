@@ -138,7 +138,7 @@ bool KvCache::reserve_free(KvLease& lease, std::int64_t tokens) {
   std::vector<Need> needs;
   for (size_t i = 0; i < state.tables.size(); ++i) {
     needs.push_back(need_of(state, i, target));
-    if (needs.back().tail != Need::Tail::kWrite) return false;
+    if (needs.back().tail == Need::Tail::kSteal) return false;
     if (needs.back().blocks > group_of(state, i).pool.free_blocks()) return false;
   }
   const Owners::Book book = owners_->of(owner_of(state.tenant.id));
@@ -358,6 +358,12 @@ KvLease KvCache::fork(const KvLease& lease) {
   }
   leases_.push_back(state.get());
   return {this, std::move(state)};
+}
+
+void KvCache::go_back(KvLease& lease, KvLease&& before) {
+  CHECK(lease.valid() && before.valid() && lease.length() == before.length());
+  before.state_->passing_state = lease.state_->passing_state;
+  lease = std::move(before);
 }
 
 void KvCache::release(LeaseState& state) {

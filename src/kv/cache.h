@@ -193,6 +193,8 @@ class KvCache {
   // A window that slid on cannot slide back, and a state never.
   bool may_truncate(const KvLease& lease, Position length) const;
   KvLease fork(const KvLease& lease);  // requires a policy that shares
+  // The lease is again what it was when it was forked, with its states. Requires that nothing was committed since.
+  void go_back(KvLease& lease, KvLease&& before);
   // The group, counted within the lease's policy, keeps its first `rows` rows alone. Requires a private policy, and
   // that nothing is reserved.
   void shrink(KvLease& lease, size_t group, std::int64_t rows);

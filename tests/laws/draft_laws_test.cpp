@@ -32,16 +32,22 @@ TEST_P(DraftLaw, AVerifiedDraftEqualsPlainDecoding) {
   for (const Request& request : requests) ids.push_back(recorder.submit(request));
   engine.run();
   for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(recorder.of(ids[i]), expected[i]) << i;
-  if (!world_.has_states()) {  // a state cannot forget a wrong guess: there nobody is asked for one
-    EXPECT_LT(recorder.of(ids[0]).record.steps, 22);
-    EXPECT_GT(drafter.drafted(), 30);
-  }
+  // A state cannot forget a wrong guess: what was right is computed again. No draft goes past the end of a block there.
+  EXPECT_LT(recorder.of(ids[0]).record.steps, world_.has_states() ? 30 : 22);
+  EXPECT_GT(drafter.drafted(), world_.has_states() ? 15 : 30);
   // What it left in the cache is what was computed without drafts.
   Request next = requests[0];
   next.prompt.insert(next.prompt.end(), expected[0].tokens.begin(), expected[0].tokens.end());
   const RequestId warm = recorder.submit(next);
   engine.run();
   EXPECT_EQ(recorder.of(warm), run_alone(world_, world_.config(), next));
+  Engine without = world_.engine(world_.config());
+  Recorder plain(without);
+  plain.submit(requests[0]);
+  without.run();
+  const RequestId found = plain.submit(next);
+  without.run();
+  EXPECT_EQ(recorder.of(warm).record.reuse.reused_tokens, plain.of(found).record.reuse.reused_tokens);
   EXPECT_EQ(engine.cache().pool(0).held(), 0);
 }
 
@@ -82,10 +88,10 @@ TEST_P(DraftLaw, NoDrafterChangesAnAnswer) {
       engine.run();
       for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(recorder.of(ids[i]), expected[i]) << drafters[0] << i;
     }
-    if (world_.has_states() || GetParam().policy.evict.on()) continue;
+    if (GetParam().policy.evict.on()) continue;
     std::int64_t accepted = 0;
     for (const DrafterCounts& one : engine.speculator().counts().drafters) accepted += one.accepted;
-    EXPECT_GT(accepted, drafters[0] == "ngram" ? -1 : 20) << drafters[0];
+    EXPECT_GT(accepted, drafters[0] == "ngram" ? -1 : world_.has_states() ? 5 : 20) << drafters[0];
   }
 }
 

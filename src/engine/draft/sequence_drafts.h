@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "engine/draft/acceptance.h"
 #include "engine/draft/drafter.h"
+#include "kv/lease.h"
 
 namespace kvasir {
 
@@ -26,6 +27,9 @@ struct SequenceDrafts {
   int generation = 0;         // of these drafters: see Speculator::force
   Position seen = 0;          // tokens that guesses were compared with
   int chosen = -1;            // whose tokens Sequence::draft has
+  // Of a sequence with states, while a draft of it is verified: its lease as it was. A state has seen wrong tokens,
+  // too, and cannot forget them: then the sequence goes on from here, and computes again what was right.
+  KvLease before;
 
   // Blocks of the cache that drafters hold for it. True: there were some.
   bool let_go() {

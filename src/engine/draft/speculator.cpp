@@ -48,10 +48,10 @@ void Speculator::force(Drafter* drafter) {
 }
 
 // Where rows are evicted by what queries looked at, are scored or are kept at a mark, none but the sequence's own are
-// computed; and none where a state would have to forget those that were wrong.
+// computed.
 bool Speculator::may_draft(const Sequence& sequence) const {
   const Request& request = sequence.request;
-  if (request.speculative.most == 0 || p_.cache.has_states(sequence.lease.policy())) return false;
+  if (request.speculative.most == 0) return false;
   return !sequence.eviction && !request.score_from && sequence.forks.empty() && !sequence.has_pins_to_come();
 }
 
@@ -92,6 +92,28 @@ void Speculator::compare(Sequence& sequence) {
   drafts.seen = std::ssize(sequence.tokens);
 }
 
+// States are kept at ends of blocks, as without drafts: none goes past one.
+std::int64_t Speculator::rows_to_state(const Sequence& sequence) const {
+  if (!p_.cache.has_states(sequence.lease.policy())) return kMostVerified;
+  const std::int64_t block = p_.cache.block_tokens();
+  const std::int64_t rows = sequence.lease.length() % block + sequence.num_uncomputed_tokens();
+  return std::max<std::int64_t>(block - rows, 0);
+}
+
+// What is wrong makes a state compute the right ones again: none but likely tokens are worth that.
+void Speculator::keep_likely(const Sequence& sequence, Track& track) const {
+  constexpr double kLikely = 0.5;
+  if (verify_ == SpeculationConfig::Verify::kAll || !p_.cache.has_states(sequence.lease.policy())) return;
+  double reached = 1;
+  std::size_t length = 0;
+  for (const float confidence : track.guess.confidence) {
+    reached *= track.acceptance.of(confidence);
+    if (reached < kLikely) break;
+    ++length;
+  }
+  track.guess.cut(length);
+}
+
 void Speculator::find_candidates() {
   candidates_.clear();
   outlook_ = {};
@@ -100,11 +122,11 @@ void Speculator::find_candidates() {
     sequence.draft.clear();
     const std::int64_t uncomputed = sequence.num_uncomputed_tokens();
     outlook_.rows += static_cast<int>(uncomputed);
-    if (uncomputed != 1) return;
+    if (!sequence.decodes(p_.cache.block_tokens())) return;
     ++outlook_.decoding;
     if (!may_draft(sequence)) return;
-    const std::int64_t most =
-        std::min({sequence.num_tokens_left() - 1, sequence.request.speculative.most, kMostVerified});
+    const std::int64_t most = std::min({sequence.num_tokens_left() - 1, sequence.request.speculative.most,
+                                        kMostVerified, rows_to_state(sequence)});
     if (most < 1) return;
     open(sequence);
     compare(sequence);

@@ -79,6 +79,8 @@ class Speculator {
 
   void find_candidates();
   bool may_draft(const Sequence& sequence) const;
+  std::int64_t rows_to_state(const Sequence& sequence) const;
+  void keep_likely(const Sequence& sequence, Track& track) const;
   void open(Sequence& sequence) const;
   static void compare(Sequence& sequence);
   void ask(std::size_t drafter, std::span<Candidate* const> whom, std::int64_t most);

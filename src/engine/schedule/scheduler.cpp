@@ -91,14 +91,17 @@ void Scheduler::add_to_step(Sequence& sequence, std::int64_t rows, std::int64_t&
 // computed.
 void Scheduler::make_room_for_draft(KvCache& cache, Sequence& sequence, std::int64_t budget) {
   if (sequence.draft.empty()) return;
+  if (cache.has_states(sequence.lease.policy())) sequence.drafts->before = cache.fork(sequence.lease);
   const std::int64_t block = cache.block_tokens();
-  const std::int64_t in_block = block - 1 - sequence.lease.length() % block;  // behind its own row
-  const std::int64_t most = std::min({budget - 1, sequence.num_tokens_left() - 1, std::ssize(sequence.draft)});
+  const std::int64_t rows = sequence.num_uncomputed_tokens();
+  const std::int64_t in_block = block - (sequence.lease.length() + rows) % block;
+  const std::int64_t most = std::min({budget - rows, sequence.num_tokens_left() - 1, std::ssize(sequence.draft)});
   for (const std::int64_t length : {most, std::min(most, in_block)}) {
     sequence.draft.resize(static_cast<size_t>(std::max<std::int64_t>(length, 0)));
-    if (cache.reserve_free(sequence.lease, 1 + std::ssize(sequence.draft))) return;
+    if (!sequence.draft.empty() && cache.reserve_free(sequence.lease, rows + std::ssize(sequence.draft))) return;
   }
   sequence.draft.clear();
+  sequence.drafts->before = KvLease();
 }
 
 // Blocks that drafters hold serve nobody's answer: they go before anybody has to.
@@ -118,7 +121,7 @@ void Scheduler::schedule_running(KvCache& cache, std::int64_t& budget) {
   prefilling_.clear();
   for (const auto& sequence : running_) {
     if (sequence->waits_for_mask()) continue;
-    (sequence->num_uncomputed_tokens() == 1 ? decoding_ : prefilling_).push_back(sequence.get());
+    (sequence->decodes(cache.block_tokens()) ? decoding_ : prefilling_).push_back(sequence.get());
   }
   // Prompts share what the answers leave, the least served tenant first.
   if (prefilling_.size() > 1) {
@@ -135,7 +138,7 @@ void Scheduler::schedule_running(KvCache& cache, std::int64_t& budget) {
       std::int64_t rows = rows_for(cache, *sequence, most);
       if (!make_room(cache, *sequence, rows)) continue;
       sequence->stalled = false;
-      make_room_for_draft(cache, *sequence, budget);
+      if (rows == sequence->num_uncomputed_tokens()) make_room_for_draft(cache, *sequence, budget);
       add_to_step(*sequence, rows, budget);
     }
   }
@@ -193,7 +196,10 @@ void Scheduler::preempt(KvCache& cache, const PreemptionChoice& choice) {
   }
   ++(how == Preemption::How::kSwap ? counts_.swaps : counts_.recomputes);
   sequence->lease = KvLease();
-  if (sequence->drafts != nullptr) sequence->drafts->let_go();
+  if (sequence->drafts != nullptr) {
+    sequence->drafts->let_go();
+    sequence->drafts->before = KvLease();
+  }
   sequence->rows = nullptr;
   sequence->stalled = false;
   ++sequence->record.preemptions;
