@@ -92,7 +92,8 @@ struct alignas(64) Sequence {
   std::int64_t num_uncomputed_tokens() const {
     return static_cast<std::int64_t>(tokens.size()) - (lease.valid() ? lease.length() : 0);
   }
-  // It answers: all that is not computed is its newest token, or a few that a draft brought and a state had to forget.
+  // It answers: all that is not computed is its newest token, or a few that a draft brought and a state had to
+  // forget.
   bool decodes(std::int64_t block_tokens) const {
     const std::int64_t uncomputed = num_uncomputed_tokens();
     return uncomputed == 1 || (uncomputed <= block_tokens && num_output_tokens() >= uncomputed);

@@ -32,7 +32,8 @@ TEST_P(DraftLaw, AVerifiedDraftEqualsPlainDecoding) {
   for (const Request& request : requests) ids.push_back(recorder.submit(request));
   engine.run();
   for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(recorder.of(ids[i]), expected[i]) << i;
-  // A state cannot forget a wrong guess: what was right is computed again. No draft goes past the end of a block there.
+  // A state cannot forget a wrong guess: what was right is computed again. No draft goes past the end of a block
+  // there.
   EXPECT_LT(recorder.of(ids[0]).record.steps, world_.has_states() ? 30 : 22);
   EXPECT_GT(drafter.drafted(), world_.has_states() ? 15 : 30);
   // What it left in the cache is what was computed without drafts.

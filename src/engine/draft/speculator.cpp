@@ -125,8 +125,8 @@ void Speculator::find_candidates() {
     if (!sequence.decodes(p_.cache.block_tokens())) return;
     ++outlook_.decoding;
     if (!may_draft(sequence)) return;
-    const std::int64_t most = std::min({sequence.num_tokens_left() - 1, sequence.request.speculative.most,
-                                        kMostVerified, rows_to_state(sequence)});
+    const std::int64_t most = std::min(
+        {sequence.num_tokens_left() - 1, sequence.request.speculative.most, kMostVerified, rows_to_state(sequence)});
     if (most < 1) return;
     open(sequence);
     compare(sequence);
@@ -156,7 +156,11 @@ void Speculator::ask(std::size_t drafter, std::span<Candidate* const> whom, std:
     asks.push_back({*one->sequence, std::min(most, one->most), track.guess, track.state});
   }
   drafters_[drafter]->propose(asks);
-  for (Candidate* one : whom) trim(*one->sequence, one->sequence->drafts->tracks[drafter].guess);
+  for (Candidate* one : whom) {
+    Track& track = one->sequence->drafts->tracks[drafter];
+    trim(*one->sequence, track.guess);
+    keep_likely(*one->sequence, track);
+  }
 }
 
 // A guess that still stands is asked for again only while drafts pay: then each token counts.

@@ -94,7 +94,7 @@ void Scheduler::make_room_for_draft(KvCache& cache, Sequence& sequence, std::int
   if (cache.has_states(sequence.lease.policy())) sequence.drafts->before = cache.fork(sequence.lease);
   const std::int64_t block = cache.block_tokens();
   const std::int64_t rows = sequence.num_uncomputed_tokens();
-  const std::int64_t in_block = block - (sequence.lease.length() + rows) % block;
+  const std::int64_t in_block = (block - (sequence.lease.length() + rows) % block) % block;
   const std::int64_t most = std::min({budget - rows, sequence.num_tokens_left() - 1, std::ssize(sequence.draft)});
   for (const std::int64_t length : {most, std::min(most, in_block)}) {
     sequence.draft.resize(static_cast<size_t>(std::max<std::int64_t>(length, 0)));
@@ -138,7 +138,8 @@ void Scheduler::schedule_running(KvCache& cache, std::int64_t& budget) {
       std::int64_t rows = rows_for(cache, *sequence, most);
       if (!make_room(cache, *sequence, rows)) continue;
       sequence->stalled = false;
-      if (rows == sequence->num_uncomputed_tokens()) make_room_for_draft(cache, *sequence, budget);
+      if (rows < sequence->num_uncomputed_tokens()) sequence->draft.clear();
+      make_room_for_draft(cache, *sequence, budget);
       add_to_step(*sequence, rows, budget);
     }
   }
