@@ -40,7 +40,11 @@ struct LlmOptions {
   std::string eviction = "lru";  // lru, fifo, cost
   int state_budget = 4;          // of models with recurrent layers: states that a request leaves behind, 0 to 1024
   std::int64_t swap_bytes =
-      -1;                  // of host memory for paused requests; -1: as much as kv_bytes, at most an eighth of all
+      -1;  // of host memory for paused requests; -1: as much as kv_bytes, at most an eighth of all
+  // Who guesses tokens, which are verified several in a step: "off", "auto" (all that need no model), or a list of
+  // "ngram", "suffix" and the folder of a draft model with the same vocabulary. The answer is the same with each.
+  std::string draft = "off";
+  int draft_tokens = 32;   // in a draft, at most
   bool reuse = true;       // find prefixes that are already cached
   bool recompute = false;  // no cache at all: every token recomputes everything. For measuring.
   std::string pooling;     // of embed(): mean, cls, last; empty: as the model's files say, and last of decoders
@@ -78,6 +82,8 @@ struct Answer {
   std::int64_t reused_tokens = 0;    // of the prompt, found in the cache
   std::string reuse;                 // why not more: one sentence
   std::int64_t computed_tokens = 0;  // rows the model ran
+  std::int64_t draft_tokens = 0;     // of those: guessed …
+  std::int64_t accepted_tokens = 0;  // … and right
   double first_token_seconds = 0;    // from the call to the first token
   double total_seconds = 0;
 };

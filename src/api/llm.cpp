@@ -76,6 +76,10 @@ struct Llm::Impl : LoadedModel {
       answer.reused_tokens = reuse.reused_tokens;
       answer.reuse = describe(reuse);
       answer.computed_tokens = update.record->computed_tokens;
+      for (const DraftRecord& one : update.record->drafts) {
+        answer.draft_tokens += one.proposed;
+        answer.accepted_tokens += one.accepted;
+      }
     }
     answer.text += piece;
     if (piece.empty() || !growing.on_text || growing.deaf) return;

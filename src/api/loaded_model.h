@@ -37,6 +37,7 @@ struct LoadedModel {
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
+  std::unique_ptr<Model> draft_model;  // null: none guesses
   Engine engine;
   Embedder embedder;                 // of the same model: it runs between the engine's steps
   VectorHead vectors;                // what it makes of texts …

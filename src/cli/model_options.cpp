@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/option_group.h"
 #include "cli/policy_file.h"
+#include "engine/draft/drafters.h"
 
 namespace kvasir {
 namespace {
@@ -93,19 +94,40 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   cache.flag("--no-cache", options.no_cache, "Recompute the whole sequence for every token: the baseline");
 }
 
-std::filesystem::path find_model(const std::string& name) {
+void add_draft_options(CLI::App& command, ModelOptions& options) {
+  const OptionGroup group(command, "Speculation");
+  group.option_with_default(
+      "--draft", options.draft,
+      "Who guesses tokens, to be verified several in a step; the answer stays the same. auto: ngram (the request's "
+      "own "
+      "text) and suffix (the tenant's recent texts), as they pay; off; or a list of these and a draft model");
+  group.option_with_default("--draft-tokens", options.draft_tokens, "Tokens in a draft, at most: 1 to 64");
+}
+
+std::filesystem::path find_model(const std::string& name, const char* option) {
   const std::string wanted = name.empty() ? kShippedModel : name;
   if (!name.empty() && std::filesystem::exists(name)) return name;
   for (const auto& folder : shipped_folders()) {
     if (wanted.find('/') == std::string::npos && is_model(folder / wanted)) return folder / wanted;
   }
-  fail_usage(fmt::format("there is no model '{}'", wanted), "--model",
+  fail_usage(fmt::format("there is no model '{}'", wanted), option,
              "give a folder, a .gguf file, or one of: " + shipped_names());
 }
 
 LlmOptions llm_options(const ModelOptions& options) {
   LlmOptions out = options_of_any_model(options);
   out.model = find_model(options.model).string();
+  return out;
+}
+
+// A model in it is looked for as --model's is.
+std::string draft_argument(const std::string& text) {
+  const DraftChoice choice = parse_draft_choice(text, "--draft");
+  if (choice.model.empty()) return text;
+  std::string out;
+  for (const std::string& name : choice.drafters) {
+    out += (out.empty() ? "" : ",") + (name == kModelDrafter ? find_model(choice.model, "--draft").string() : name);
+  }
   return out;
 }
 
@@ -133,6 +155,8 @@ LlmOptions options_of_any_model(const ModelOptions& options) {
     out.swap_bytes = static_cast<std::int64_t>(parse_bytes(options.swap_memory, "--swap-memory", 0));
   }
   out.recompute = options.no_cache;
+  out.draft = draft_argument(options.draft);
+  out.draft_tokens = options.draft_tokens;
   return out;
 }
 

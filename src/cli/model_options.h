@@ -34,13 +34,19 @@ struct ModelOptions {
   int state_budget = 4;
   std::string swap_memory;
   bool no_cache = false;
+  std::string draft = "off";
+  int draft_tokens = 32;
 };
 
 void add_compute_options(CLI::App& command, ModelOptions& options);  // the model, and what computes it
 void add_model_options(CLI::App& command, ModelOptions& options);
 
+void add_draft_options(CLI::App& command, ModelOptions& options);  // of commands that answer
+
 // A folder that exists, else a shipped model by name ("tales"), else an Error that lists what there is.
-std::filesystem::path find_model(const std::string& name);
+std::filesystem::path find_model(const std::string& name, const char* option = "--model");
+
+std::string draft_argument(const std::string& text);  // --draft's, with its model found
 
 LlmOptions llm_options(const ModelOptions& options);
 LlmOptions options_of_any_model(const ModelOptions& options);  // the same without looking for the model

@@ -135,6 +135,8 @@ std::string timing_line(const Answer& answer) {
   if (answer.first_token_seconds > 0) line += fmt::format(" ({:.0f} tokens/s)", prompt / answer.first_token_seconds);
   line += fmt::format(" | answer {} tokens", answer.tokens.size());
   if (decoded > 0 && decode_seconds > 0) line += fmt::format(", {:.1f} tokens/s", decoded / decode_seconds);
+  if (answer.draft_tokens > 0)
+    line += fmt::format(", {} of {} draft tokens right", answer.accepted_tokens, answer.draft_tokens);
   return line + ", ended by " + answer.finish;
 }
 
@@ -149,6 +151,8 @@ void add_run_command(CLI::App& app) {
   command->add_flag("-q,--quiet", options->quiet, "No timings");
   add_generate_options(*command, *options);
   add_model_options(*command, options->model);
+  options->model.draft = "auto";
+  add_draft_options(*command, options->model);
   command->callback([options] { run(*options); });
 }
 

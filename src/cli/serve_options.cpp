@@ -195,6 +195,8 @@ void add_serve_options(CLI::App& command, ServeOptions& options) {
   add_access_options(command, options);
   add_log_options(command, options);
   add_model_options(command, options.model);
+  options.model.draft = "auto";
+  add_draft_options(command, options.model);
   add_cache_options(command, options);
 }
 

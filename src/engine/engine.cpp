@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "engine/draft/model_drafter.h"
 #include "engine/step/failures.h"
 
 namespace kvasir {
@@ -15,6 +16,24 @@ std::vector<EngineModel> all_models(Model& first, const KvPolicy& policy, std::s
   std::vector<EngineModel> out{{&first, policy}};
   out.insert(out.end(), more.begin(), more.end());
   return out;
+}
+
+struct DraftModelParts {
+  Backend& backend;
+  std::span<const ServedModel> models;
+  KvCache& cache;
+  KvStorage& storage;
+  PolicyRegistry& policies;
+};
+
+std::unique_ptr<Drafter> make_model_drafter(const DraftModelParts& parts, const SpeculationConfig& config) {
+  if (std::ranges::find(config.drafters, kModelDrafter) == config.drafters.end()) return nullptr;
+  CHECK(config.model < parts.models.size());
+  const ServedModel& draft = parts.models[config.model];
+  check_draft_model(draft.model->config(), "--draft");
+  return std::make_unique<ModelDrafter>(ModelDrafter::Parts{parts.backend, *draft.model, parts.cache, parts.storage,
+                                                            parts.policies.use(*draft.model, *draft.kv),
+                                                            draft.context, parts.models.front().vocab()});
 }
 
 }  // namespace
@@ -50,9 +69,11 @@ Engine::Engine(Backend& backend, std::span<const EngineModel> models, EngineConf
       shares_(cache_),
       checks_({config_, models_, cache_, shares_}),
       costs_(swap_, scheduler_, config_.costs),
+      speculator_({scheduler_, cache_, costs_}, config_.speculation,
+                  make_model_drafter({backend, models_, cache_, storage_, policies_}, config_.speculation)),
       masks_(scheduler_),
       acceptor_(listeners_, masks_),
-      pipeline_({backend, models_, storage_, cache_, scheduler_, costs_, listeners_, config_.mode}) {
+      pipeline_({backend, models_, storage_, cache_, scheduler_, costs_, listeners_, speculator_, config_.mode}) {
   scheduler_.use(config_.mode == EngineConfig::Mode::kCached ? &swap_ : nullptr, &pins_);
 }
 
@@ -83,6 +104,7 @@ void Engine::step() {
   }
   pipeline_.schedule_ahead();
   for (const ComputedRows& rows : pipeline_.collect_outputs()) finish_rows(rows);  // sample, accept, commit, notify
+  speculator_.end_step();
   finish_done();
   if (idle()) pipeline_.discard_in_flight();
 }
@@ -90,6 +112,7 @@ void Engine::step() {
 void Engine::finish_rows(const ComputedRows& rows) {
   const StepOutput output = acceptor_.accept(rows);  // what was not sampled on the device is sampled here
   commit(rows, output);
+  speculator_.verified(rows, output);
   branch_off(*rows.sequence);
   notify(output);
 }
@@ -113,6 +136,7 @@ void Engine::begin_step() {
 
 std::span<const ScheduledTokens> Engine::schedule() {
   finish_done();
+  if (config_.mode == EngineConfig::Mode::kCached) speculator_.propose();
   const std::vector<ScheduledTokens>& scheduled = scheduler_.schedule(cache_);
   for (const auto& [id, label, preemption] : scheduler_.take_preemptions()) {
     if (listeners_.on_preemption) listeners_.on_preemption(label.empty() ? std::to_string(id) : label, preemption);
@@ -124,12 +148,16 @@ std::span<const ScheduledTokens> Engine::schedule() {
 // the lease's end, where the next ones are written.
 void Engine::commit(const ComputedRows& rows, const StepOutput& output) {
   Sequence& sequence = *rows.sequence;
-  if (rows.rows > 0) {
+  if (rows.rows > 0 && goes_back(rows, output)) {
+    sequence.record.computed_tokens += rows.rows;
+    ++sequence.record.steps;
+  } else if (rows.rows > 0) {
     const Position done = sequence.lease.length();
     const int accepted = rows.rows - static_cast<int>(rows.draft.size()) + output.verified;
     RequestRecord& record = sequence.record;
     const std::int64_t uncomputed = sequence.num_uncomputed_tokens() - std::ssize(output.tokens);
-    if (uncomputed > 1 && record.chunks.size() < RequestRecord::kMostChunks) {
+    const bool of_text = done < std::ssize(sequence.request.prompt) || record.preemptions > 0;
+    if (uncomputed > 1 && of_text && record.chunks.size() < RequestRecord::kMostChunks) {
       record.chunks.push_back({done, rows.rows, costs_.step_seconds()});
     }
     record.computed_tokens += sequence.source_rows();
@@ -147,6 +175,17 @@ void Engine::commit(const ComputedRows& rows, const StepOutput& output) {
   }
   const bool recomputes = config_.mode == EngineConfig::Mode::kRecompute;
   if (recomputes && !output.tokens.empty() && sequence.lease.valid()) cache_.truncate(sequence.lease, 0);
+}
+
+// A state that has seen a wrong token is left for the one before it. What was right is computed again, with what
+// follows: it is some rows more in the next step.
+bool Engine::goes_back(const ComputedRows& rows, const StepOutput& output) {
+  Sequence& sequence = *rows.sequence;
+  if (sequence.drafts == nullptr || !sequence.drafts->before.valid()) return false;
+  KvLease before = std::exchange(sequence.drafts->before, KvLease());
+  if (output.verified == std::ssize(rows.draft) || !sequence.lease.valid()) return false;
+  cache_.go_back(sequence.lease, std::move(before));
+  return true;
 }
 
 // At its marks; and, while it answers, at the last end of a block, which the next takes the place of: so that the
@@ -195,6 +234,7 @@ void Engine::finish_done() {
       listeners_.on_finished({sequence->tokens, std::ssize(sequence->request.prompt), sequence->policy->policy,
                               sequence->request.tenant});
     }
+    if (by_itself && sequence->request.origin == Request::Origin::kClient) speculator_.finished(*sequence);
     pin(*sequence, PrefixPins::Moment::kEnded);
     const bool has_last = sequence->finish == FinishReason::kLength;
     notify(*sequence, has_last ? sequence->tokens.back() : -1,

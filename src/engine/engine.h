@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "engine/draft/speculator.h"
 #include "engine/engine_config.h"
 #include "engine/listeners.h"
 #include "engine/request.h"
@@ -79,8 +80,9 @@ class Engine {
   void on_preemption(OnPreemption listener) { listeners_.on_preemption = std::move(listener); }
   void on_finished(OnFinished listener) { listeners_.on_finished = std::move(listener); }
 
-  // Who guesses tokens from the next step on; outlives its use. Null: nobody.
-  void use_drafter(Drafter* drafter) { scheduler_.use_drafter(drafter); }
+  // This one guesses from the next step on, and all that it says is verified; it outlives its use. Null: those of the
+  // configuration.
+  void use_drafter(Drafter* drafter) { speculator_.force(drafter); }
 
   // From now on clients' requests to the first model that ask for the one policy run under the other, where that
   // fits.
@@ -98,6 +100,7 @@ class Engine {
   const PolicyRegistry& policies() const { return policies_; }
   const PrefixPins& pins() const { return pins_; }
   const HostSwap& swap() const { return swap_; }
+  const Speculator& speculator() const { return speculator_; }
   std::int64_t num_running() const { return scheduler_.running(); }
   std::int64_t num_waiting() const { return scheduler_.waiting(); }
   const StepPipeline::Counts& step_counts() const { return pipeline_.counts(); }
@@ -117,6 +120,7 @@ class Engine {
   Sequence& twin_of(const Sequence& sequence, Sequence::Fork& fork);
   std::shared_ptr<const ResolvedPolicy> policy_for(const CheckedRequest& checked) const;
   std::vector<Breakpoint> places_to_keep(const CheckedRequest& checked) const;
+  bool goes_back(const ComputedRows& rows, const StepOutput& output);
   void keep_state(Sequence& sequence);
   void pin(Sequence& sequence, PrefixPins::Moment moment);
 
@@ -131,6 +135,7 @@ class Engine {
   TenantShares shares_;
   RequestChecks checks_;
   CostMeter costs_;
+  Speculator speculator_;
   EngineListeners listeners_;
   MaskQueue masks_;
   TokenAcceptor acceptor_;

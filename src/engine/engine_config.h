@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "engine/draft/drafters.h"
 #include "engine/request.h"
 #include "engine/schedule/policy_registry.h"
 #include "engine/schedule/preemption.h"
@@ -42,7 +43,8 @@ struct EngineConfig {
                                             // most an eighth of the memory
   double pinned_share = 0.5;                // of the blocks, and of a tenant's most: breakpoints keep no more
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share; see warm_public_texts()
-  std::optional<CostModel> costs;                  // nullopt: measured
+  SpeculationConfig speculation;
+  std::optional<CostModel> costs;    // nullopt: measured
   std::uint64_t shuffle_blocks = 0;  // a seed: hand blocks out in another order. No answer may depend on it.
 };
 

@@ -190,6 +190,7 @@ Sequence& Engine::twin_of(const Sequence& sequence, Sequence::Fork& fork) {
   twin->record.fault = RequestRecord::Fault::kOurs;
   twin->record.computed_tokens = 0;
   twin->record.chunks.clear();
+  twin->record.drafts.clear();
   const bool runs = !scheduler_.full() && cache_.shares(sequence.lease.policy());
   if (runs) twin->lease = cache_.fork(sequence.lease);
   Sequence* added = runs ? scheduler_.add_running(std::move(twin)) : scheduler_.add(std::move(twin));

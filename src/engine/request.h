@@ -1,6 +1,7 @@
 // What a caller asks of the engine, and what it is notified of. Tokens only: text is the caller's affair.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/ids.h"
+#include "engine/draft/drafters.h"
 #include "kv/explain.h"
 #include "kv/tenant.h"
 #include "layout/kv_policy.h"
@@ -53,7 +55,9 @@ struct Request {
   // What stands before the prompt and its K and V depend on: a source text, an adapter, an image. Requests share what
   // is cached only where this is equal.
   std::optional<Key256> prefix_key;
-  int priority = 0;  // within the tenant: the smaller goes first
+  SpeculativeParams speculative;
+  std::shared_ptr<const std::vector<TokenId>> prediction;  // what the answer may be like; null: nobody knows
+  int priority = 0;                 // within the tenant: the smaller goes first
   Tenant tenant;
   std::string label;  // what logs call it; empty: its id
   // What the engine asks itself may be of any policy, and no on_finished() listener is notified of its end.
@@ -89,6 +93,14 @@ struct Chunk {
   double seconds = 0;  // of the whole step
 };
 
+// What a drafter's tokens came to.
+struct DraftRecord {
+  std::string drafter;
+  std::int64_t drafts = 0;
+  std::int64_t proposed = 0;  // tokens that were verified
+  std::int64_t accepted = 0;
+};
+
 // What became of a request: its own record, complete once finished.
 struct RequestRecord {
   std::int64_t computed_tokens = 0;  // rows the model ran for it, recomputation after a preemption included
@@ -101,11 +113,20 @@ struct RequestRecord {
   std::vector<Preemption> pauses;   // the first kMostPauses
   std::int64_t evicted_tokens = 0;  // of all its tokens, the mean over the heads of layers that evict
   std::int64_t pinned_tokens = 0;   // of the prompt, kept by its breakpoints
+  std::vector<DraftRecord> drafts;  // of each drafter that it had tokens of
   static constexpr size_t kMostChunks = 1024;
   static constexpr size_t kMostPauses = 64;
   std::string failure;  // kFailed: what went wrong, and what to do
   enum class Fault : std::uint8_t { kOurs, kRequest };
   Fault fault = Fault::kOurs;  // whose it is
+
+  void count_draft(const std::string& drafter, std::int64_t proposed, std::int64_t accepted) {
+    auto found = std::ranges::find(drafts, drafter, &DraftRecord::drafter);
+    if (found == drafts.end()) found = drafts.insert(drafts.end(), {drafter});
+    ++found->drafts;
+    found->proposed += proposed;
+    found->accepted += accepted;
+  }
 };
 
 struct Update {

@@ -28,6 +28,7 @@ CheckedRequest RequestChecks::check(Request request) const {
   check_source(request, model);
   check_tokens(request, model);
   check_sampling(request.sampling, "request");
+  check_speculative(request, model);
   std::shared_ptr<const ResolvedPolicy> policy = policy_of(request, model);
   check_room(request, *policy, model.context);
   return {std::move(request), std::move(policy)};
@@ -87,6 +88,24 @@ void RequestChecks::check_tokens(const Request& request, const ServedModel& mode
   if (request.logprobs && (*request.logprobs < 0 || *request.logprobs > model.vocab())) {
     fail_input(fmt::format("{} likeliest tokens were asked for", *request.logprobs), "request",
                fmt::format("use 0 to {}", model.vocab()));
+  }
+}
+
+void RequestChecks::check_speculative(const Request& request, const ServedModel& model) const {
+  const std::vector<std::string>& has = p_.config.speculation.drafters;
+  for (const std::string& name : request.speculative.drafters) {
+    if (std::ranges::find(has, name) != has.end()) continue;
+    fail_input(fmt::format("there is no drafter '{}' here", name), "speculative",
+               has.empty() ? "start with --draft" : fmt::format("use off, or one of {}", fmt::join(has, ", ")));
+  }
+  if (request.speculative.most < 0) {
+    fail_input(fmt::format("a draft of {} tokens makes no sense", request.speculative.most), "speculative",
+               "use 0 or more");
+  }
+  if (request.prediction && std::ssize(*request.prediction) > model.context) {
+    fail_input(
+        fmt::format("the prediction has {} tokens, and the context {}", request.prediction->size(), model.context),
+        "prediction", "shorten it");
   }
 }
 

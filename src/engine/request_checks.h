@@ -44,6 +44,7 @@ class RequestChecks {
   void check_tokens(const Request& request, const ServedModel& model) const;
   static void check_vocabulary(std::span<const TokenId> tokens, const ServedModel& model);
   static void check_source(Request& request, const ServedModel& model);
+  void check_speculative(const Request& request, const ServedModel& model) const;
   std::shared_ptr<const ResolvedPolicy> policy_of(const Request& request, const ServedModel& model) const;
   void check_allowed(const KvPolicy& policy, const ServedModel& model) const;
   void check_fit(const ResolvedPolicy& policy, const ServedModel& model) const;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/draft/sequence_drafts.h"
 #include "engine/request.h"
 #include "engine/schedule/host_swap.h"
 #include "engine/schedule/policy_registry.h"
@@ -64,7 +65,8 @@ struct alignas(64) Sequence {
   std::uint64_t arrival = 0;                   // the smaller came first; set by the scheduler
   bool stalled = false;                        // it waits for blocks, and keeps those it has
   bool waiting_for_prefix = false;             // it waited for another's prompt
-  std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Drafter
+  std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Speculator
+  std::unique_ptr<SequenceDrafts> drafts;      // once somebody guessed
   std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   struct Fork {
     RequestId id = 0;
@@ -89,6 +91,12 @@ struct alignas(64) Sequence {
   // Whose K and V are not in the cache.
   std::int64_t num_uncomputed_tokens() const {
     return static_cast<std::int64_t>(tokens.size()) - (lease.valid() ? lease.length() : 0);
+  }
+  // It answers: all that is not computed is its newest token, or a few that a draft brought and a state had to
+  // forget.
+  bool decodes(std::int64_t block_tokens) const {
+    const std::int64_t uncomputed = num_uncomputed_tokens();
+    return uncomputed == 1 || (uncomputed <= block_tokens && num_output_tokens() >= uncomputed);
   }
   std::int64_t num_output_tokens() const { return static_cast<std::int64_t>(tokens.size() - request.prompt.size()); }
   // That it may be given.

@@ -66,7 +66,8 @@ void GrammarConstraint::mask(std::span<float> logits) {
 
 void GrammarConstraint::accept(TokenId token) {
   const Vocabulary& vocabulary = masker_->vocabulary();
-  CHECK(token >= 0 && static_cast<std::size_t>(token) < vocabulary.size());
+  if (token < 0 || static_cast<std::size_t>(token) >= vocabulary.size())
+    fail_input(fmt::format("token {} is not in the vocabulary", token), "schema");
   if (vocabulary.is_end(token) && complete()) {
     ended_ = true;
     return;
@@ -76,6 +77,19 @@ void GrammarConstraint::accept(TokenId token) {
     fail_input(fmt::format("token {} does not continue the answer as its schema asks", token), "schema");
   }
   allowed_ = nullptr;
+}
+
+std::size_t GrammarConstraint::allowed(std::span<const TokenId> tokens) const {
+  const Vocabulary& vocabulary = masker_->vocabulary();
+  Matcher matcher = matcher_;
+  std::size_t count = 0;
+  for (; count < tokens.size() && !ended_; ++count) {
+    const auto id = static_cast<std::size_t>(tokens[count]);
+    if (tokens[count] < 0 || id >= vocabulary.size() || vocabulary.is_end(tokens[count])) break;
+    const std::string& bytes = vocabulary.bytes_of(tokens[count]);
+    if (bytes.empty() || !matcher.accept(bytes)) break;
+  }
+  return count;
 }
 
 }  // namespace kvasir::grammar

@@ -30,6 +30,9 @@ class GrammarConstraint {
   // The token was appended. Throws Error when it may not come next, and changes nothing then.
   void accept(TokenId token);
 
+  // How many of these tokens, from the first on, may come one after the other.
+  std::size_t allowed(std::span<const TokenId> tokens) const;
+
   bool complete() const { return ended_ || matcher_.complete(); }  // the answer may end here
   bool ended() const { return ended_; }                            // an end token was accepted
   const Matcher& matcher() const { return matcher_; }

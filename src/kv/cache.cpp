@@ -132,6 +132,22 @@ bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
   return true;
 }
 
+bool KvCache::reserve_free(KvLease& lease, std::int64_t tokens) {
+  const LeaseState& state = *lease.state_;
+  const Position target = lease.length() + tokens;
+  if (has_room(state, target)) return true;
+  std::vector<Need> needs;
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    needs.push_back(need_of(state, i, target));
+    if (needs.back().tail == Need::Tail::kSteal) return false;
+    if (needs.back().blocks > group_of(state, i).pool.free_blocks()) return false;
+  }
+  const Owners::Book book = owners_->of(owner_of(state.tenant.id));
+  const std::int64_t bytes = own_bytes(state.policy, needs);
+  if (bytes > 0 && book.has > book.limits.most - bytes) return false;  // its own would go
+  return reserve(lease, tokens);
+}
+
 void KvCache::make_tail_writable(LeaseState& state, size_t i, Need::Tail how) {
   if (how == Need::Tail::kWrite) return;
   Group& group = group_of(state, i);
@@ -347,6 +363,12 @@ KvLease KvCache::fork(const KvLease& lease) {
   }
   leases_.push_back(state.get());
   return {this, std::move(state)};
+}
+
+void KvCache::go_back(KvLease& lease, KvLease&& before) {
+  CHECK(lease.valid() && before.valid() && lease.length() == before.length());
+  before.state_->passing_state = lease.state_->passing_state;
+  lease = std::move(before);
 }
 
 void KvCache::release(LeaseState& state) {

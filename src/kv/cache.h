@@ -195,6 +195,8 @@ class KvCache {
   std::int64_t held_prefix(std::span<const TokenId> tokens, std::span<const Key256> keys, PolicyId policy = 0) const;
   // With states: again after fork() and keep_state(), which leave what was reserved to others.
   bool reserve(KvLease& lease, std::int64_t tokens);
+  // The same where nothing that is cached is lost for it: in blocks that are the lease's, or hold nothing.
+  bool reserve_free(KvLease& lease, std::int64_t tokens);
   void commit(KvLease& lease, std::span<const TokenId> tokens);
   // From now on others may find the lease's states, and so its text, up to here: where they are is a boundary of
   // blocks, or else nothing is done. Not inside a public text, but for the system: that it was asked for could be
@@ -215,6 +217,8 @@ class KvCache {
   // A window that slid on cannot slide back, and a state never.
   bool may_truncate(const KvLease& lease, Position length) const;
   KvLease fork(const KvLease& lease);  // requires a policy that shares
+  // The lease is again what it was when it was forked, with its states. Requires that nothing was committed since.
+  void go_back(KvLease& lease, KvLease&& before);
   // The group, counted within the lease's policy, keeps its first `rows` rows alone. Requires a private policy, and
   // that nothing is reserved.
   void shrink(KvLease& lease, size_t group, std::int64_t rows);

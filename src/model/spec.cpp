@@ -251,8 +251,8 @@ void check_recurrence(const LayerSpec& layer, const Check& check, const Fail& fa
 template <class Check, class Fail>
 void check_mlp(const LayerSpec& layer, const Check& check, const Fail& fail) {
   if (!layer.mixes() && !layer.feeds()) fail("a layer has neither attention nor a state nor an MLP");
-  const bool pre = layer.norms == NormPlacement::kPre;
-  if (!(layer.mixes() && layer.feeds()) && !pre) fail("a layer of one branch has its norm elsewhere than before it");
+  const bool own = layer.norms == NormPlacement::kPre || layer.norms == NormPlacement::kAfterSum;
+  if (!(layer.mixes() && layer.feeds()) && !own) fail("a layer of one branch shares its norm with another one");
   if (!layer.feeds()) return;
   check({{"the FFN size", layer.mlp.width, ShapeLimits::kFfn}});
   const MoeSpec& moe = layer.mlp.moe;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "base/error.h"
 #include "base/ids.h"
 
 namespace kvasir {
@@ -24,11 +25,27 @@ class TokenConstraint {
   // The token was appended. Throws Error when it may not come next.
   virtual void accept(TokenId token) = 0;
 
+  // How many of these tokens, from the first on, may come one after the other. By trying, on a copy.
+  virtual std::size_t allowed(std::span<const TokenId> tokens) const;
+
   // Nothing but an end may follow: the answer is finished even where ends are ignored.
   virtual bool ended() const = 0;
 
   // A second constraint that stands where this one does, and goes on by itself, on another thread if need be.
   virtual std::unique_ptr<TokenConstraint> fork() const = 0;
 };
+
+inline std::size_t TokenConstraint::allowed(std::span<const TokenId> tokens) const {
+  const std::unique_ptr<TokenConstraint> copy = fork();
+  std::size_t count = 0;
+  try {
+    while (count < tokens.size() && !copy->ended()) {
+      copy->accept(tokens[count]);
+      ++count;
+    }
+  } catch (const Error&) {  // this one may not come
+  }
+  return count;
+}
 
 }  // namespace kvasir

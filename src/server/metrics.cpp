@@ -114,6 +114,35 @@ void write_engine(Page& page, const EngineNumbers& engine) {
   page.one("kvasir:swapped_bytes", "gauge", "Blocks of paused requests in host memory", real(engine.swapped_bytes));
 }
 
+// vLLM's names; by drafter where vLLM has one alone.
+void write_speculation(Page& page, const SpeculationCounts& counts) {
+  if (counts.drafters.empty()) return;
+  const auto sum = [&counts](std::int64_t DrafterCounts::*number) {
+    std::int64_t out = 0;
+    for (const DrafterCounts& one : counts.drafters) out += one.*number;
+    return static_cast<double>(out);
+  };
+  page.one("vllm:spec_decode_num_drafts_total", "counter", "Drafts that were verified", sum(&DrafterCounts::drafts));
+  page.one("vllm:spec_decode_num_draft_tokens_total", "counter", "Tokens of them", sum(&DrafterCounts::proposed));
+  page.one("vllm:spec_decode_num_accepted_tokens_total", "counter", "Those that were right",
+           sum(&DrafterCounts::accepted));
+  page.family("vllm:spec_decode_num_accepted_tokens_per_pos_total", "counter",
+              "Tokens that were right, by their place in the draft");
+  const auto& at = counts.accepted_at;
+  const auto last = std::find_if(at.rbegin(), at.rend(), [](std::int64_t count) { return count > 0; });
+  for (std::size_t i = 0; i < static_cast<std::size_t>(at.rend() - last); ++i) {
+    page.sample(at[i], fmt::format("position=\"{}\"", i));
+  }
+  page.each({"drafter", "kvasir:spec_decode_draft_tokens_total", "counter", "Draft tokens verified, by who guessed"},
+            counts.drafters, &DrafterCounts::proposed);
+  page.each({"drafter", "kvasir:spec_decode_accepted_tokens_total", "counter", "Those that were right"},
+            counts.drafters, &DrafterCounts::accepted);
+  page.one("kvasir:spec_decode_drafting_seconds_total", "counter", "Time that guessing took",
+           counts.drafting_seconds);
+  page.one("kvasir:spec_decode_saved_seconds", "gauge",
+           "Time saved beside an estimate of the same tokens without drafts", counts.saved_seconds);
+}
+
 // A number of the stats that a row has.
 template <class Stats>
 auto stat(std::int64_t Stats::*number) {
@@ -168,6 +197,8 @@ void write_tenants(Page& page, std::span<const TenantNumbers> tenants) {
   page.each({"tenant", "kvasir:tenant_kv_blocks", "gauge", "Blocks a tenant has, held or cached"}, tenants,
             stat(&TenantStats::blocks));
   page.each({"tenant", "kvasir:tenant_kv_bytes", "gauge", "Bytes of them"}, tenants, stat(&TenantStats::bytes));
+  page.each({"tenant", "kvasir:tenant_draft_text_bytes", "gauge", "Recent texts that a tenant's drafts come from"},
+            tenants, &TenantNumbers::draft_text_bytes);
 }
 
 }  // namespace
@@ -215,6 +246,7 @@ void Metrics::log_lines_dropped(std::int64_t total) {
 std::string Metrics::render(const EngineNumbers& engine) const {
   Page page(model_name_);
   write_engine(page, engine);
+  write_speculation(page, engine.speculation);
   write_policies(page, engine.policies);
   write_canary(page, engine.canary);
   write_tenants(page, engine.tenants);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/histogram.h"
+#include "engine/draft/speculator.h"
 #include "engine/schedule/scheduler.h"
 #include "kv/cache.h"
 #include "kv/tenant.h"
@@ -20,6 +21,7 @@ namespace kvasir {
 struct TenantNumbers {
   std::string name;
   TenantStats stats;
+  std::int64_t draft_text_bytes = 0;  // of recent texts that its drafts come from
 };
 
 struct PolicyNumbers {
@@ -56,6 +58,7 @@ struct EngineNumbers {
   std::int64_t pinned_blocks = 0;  // by breakpoints and public texts
   std::int64_t swapped_bytes = 0;  // of paused requests, in host memory
   std::int64_t moved_pages = 0;    // of the cache's memory, from policy to policy
+  SpeculationCounts speculation{};
   std::vector<PolicyNumbers> policies{};
   std::vector<CanaryNumbers> canary{};
   std::vector<TenantNumbers> tenants{};

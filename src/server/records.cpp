@@ -17,6 +17,13 @@ OrderedJson to_json(const Preemption& pause) {
           {"resume_seconds", pause.resume_seconds}};
 }
 
+OrderedJson to_json(const DraftRecord& draft) {
+  return {{"drafter", draft.drafter},
+          {"drafts", draft.drafts},
+          {"draft_tokens", draft.proposed},
+          {"accepted_tokens", draft.accepted}};
+}
+
 OrderedJson to_json(const FinishedRecord::Task& task);
 
 template <class T>
@@ -35,6 +42,7 @@ OrderedJson to_json(const FinishedRecord::Task& task) {
           {"pinned_tokens", record.pinned_tokens},
           {"evicted_tokens", record.evicted_tokens},
           {"steps", record.steps},
+          {"drafts", to_list(record.drafts)},
           {"chunks", to_list(record.chunks)},
           {"pauses", to_list(record.pauses)}};
 }

@@ -240,6 +240,7 @@ Request Service::engine_request(const AnswerOptions& options) const {
   request.min_tokens = options.min_tokens;
   request.logprobs = options.logprobs;
   request.priority = options.priority;
+  request.speculative = options.speculative;
   return request;
 }
 
@@ -254,6 +255,9 @@ std::vector<ChoiceRequest> Service::choices(AnswerJob& job, const Caller& caller
     visible.insert(visible.end(), reasoning_.marks.begin(), reasoning_.marks.end());
   const auto stop = std::make_shared<const StopPatterns>(options.stop);
   const std::uint64_t seed = options.seed ? *options.seed : random_seed();
+  check_text(options.prediction.size(), "prediction");
+  const auto prediction =
+      std::make_shared<const Tokens>(model_.tokenizer.encode(options.prediction, Tokenizer::Specials::kPlain));
   std::vector<ChoiceRequest> out;
   for (Tokens& prompt : job.prompts) {
     const size_t prompt_owner = out.size();
@@ -270,6 +274,7 @@ std::vector<ChoiceRequest> Service::choices(AnswerJob& job, const Caller& caller
       const std::int64_t room = model_.engine.longest_of(caller.id) - before;
       request.max_tokens = options.max_tokens.value_or(std::max<std::int64_t>(room, 1));
       request.constraint = constraint;
+      request.prediction = prediction;
       choice.stop = stop;
       choice.visible_specials = visible;
       if (i > 0) choice.prompt_owner = prompt_owner;
@@ -366,6 +371,7 @@ EngineNumbers Service::engine_numbers() {
     out.scheduler = engine.scheduler().counts();
     out.held_blocks -= engine.pins().idle_blocks();
     out.pinned_blocks = engine.pins().blocks();
+    out.speculation = engine.speculator().counts();
     out.swapped_bytes = static_cast<std::int64_t>(engine.swap().used());
     out.moved_pages = cache.stats().moved_pages;
     for (const auto& policy : engine.policies().all()) {

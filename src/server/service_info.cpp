@@ -98,8 +98,11 @@ Response Service::metrics_page(const HttpRequest& request) {
     return response;
   }
   const std::shared_ptr<const Caller> caller = caller_of(request);
-  const TenantStats own = engine_.ask([id = caller->id](Engine& engine) { return engine.cache().tenant_stats(id); });
-  response.reply.body = metrics_.render_own({caller->name, own});
+  const TenantNumbers own = engine_.ask([caller](Engine& engine) {
+    const auto texts = static_cast<std::int64_t>(engine.speculator().text_bytes(caller->id));
+    return TenantNumbers{caller->name, engine.cache().tenant_stats(caller->id), texts};
+  });
+  response.reply.body = metrics_.render_own(own);
   return response;
 }
 

@@ -74,7 +74,10 @@ std::vector<TenantNumbers> Service::tenant_numbers() {
   return engine_.ask([callers = tenants_.all()](Engine& engine) {
     std::vector<TenantNumbers> out;
     out.reserve(callers.size());
-    for (const auto& caller : callers) out.push_back({caller->name, engine.cache().tenant_stats(caller->id)});
+    for (const auto& caller : callers) {
+      const auto texts = static_cast<std::int64_t>(engine.speculator().text_bytes(caller->id));
+      out.push_back({caller->name, engine.cache().tenant_stats(caller->id), texts});
+    }
     return out;
   });
 }

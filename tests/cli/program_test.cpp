@@ -15,7 +15,8 @@ TEST_F(ProgramTest, TheSameTextForEveryIsaThreadCountAndWithoutTheCache) {
   EXPECT_EQ(expected.out.substr(0, 24), ", there lived a princess");
   EXPECT_NE(expected.err.find("prompt 5 tokens"), std::string::npos);
   for (const char* how :
-       {"--isa scalar", "--isa auto -t 1", "-t 2", "--no-cache", "--block-size 5", "--max-batch-tokens 2"}) {
+       {"--isa scalar", "--isa auto -t 1", "-t 2", "--no-cache", "--block-size 5", "--max-batch-tokens 2",
+        "--draft off", "--draft ngram --draft-tokens 4", "--draft tales-draft", "--draft auto,tales-draft"}) {
     EXPECT_EQ(run(asked + how).out, expected.out) << how;
   }
 }
@@ -57,6 +58,10 @@ TEST_F(ProgramTest, UsageErrorsExitWith2) {
   expect_refused("run -p", 2, "--prompt");
   expect_refused("run -p x --no-such-flag", 2, "--no-such-flag");
   expect_refused("run -p ''", 2, "the prompt is empty");
+  expect_refused("run -p x --draft nobody", 2, "there is no model 'nobody'");
+  expect_refused("run -p x --draft ngram,,suffix", 2, "names no drafters");
+  expect_refused("run -p x --draft tales-draft,tales", 2, "two draft models");
+  expect_refused("run -p x --draft-tokens 65", 2, "use 1 to 64");
   expect_refused("run", 2, "the prompt is empty");  // an empty pipe
   expect_refused("run -p x -m no-such-model", 2, "tales");
   expect_refused("run -p x --kv f12", 2, "use one of f32, f16, bf16");

@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/schedule/drafter.h"
+#include "engine/draft/drafter.h"
 #include "engine/sequence.h"
 
 namespace kvasir::testing {
@@ -23,17 +23,21 @@ class KnownDrafter final : public Drafter {
     answers_[std::move(prompt)] = std::move(answer);
   }
 
-  void propose(const Sequence& sequence, std::int64_t most, std::vector<TokenId>& draft) override {
-    const auto known = answers_.find(sequence.request.prompt);
-    if (known == answers_.end()) return;
-    const std::int64_t output = sequence.num_output_tokens();
-    const std::int64_t end = std::min(output + std::min(most, length_(output)), std::ssize(known->second));
-    for (std::int64_t i = output; i < end; ++i) {
-      const TokenId right = known->second[static_cast<size_t>(i)];
-      draft.push_back(wrong_(i) ? (right + 1) % 101 : right);
+  std::string_view name() const override { return "known"; }
+
+  void propose(std::span<const DraftAsk> asks) override {
+    for (const DraftAsk& ask : asks) {
+      const auto known = answers_.find(ask.sequence.request.prompt);
+      if (known == answers_.end()) continue;
+      const std::int64_t output = ask.sequence.num_output_tokens();
+      const std::int64_t end = std::min(output + std::min(ask.most, length_(output)), std::ssize(known->second));
+      for (std::int64_t i = output; i < end; ++i) {
+        const TokenId right = known->second[static_cast<size_t>(i)];
+        ask.draft.add(wrong_(i) ? (right + 1) % 101 : right, 0.5F);
+      }
+      drafted_ += std::ssize(ask.draft.tokens);
+      drafts_ += ask.draft.empty() ? 0 : 1;
     }
-    drafted_ += std::ssize(draft);
-    drafts_ += draft.empty() ? 0 : 1;
   }
 
   std::int64_t drafted() const { return drafted_; }  // tokens

@@ -89,6 +89,8 @@ TEST(Spec, EveryConstantOfALayerIsInItsText) {
       [](ModelSpec& s) { s.layers[1].mlp.moe.normalized = true; },
       [](ModelSpec& s) { s.layers[1].mlp.moe.scale = 2; },
       [](ModelSpec& s) { s.layers[1].mlp.moe.choice_bias = true; },
+      [](ModelSpec& s) { s.layers[1].attention.of_source = true; },
+      [](ModelSpec& s) { s.encoder.push_back(s); },
   };
   std::set<std::string> texts{to_text(plain)};
   for (size_t i = 0; i < changes.size(); ++i) {

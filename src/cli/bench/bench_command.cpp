@@ -15,6 +15,7 @@
 #include "backend/make_backend.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/bench/bench_draft.h"
 #include "cli/bench/bench_load.h"
 #include "cli/bench/bench_profile.h"
 #include "cli/bench/bench_runs.h"
@@ -40,6 +41,8 @@ struct BenchOptions {
   std::vector<int> batches{1};
   bool shared = false;
   std::vector<std::string> versus;  // policies
+  std::vector<std::string> tasks;   // of --draft; none: all, of --text that one
+  std::string text;                 // a file
   int repeats = 3;
   bool json = false;
   bool profile = false;
@@ -55,6 +58,7 @@ struct BenchReport {
   std::optional<LoadResult> load;
   std::optional<HitResult> hit;
   std::vector<VersusResult> turns;
+  std::vector<DraftResult> drafts;
 };
 
 std::vector<BenchTest> tests_of(const BenchOptions& options) {
@@ -195,6 +199,16 @@ std::vector<VersusResult> run_versus(const BenchOptions& options, Backend& backe
   return out;
 }
 
+DraftBenchOptions draft_options_of(const BenchOptions& options) {
+  return {options.model,
+          options.tasks,
+          options.text,
+          options.batches,
+          options.prefill.empty() ? 256 : options.prefill.front(),
+          options.decode.empty() ? 128 : options.decode.front(),
+          options.repeats};
+}
+
 BenchReport measure(const BenchOptions& options) {
   const std::vector<BenchTest> tests = tests_of(options);
   const EngineConfig config = config_of(options.model);
@@ -210,6 +224,10 @@ BenchReport measure(const BenchOptions& options) {
 
   if (!options.versus.empty()) {
     report.turns = run_versus(options, backend, *model);
+    return report;
+  }
+  if (options.model.draft != "off") {
+    report.drafts = bench_drafts(draft_options_of(options), config, backend, *model);
     return report;
   }
   Progress progress("measuring");
@@ -291,6 +309,7 @@ void print_table(const BenchReport& report) {
   if (report.load) print_load(*report.load);
   if (report.hit) print_hit(*report.hit);
   if (!report.turns.empty()) print_versus(report.turns);
+  if (!report.drafts.empty()) print_drafts(report.drafts);
 }
 
 nlohmann::ordered_json to_json(const BenchReport& report, const BenchResult& r) {
@@ -320,6 +339,7 @@ void print_json(const BenchReport& report) {
   if (report.load) out["load"] = load_json(*report.load);
   if (report.hit) out["hit"] = hit_json(*report.hit);
   if (!report.turns.empty()) out["turns"] = versus_json(report.turns);
+  if (!report.drafts.empty()) out["drafts"] = drafts_json(report.drafts);
   fmt::print("{}\n", out.dump(2));
 }
 
@@ -342,6 +362,11 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--generate", options->load.generate, "Tokens of each answer")->capture_default_str();
   command->add_option("--versus", options->versus,
                       "Another KV policy, to be compared with --kv's: decode of -n tokens each, in -r turns");
+  command
+      ->add_option("--task", options->tasks,
+                   "With --draft: edit, agent (texts that copy, of any model), noise, model, text; default: all")
+      ->delimiter(',');
+  command->add_option("--text", options->text, "With --draft: a file whose pieces are prompts of the task text");
   command->add_option("--hit", options->hit, "First token behind so many cached tokens, beside a decode step");
   command->add_option("--shape", options->shape,
                       "Random weights instead of a model: a known name (llama-3.1-8b), or layers=16,hidden=2048,…");
@@ -350,6 +375,7 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--profile", options->profile,
                     "Where the time of a decode step goes: op by op, behind -d tokens");
   add_model_options(*command, options->model);
+  add_draft_options(*command, options->model);
   CLI::Option* weights = command->get_option("--weights");
   weights->description(weights->get_description() + "; of a --shape: bf16, f16 and f32 too");
   command->callback([options] {

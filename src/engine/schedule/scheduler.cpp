@@ -89,21 +89,32 @@ void Scheduler::add_to_step(Sequence& sequence, std::int64_t rows, std::int64_t&
   waiting_.serve(sequence.request.tenant.id, static_cast<double>(rows));
 }
 
-// As many tokens as could be accepted, and have room; the answer's last token is never computed. Where rows are
-// evicted by what queries looked at, are scored or are kept at a mark, none but the sequence's own are computed; and
-// none where a state would have to forget those that were wrong.
-void Scheduler::draft_for(KvCache& cache, Sequence& sequence, std::int64_t budget) const {
-  sequence.draft.clear();
-  if (drafter_ == nullptr || sequence.num_uncomputed_tokens() != 1) return;
-  if (cache.has_states(sequence.lease.policy())) return;
-  if (sequence.eviction || sequence.request.score_from || !sequence.forks.empty() || sequence.has_pins_to_come()) {
-    return;
+// As many of its draft as have room without a cached block being lost for them; the answer's last token is never
+// computed.
+void Scheduler::make_room_for_draft(KvCache& cache, Sequence& sequence, std::int64_t budget) {
+  if (sequence.draft.empty()) return;
+  if (cache.has_states(sequence.lease.policy())) sequence.drafts->before = cache.fork(sequence.lease);
+  const std::int64_t block = cache.block_tokens();
+  const std::int64_t rows = sequence.num_uncomputed_tokens();
+  const std::int64_t in_block = (block - (sequence.lease.length() + rows) % block) % block;
+  const std::int64_t most = std::min({budget - rows, sequence.num_tokens_left() - 1, std::ssize(sequence.draft)});
+  for (const std::int64_t length : {most, std::min(most, in_block)}) {
+    sequence.draft.resize(static_cast<size_t>(std::max<std::int64_t>(length, 0)));
+    if (!sequence.draft.empty() && cache.reserve_free(sequence.lease, rows + std::ssize(sequence.draft))) return;
   }
-  const std::int64_t most = std::min({budget - 1, sequence.num_tokens_left() - 1, kMostDraft});
-  if (most < 1) return;
-  drafter_->propose(sequence, most, sequence.draft);
-  CHECK(std::ssize(sequence.draft) <= most);
-  if (!cache.reserve(sequence.lease, 1 + std::ssize(sequence.draft))) sequence.draft.clear();
+  sequence.draft.clear();
+  sequence.drafts->before = KvLease();
+}
+
+// Blocks that drafters hold serve nobody's answer: they go before anybody has to.
+bool Scheduler::reserve(KvCache& cache, Sequence& sequence, std::int64_t rows) {
+  return cache.reserve(sequence.lease, rows) || (let_go_of_drafts() && cache.reserve(sequence.lease, rows));
+}
+
+bool Scheduler::let_go_of_drafts() {
+  bool some = false;
+  for (const auto& sequence : running_) some |= sequence->drafts != nullptr && sequence->drafts->let_go();
+  return some;
 }
 
 // Two passes: whoever has one token to compute is in the middle of an answer that someone reads.
@@ -112,7 +123,7 @@ void Scheduler::schedule_running(KvCache& cache, std::int64_t& budget) {
   prefilling_.clear();
   for (const auto& sequence : running_) {
     if (sequence->waits_for_mask()) continue;
-    (sequence->num_uncomputed_tokens() == 1 ? decoding_ : prefilling_).push_back(sequence.get());
+    (sequence->decodes(cache.block_tokens()) ? decoding_ : prefilling_).push_back(sequence.get());
   }
   // Prompts share what the answers leave, the least served tenant first.
   if (prefilling_.size() > 1) {
@@ -129,7 +140,8 @@ void Scheduler::schedule_running(KvCache& cache, std::int64_t& budget) {
       std::int64_t rows = rows_for(cache, *sequence, most);
       if (!make_room(cache, *sequence, rows)) continue;
       sequence->stalled = false;
-      draft_for(cache, *sequence, budget);
+      if (rows < sequence->num_uncomputed_tokens()) sequence->draft.clear();
+      make_room_for_draft(cache, *sequence, budget);
       add_to_step(*sequence, rows, budget);
     }
   }
@@ -144,7 +156,7 @@ bool Scheduler::reserve_alone(KvCache& cache, Sequence& sequence, std::int64_t& 
   const std::uint32_t tenant = sequence.request.tenant.id;
   while (true) {
     for (rows = wanted; rows > 0; rows /= 2) {
-      if (cache.reserve(sequence.lease, rows)) return true;
+      if (reserve(cache, sequence, rows)) return true;
     }
     if (pins_ == nullptr || !(pins_->drop_soonest(tenant) || pins_->drop_soonest(std::nullopt))) return false;
   }
@@ -152,7 +164,7 @@ bool Scheduler::reserve_alone(KvCache& cache, Sequence& sequence, std::int64_t& 
 
 // Reserves rows, letting others pause until it succeeds. False: it had to pause itself.
 bool Scheduler::make_room(KvCache& cache, Sequence& sequence, std::int64_t& rows) {
-  while (!cache.reserve(sequence.lease, rows)) {
+  while (!reserve(cache, sequence, rows)) {
     const auto choice = choose_preemption({cache, running_, sequence, rows, swap_, costs_});
     if (!choice) {
       if (reserve_alone(cache, sequence, rows)) return true;
@@ -187,6 +199,10 @@ void Scheduler::preempt(KvCache& cache, const PreemptionChoice& choice) {
   }
   ++(how == Preemption::How::kSwap ? counts_.swaps : counts_.recomputes);
   sequence->lease = KvLease();
+  if (sequence->drafts != nullptr) {
+    sequence->drafts->let_go();
+    sequence->drafts->before = KvLease();
+  }
   sequence->rows = nullptr;
   sequence->stalled = false;
   ++sequence->record.preemptions;

@@ -20,7 +20,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/schedule/drafter.h"
 #include "engine/schedule/preemption.h"
 #include "engine/schedule/prefix_pins.h"
 #include "engine/schedule/state_marks.h"
@@ -67,8 +66,7 @@ class Scheduler {
     swap_ = swap;
     pins_ = pins;
   }
-  void use_drafter(Drafter* drafter) { drafter_ = drafter; }  // null: none
-  bool drafts() const { return drafter_ != nullptr; }
+  const SchedulerConfig& config() const { return config_; }
   void set_costs(const CostModel& costs) { costs_ = costs; }
   void set_weight(std::uint32_t tenant, double weight) { waiting_.set_weight(tenant, weight); }
 
@@ -133,7 +131,9 @@ class Scheduler {
   void stall(const PreemptionChoice& choice);
   void record_preemptions(const KvCache& cache);
   void schedule_running(KvCache& cache, std::int64_t& budget);
-  void draft_for(KvCache& cache, Sequence& sequence, std::int64_t budget) const;
+  static void make_room_for_draft(KvCache& cache, Sequence& sequence, std::int64_t budget);
+  bool reserve(KvCache& cache, Sequence& sequence, std::int64_t rows);
+  bool let_go_of_drafts();
   void admit(KvCache& cache, std::int64_t& budget);
   void add_to_step(Sequence& sequence, std::int64_t rows, std::int64_t& budget);
   Admitted admit_one(KvCache& cache, TenantQueues::Queue& queue, std::int64_t& budget);
@@ -156,12 +156,10 @@ class Scheduler {
   static constexpr int kStepsWhileOthersWait = 16;
   // Of steps, until a tenant that runs nothing need wait no longer for others that run several.
   static constexpr int kStepsWithoutRoom = 16;
-  static constexpr std::int64_t kMostDraft = 64;  // tokens: more are hardly ever right
 
   SchedulerConfig config_;
   HostSwap* swap_ = nullptr;
   PrefixPins* pins_ = nullptr;
-  Drafter* drafter_ = nullptr;
   CostModel costs_;
   std::vector<std::unique_ptr<Sequence>> running_;  // in the order they were admitted
   TenantQueues waiting_;

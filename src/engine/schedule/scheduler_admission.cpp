@@ -150,6 +150,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   const bool alone = running_.empty();
   if (!alone) {
     Admitted room = room_for(cache, sequence);
+    if (room != Admitted::kYes && let_go_of_drafts()) room = room_for(cache, sequence);
     if (room == Admitted::kNoRoom) room = take_back_room(cache, sequence);
     if (room == Admitted::kNoRoom) room = take_room_in_turn(cache, sequence);
     // A tenant whose pins fill its quota would shut itself out for as long as others keep the engine busy.

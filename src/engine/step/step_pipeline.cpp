@@ -121,10 +121,12 @@ bool StepPipeline::sample_on_device(std::span<const ScheduledTokens> scheduled, 
 }
 
 // Whether the next step has the sequences of this one alone, a token each.
-bool StepPipeline::is_foreseen() const {
+bool StepPipeline::is_foreseen() {
   if (!current_.sampled_on_device() || current_.ticket != p_.backend.last_sample()) return false;
-  if (p_.scheduler.drafts() || !p_.scheduler.no_admission_pending()) return false;
-  return (current_.steady ? steady_.size() : current_.sequences()) == p_.scheduler.running();
+  if (!p_.scheduler.no_admission_pending()) return false;
+  if ((current_.steady ? steady_.size() : current_.sequences()) != p_.scheduler.running()) return false;
+  const auto has_draft = [](const InFlightStep::Rows& one) { return !one.draft.empty(); };
+  return std::ranges::none_of(current_.scheduled, has_draft) && !p_.speculator.wants_to_draft();
 }
 
 void StepPipeline::schedule_ahead() {
@@ -191,7 +193,7 @@ std::span<const ComputedRows> StepPipeline::collect_outputs() {
   computed_.clear();
   sampled_.resize(current_.sampled_on_device() ? static_cast<size_t>(current_.samples) : 0);
   if (current_.sampled_on_device()) p_.backend.take_sampled(std::exchange(current_.ticket, kNoSample), sampled_);
-  p_.costs.measure(current_.rows, current_.began);
+  p_.costs.measure(current_.rows, current_.samples, current_.began);
   if (current_.steady && steady_.ends_nobody(sampled_)) {
     steady_.publish(sampled_);
   } else {

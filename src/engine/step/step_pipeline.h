@@ -16,6 +16,7 @@
 
 #include "backend/backend.h"
 #include "backend/kv_storage.h"
+#include "engine/draft/speculator.h"
 #include "engine/engine_config.h"
 #include "engine/listeners.h"
 #include "engine/schedule/cost_meter.h"
@@ -36,6 +37,7 @@ class StepPipeline {
     Scheduler& scheduler;
     CostMeter& costs;
     const EngineListeners& listeners;
+    Speculator& speculator;
     EngineConfig::Mode mode;
   };
   explicit StepPipeline(const Parts& parts);
@@ -75,7 +77,7 @@ class StepPipeline {
   bool sample_on_device(std::span<const ScheduledTokens> scheduled, Matrix logits, InFlightStep& step);
   std::span<const ScheduledTokens> by_model(std::span<const ScheduledTokens> scheduled);
   size_t download(Matrix logits, std::span<const ScheduledTokens> all, size_t done);
-  bool is_foreseen() const;
+  bool is_foreseen();
   bool foresee();
   void run_steady();
   void leave_steady();

@@ -84,6 +84,10 @@ OrderedJson explain(const Generation& generation, const Listener& to) {
     out["message"] = message_at(to.messages, reuse.stopped_at);
   }
   explain_reasoning(reuse, to, out);
+  for (const DraftRecord& one : generation.record(0).drafts) {
+    out["speculation"][one.drafter] = {
+        {"drafts", one.drafts}, {"draft_tokens", one.proposed}, {"accepted_tokens", one.accepted}};
+  }
   return out;
 }
 

@@ -57,6 +57,10 @@ OnUpdate Generation::listener(size_t index) {
     const RequestRecord& record = *update.record;
     TokenEvent event{.choice = index, .token = update.token, .finish = update.finish, .at = Clock::now()};
     event.counts = {record.computed_tokens, record.preemptions, record.steps};
+    for (const DraftRecord& one : record.drafts) {
+      event.counts.draft_tokens += one.proposed;
+      event.counts.accepted_tokens += one.accepted;
+    }
     // Its lists are long after many chunks and pauses: they do not travel with every token.
     const size_t length = record.chunks.size() + record.pauses.size();
     if (told != length || update.finish != FinishReason::kNone) event.record = record;
@@ -120,6 +124,8 @@ Generation::Event Generation::read(const TokenEvent& event) {
   choice.record.computed_tokens = event.counts.computed_tokens;
   choice.record.preemptions = event.counts.preemptions;
   choice.record.steps = event.counts.steps;
+  choice.draft_tokens = event.counts.draft_tokens;
+  choice.accepted_tokens = event.counts.accepted_tokens;
   note_time(choice, event.at);
   Event out{event.choice, {}, {}, false};
   if (event.token >= 0) read_token(choice, event, out.piece);
@@ -173,6 +179,8 @@ Totals Generation::totals() const {
     totals.computed_tokens += choice.record.computed_tokens;
     totals.preemptions += choice.record.preemptions;
     totals.steps += choice.record.steps;
+    totals.draft_tokens += choice.draft_tokens;
+    totals.accepted_tokens += choice.accepted_tokens;
     if (choice.request.prompt_owner) continue;
     totals.prompt_tokens += static_cast<std::int64_t>(choice.prompt.size());
     const ReuseReport reuse = choice.record.reuse.of_prompt();

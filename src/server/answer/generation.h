@@ -50,6 +50,8 @@ struct Totals {
   std::int64_t hour_tokens = 0;     // of those written: before a breakpoint that keeps them for an hour or longer
   std::int64_t answer_tokens = 0;
   std::int64_t reasoning_tokens = 0;  // of those: as the answers' reader found
+  std::int64_t draft_tokens = 0;      // that were verified …
+  std::int64_t accepted_tokens = 0;   // … and right
   std::int64_t computed_tokens = 0;
   int preemptions = 0;
   int steps = 0;
@@ -118,6 +120,8 @@ class Generation {
     std::optional<RequestId> id;  // nullopt: not submitted yet
     RequestRecord record;
     std::int64_t tokens = 0;
+    std::int64_t draft_tokens = 0;
+    std::int64_t accepted_tokens = 0;
     Clock::time_point last_token;
     FinishReason finish = FinishReason::kNone;
   };

@@ -17,6 +17,7 @@ class FormConstraint : public TokenConstraint {
   bool prepare(std::size_t& work) override { return inner_.prepare(work); }
   void mask(std::span<float> logits) override { inner_.mask(logits); }
   void accept(TokenId token) override { inner_.accept(token); }
+  std::size_t allowed(std::span<const TokenId> tokens) const override { return inner_.allowed(tokens); }
   bool ended() const override { return inner_.ended(); }
   std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<FormConstraint>(inner_.apart()); }
 

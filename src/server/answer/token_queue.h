@@ -18,6 +18,8 @@ struct RecordCounts {
   std::int64_t computed_tokens = 0;
   int preemptions = 0;
   int steps = 0;
+  std::int64_t draft_tokens = 0;
+  std::int64_t accepted_tokens = 0;
 };
 
 struct TokenEvent {

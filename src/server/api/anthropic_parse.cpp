@@ -8,6 +8,7 @@
 #include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
 #include "server/api/reasoning_parse.h"
+#include "server/api/speculative_parse.h"
 #include "server/api/tool_parse.h"
 
 namespace kvasir {
@@ -79,6 +80,7 @@ ChatRequest parse_anthropic_messages(const Json& body) {
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
   options.kv = read_kv(fields);
+  options.speculative = read_speculative(fields);
   fields.required("max_tokens");
   options.max_tokens = fields.integer("max_tokens", {1, 1 << 30});
   check_lengths(options, "max_tokens");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "engine/draft/drafters.h"
 #include "layout/kv_policy.h"
 #include "sample/sampling_overrides.h"
 #include "server/api/json_fields.h"
@@ -64,6 +65,8 @@ struct AnswerOptions {
   bool show_reasoning = true;
   CacheSpace space;
   std::optional<KvPolicy> kv;  // nullopt: the server's own
+  SpeculativeParams speculative;
+  std::string prediction;  // what the answer may be like; empty: nobody knows
 };
 
 struct ChatRequest {

@@ -16,7 +16,7 @@ namespace {
 using Names = std::span<const std::string_view>;
 
 // Of every API.
-constexpr std::array<std::string_view, 21> kCommonFields{"model",
+constexpr std::array<std::string_view, 22> kCommonFields{"model",
                                                          "temperature",
                                                          "top_p",
                                                          "top_k",
@@ -34,13 +34,14 @@ constexpr std::array<std::string_view, 21> kCommonFields{"model",
                                                          "explain",
                                                          "cache_salt",
                                                          "kv",
+                                                         "speculative",
                                                          "request_id",
                                                          "prompt_cache_key",
                                                          "user"};
 
 // Of Ollama's, whose sampling stands in "options".
-constexpr std::array<std::string_view, 8> kOllamaCommon{"model", "stream",     "explain", "cache_salt",
-                                                        "kv",    "request_id", "user",    "prompt_cache_key"};
+constexpr std::array<std::string_view, 9> kOllamaCommon{
+    "model", "speculative", "stream", "explain", "cache_salt", "kv", "request_id", "user", "prompt_cache_key"};
 
 constexpr std::array<std::string_view, 34> kChatFields{
     "messages", "stop", "response_format", "guided_json", "json_schema", "n", "stream_options",

@@ -6,6 +6,7 @@
 #include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
 #include "server/api/reasoning_parse.h"
+#include "server/api/speculative_parse.h"
 #include "server/api/tool_parse.h"
 
 namespace kvasir {
@@ -36,6 +37,7 @@ AnswerOptions read_options(const Fields& fields) {
   options.format = read_format(fields);
   options.space = read_cache_space(fields);
   options.kv = read_kv(fields);
+  options.speculative = read_speculative(fields);
   const std::optional<Fields> inner = fields.object("options");
   if (!inner) return options;
   refuse_unknown_options(*inner);

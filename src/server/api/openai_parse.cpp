@@ -8,6 +8,7 @@
 #include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
 #include "server/api/reasoning_parse.h"
+#include "server/api/speculative_parse.h"
 #include "server/api/tool_parse.h"
 
 namespace kvasir {
@@ -57,6 +58,7 @@ void read_common(const Fields& fields, AnswerOptions& options) {
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
   options.kv = read_kv(fields);
+  options.speculative = read_speculative(fields);
   options.stop = read_stops(fields, "stop", kMostStops);
   options.format = read_response_format(fields);
   if (const auto n = fields.integer("n", {1, kMostAnswers})) options.n = static_cast<int>(*n);
@@ -112,6 +114,7 @@ ChatRequest parse_openai_chat(const Json& body) {
   check_toolbox(request);
   request.variables = read_template_variables(fields);
   read_openai_reasoning(fields, request);
+  request.options.prediction = read_prediction(fields);
   return request;
 }
 

@@ -11,7 +11,10 @@ OrderedJson openai_usage(const Totals& totals) {
           {"total_tokens", totals.prompt_tokens + totals.answer_tokens},
           {"prompt_tokens_details",
            {{"cached_tokens", totals.reused_tokens}, {"cache_write_tokens", totals.written_tokens}}},
-          {"completion_tokens_details", {{"reasoning_tokens", totals.reasoning_tokens}}}};
+          {"completion_tokens_details",
+           {{"reasoning_tokens", totals.reasoning_tokens},
+            {"accepted_prediction_tokens", totals.accepted_tokens},
+            {"rejected_prediction_tokens", totals.draft_tokens - totals.accepted_tokens}}}};
 }
 
 OrderedJson finish_name(const Ending& ending) {

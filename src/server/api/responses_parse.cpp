@@ -10,6 +10,7 @@
 #include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
 #include "server/api/reasoning_parse.h"
+#include "server/api/speculative_parse.h"
 #include "server/api/tool_parse.h"
 #include "server/random_id.h"
 
@@ -317,6 +318,7 @@ ResponsesRequest parse_responses(const Json& body) {
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
   options.kv = read_kv(fields);
+  options.speculative = read_speculative(fields);
   options.max_tokens = fields.integer("max_output_tokens", kResponseTokens);
   check_lengths(options, "max_output_tokens");
   options.format = read_text_format(fields);

@@ -1,0 +1,78 @@
+// Who guesses the next tokens of a sequence, so that one step can verify several of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace kvasir {
+
+struct Sequence;
+
+// Tokens that may follow a sequence's own, in order, and how sure each is where those before it are right: 0 to 1.
+struct Draft {
+  std::vector<TokenId> tokens;
+  std::vector<float> confidence;  // [tokens]
+
+  void add(TokenId token, float sure) {
+    tokens.push_back(token);
+    confidence.push_back(sure);
+  }
+  void cut(std::size_t length) {
+    if (length >= tokens.size()) return;
+    tokens.resize(length);
+    confidence.resize(length);
+  }
+  void clear() { cut(0); }
+  bool empty() const { return tokens.empty(); }
+};
+
+// What a drafter knows of one sequence. It goes with the sequence.
+class DrafterState {
+ public:
+  DrafterState() = default;
+  DrafterState(const DrafterState&) = delete;
+  DrafterState& operator=(const DrafterState&) = delete;
+  virtual ~DrafterState() = default;
+
+  // The sequence pauses, or somebody needs room: blocks of the cache are let go. True: there were some.
+  virtual bool let_go() { return false; }
+};
+
+struct DraftAsk {
+  const Sequence& sequence;
+  std::int64_t most = 0;                 // tokens
+  Draft& draft;                          // empty; left with what is proposed
+  std::unique_ptr<DrafterState>& state;  // the drafter's own of this sequence; null at first
+};
+
+// A guess changes no answer: each of its rows is sampled from as if there were no guess, and what was guessed wrong
+// is never part of the sequence, nor found in the cache.
+class Drafter {
+ public:
+  Drafter() = default;
+  Drafter(const Drafter&) = delete;
+  Drafter& operator=(const Drafter&) = delete;
+  virtual ~Drafter() = default;
+
+  virtual std::string_view name() const = 0;
+
+  // Proposes at most `most` tokens of the model's vocabulary for each, or none.
+  virtual void propose(std::span<const DraftAsk> asks) = 0;
+
+  // Whether each token takes the pass of a model, and what one for so many sequences is estimated to take. Who costs
+  // nothing is asked all the time: its guesses are compared with what comes, whether they were verified or not.
+  virtual bool runs_passes() const { return false; }
+  virtual double pass_seconds(int /*sequences*/) const { return 0; }
+  // What it would take before the first token can be guessed, where the sequence's text is not known yet.
+  virtual double catch_up_seconds(const Sequence& /*sequence*/, const DrafterState* /*state*/) const { return 0; }
+
+  // The sequence has ended.
+  virtual void finished(const Sequence& /*sequence*/) {}
+};
+
+}  // namespace kvasir
