@@ -160,8 +160,12 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
 }  // namespace
 
 PlanReport make_plan_report(const PlanOptions& options) {
+  return make_plan_report(resolve_shape(options.model), options);
+}
+
+PlanReport make_plan_report(NamedShape model, const PlanOptions& options) {
   PlanReport report;
-  report.model = resolve_shape(options.model);
+  report.model = std::move(model);
   const ModelSpec& config = report.model.config;
   report.kv = parse_kv_policy(policy_argument(options.kv, "--kv"), "--kv");
   report.weights_dtype = options.weights_dtype.empty() ? config.dtype : parse_weights_dtype(options.weights_dtype);

@@ -39,6 +39,7 @@ struct PlanReport {
 
 // Throws Error on a model, format, size or GPU that is not known.
 PlanReport make_plan_report(const PlanOptions& options);
+PlanReport make_plan_report(NamedShape model, const PlanOptions& options);  // of a model that was looked up before
 
 std::string plan_as_text(const PlanReport& report);
 std::string plan_as_json(const PlanReport& report);

@@ -18,6 +18,7 @@
 #include "base/memory_reserve.h"
 #include "cli/progress.h"
 #include "cli/serve_options.h"
+#include "cli/serve_planner.h"
 #include "cli/service_manager.h"
 #include "server/memory_return.h"
 #include "server/serve.h"
@@ -197,6 +198,7 @@ void serve(ServeOptions& options) {
   check(options, log);
   allow_connections(options.http.max_connections, log);
   options.service.model_name = model_name(options);
+  options.service.planner = make_planner(options.model.model, options.service.model_name, options.model.kv);
   Serving(options, log).run();
   log.write({"end"});
 }

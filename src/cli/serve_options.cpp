@@ -27,13 +27,16 @@ void check_access(ServeOptions& options, Log& log) {
   ServiceOptions& service = options.service;
   if (!options.keys.empty()) {
     service.keys = keys_of(options.keys, log);
+    options.http.own_pages = true;
   } else if (is_loopback(options.http.host)) {
     options.http.allowed_hosts = options.allowed_hosts;
+    options.http.own_pages = true;
   } else if (!options.insecure_public) {
     fail_usage(fmt::format("{} can be reached from other machines, and without keys anyone could use the model",
                            options.http.host),
                "--host", "give --keys FILE, use 127.0.0.1, or say --insecure-public if the network is yours");
   }
+  if (!service.keys && !is_loopback(options.http.host)) service.block_texts = ServiceOptions::BlockTexts::kToNobody;
   if (options.public_metrics) service.metrics_for = ServiceOptions::MetricsFor::kAnyone;
   if (options.max_queued_per_tenant >= 0) service.max_queued_per_tenant = options.max_queued_per_tenant;
 }

@@ -86,6 +86,18 @@ const KvCache& Engine::cache() {
   return cache_;
 }
 
+void Engine::watch_cache() {
+  pipeline_.flush();
+  cache_.watch();
+}
+
+void Engine::unwatch_cache() { cache_.unwatch(); }
+
+CacheChanges Engine::take_cache_changes() {
+  pipeline_.flush();
+  return cache_.take_changes();
+}
+
 const Scheduler& Engine::scheduler() {
   pipeline_.flush();
   return scheduler_;

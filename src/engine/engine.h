@@ -98,6 +98,13 @@ class Engine {
   const KvCache& cache();
   const Scheduler& scheduler();
   const PolicyRegistry& policies() const { return policies_; }
+
+  // For those who watch the cache: see KvCache. EngineWatch makes values of it.
+  void watch_cache();
+  void unwatch_cache();
+  CacheChanges take_cache_changes();
+  double now() const { return costs_.now(); }  // on the cache's clock, which stands still between steps
+
   const PrefixPins& pins() const { return pins_; }
   const HostSwap& swap() const { return swap_; }
   const Speculator& speculator() const { return speculator_; }

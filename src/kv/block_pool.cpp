@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
 
@@ -25,6 +26,7 @@ void BlockPool::admit(std::span<const BlockId> blocks) {
     CHECK(block >= 0 && state(block) == State::kAbsent);
     states_[index(block)] = State::kFree;
     free_.push_back(block);
+    touch(block);
   }
   size_ += std::ssize(blocks);
 }
@@ -33,6 +35,7 @@ void BlockPool::expel(std::span<const BlockId> blocks) {
   for (const BlockId block : blocks) {
     CHECK(state(block) == State::kFree);
     states_[index(block)] = State::kAbsent;
+    touch(block);
   }
   std::erase_if(free_, [this](BlockId block) { return state(block) == State::kAbsent; });
   size_ -= std::ssize(blocks);
@@ -98,6 +101,7 @@ std::optional<BlockPool::Taken> BlockPool::take(OwnerId owner) {
   states_[index(taken.block)] = State::kHeld;
   refs_[index(taken.block)] = 1;
   owner_[index(taken.block)] = owner;
+  touch(taken.block);
   count_owned(owner, 1);
   count_held(taken.block, 1);
   return taken;
@@ -110,6 +114,7 @@ void BlockPool::evict(BlockId block) {
   states_[index(block)] = State::kFree;
   free_.push_back(block);
   count_owned(owner(block), -1);
+  touch(block);
 }
 
 void BlockPool::ref(BlockId block) {
@@ -118,10 +123,12 @@ void BlockPool::ref(BlockId block) {
   if (state(block) != State::kHeld) count_held(block, 1);
   states_[index(block)] = State::kHeld;
   ++refs_[index(block)];
+  touch(block);
 }
 
 int BlockPool::unref(BlockId block) {
   CHECK(state(block) == State::kHeld && refs(block) > 0);
+  touch(block);
   return --refs_[index(block)];
 }
 
@@ -144,6 +151,7 @@ void BlockPool::make_evictable(BlockId block, const BlockUse& use) {
   if (state(block) == State::kHeld) count_held(block, -1);
   states_[index(block)] = State::kEvictable;
   evictable_.push(owner(block), block, policy_->priority(use));
+  touch(block);
 }
 
 void BlockPool::move(BlockId held, BlockId free) {
@@ -155,6 +163,8 @@ void BlockPool::move(BlockId held, BlockId free) {
   states_[index(held)] = State::kFree;
   refs_[index(held)] = 0;
   free_.push_back(held);
+  touch(held);
+  touch(free);
 }
 
 void BlockPool::give(BlockId held, OwnerId to) {
@@ -164,6 +174,26 @@ void BlockPool::give(BlockId held, OwnerId to) {
   owner_[index(held)] = to;
   count_owned(to, 1);
   count_held(held, 1);
+  touch(held);
+}
+
+void BlockPool::track_changes(Tracking tracking) {
+  tracking_ = tracking;
+  changed_ = {};
+  is_changed_ = {};
+}
+
+void BlockPool::touch(BlockId block) {
+  if (tracking_ == Tracking::kOff) return;
+  if (is_changed_.size() <= index(block)) is_changed_.resize(refs_.size());
+  if (is_changed_[index(block)]) return;
+  is_changed_[index(block)] = true;
+  changed_.push_back(block);
+}
+
+std::vector<BlockId> BlockPool::take_changed() {
+  for (const BlockId block : changed_) is_changed_[index(block)] = false;
+  return std::exchange(changed_, {});
 }
 
 bool BlockPool::well_formed() const {

@@ -31,6 +31,7 @@ namespace kvasir {
 class BlockPool {
  public:
   enum class State : std::uint8_t { kAbsent, kFree, kHeld, kInterior, kEvictable };
+  enum class Tracking : std::uint8_t { kOff, kOn };
 
   // No blocks yet. Each will count as `weight` in the ledger, which other pools may share.
   BlockPool(std::unique_ptr<EvictionPolicy> policy, std::shared_ptr<Owners> owners, std::int64_t weight);
@@ -73,6 +74,11 @@ class BlockPool {
   void move(BlockId held, BlockId free);  // all that is known of the one is true of the other; the first is free
   void give(BlockId held, OwnerId to);    // its owner is another from now on
 
+  // From now on blocks that change are remembered, each once; or no longer, and those that were are forgotten.
+  void track_changes(Tracking tracking);
+  void touch(BlockId block);  // something that the pool does not know of changed
+  std::vector<BlockId> take_changed();
+
   int refs(BlockId block) const { return refs_[index(block)]; }
   State state(BlockId block) const { return states_[index(block)]; }
   OwnerId owner(BlockId block) const { return owner_[index(block)]; }  // meaningful where there is one
@@ -95,6 +101,9 @@ class BlockPool {
   IndexedHeaps evictable_;             // a heap an owner
   std::vector<std::int64_t> owned_;    // by owner: blocks of this pool …
   std::vector<std::int64_t> held_of_;  // … and those of them that are held
+  std::vector<BlockId> changed_;       // since take_changed(), while they are tracked
+  std::vector<bool> is_changed_;       // by block
+  Tracking tracking_ = Tracking::kOff;
   std::int64_t size_ = 0;
   std::int64_t held_ = 0;
 };

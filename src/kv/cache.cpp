@@ -156,7 +156,7 @@ void KvCache::make_tail_writable(LeaseState& state, size_t i, Need::Tail how) {
       group.config.state() ? 0 : static_cast<std::int64_t>(state.tokens.size()) / config_.block_tokens;
   const BlockId old = table.at(block_index);
   if (how == Need::Tail::kSteal) {
-    forget(group, old, {tick_, now_, state.tenant.id, state.request, false});
+    forget(group, old, group.pool.owner(old), {tick_, now_, state.tenant.id, state.request, false});
     return;
   }
   const BlockId copy = take(group, state, block_index);
@@ -179,10 +179,11 @@ BlockId KvCache::take(Group& group, const LeaseState& state, std::int64_t block_
   ++page.held;
   if (taken->was == BlockPool::State::kEvictable) {
     if (taken->from > 0) ++tenants_[taken->from - 1].evicted_blocks;
-    forget(group, taken->block, {tick_, now_, state.tenant.id, state.request, false});
+    forget(group, taken->block, taken->from, {tick_, now_, state.tenant.id, state.request, false});
   } else {
     ++page.filled;
   }
+  note(CacheEvent::Kind::kTaken, group, taken->block, state);
   return taken->block;
 }
 
@@ -191,18 +192,25 @@ void KvCache::evict(Group& group, BlockId block, const PrefixIndex::Eviction& wh
   if (owner > 0) ++tenants_[owner - 1].evicted_blocks;
   group.pool.evict(block);
   --page_of(group, block).filled;
-  forget(group, block, why);
+  forget(group, block, owner, why);
 }
 
 // The block's content loses its name. What it continued may now be at the end of its chain, and the next to go.
-void KvCache::forget(Group& group, BlockId block, const PrefixIndex::Eviction& why) {
+void KvCache::forget(Group& group, BlockId block, OwnerId owner, const PrefixIndex::Eviction& why) {
   const Key256 parent = group.index.entry(block).parent;
+  note_parent_changed(group, group.index.entry(block).key);
   stats_.block_lifetime.observe(now_ - group.index.entry(block).born_time);
   stats_.block_idle.observe(now_ - group.last_use[static_cast<size_t>(block)].time);
   group.index.remove(block, why);
   ++stats_.evicted_blocks;
   ++policies_[group.policy].stats.evicted_blocks;
-  note(CacheEvent::Kind::kEvicted, group.id, block);
+  note({.kind = CacheEvent::Kind::kEvicted,
+        .group = group.id,
+        .block = block,
+        .owner = owner,
+        .tenant = why.tenant,
+        .request = why.request});
+  group.pool.touch(block);
   const std::optional<BlockId> before = group.index.block_of(parent);
   if (before && group.pool.state(*before) == BlockPool::State::kInterior && !group.index.has_children(parent)) {
     group.pool.make_evictable(*before, use_of(group, *before));
@@ -258,7 +266,9 @@ void KvCache::publish_block(LeaseState& state, size_t i, std::int64_t place, con
   const std::span<const TokenId> tokens = tokens_of_block(text, as.block_index);
   if (group.index.insert(block, as, tokens)) {
     ++stats_.published_blocks;
-    return note(CacheEvent::Kind::kPublished, group.id, block);
+    group.pool.touch(block);
+    note_parent_changed(group, as.key);
+    return note(CacheEvent::Kind::kPublished, group, block, state);
   }
   // Somebody else computed the same block meanwhile: same name, same bytes. Hold theirs, give ours back.
   const std::optional<BlockId> twin = group.index.find(as.key, tokens);
@@ -430,11 +440,5 @@ std::int64_t KvCache::private_blocks(const KvLease& lease) const {
   }
   return count;
 }
-
-void KvCache::note(CacheEvent::Kind kind, size_t group, BlockId block, BlockId to) {
-  if (listening_) events_.push_back({kind, group, block, tick_, to});
-}
-
-std::vector<CacheEvent> KvCache::take_events() { return std::exchange(events_, {}); }
 
 }  // namespace kvasir

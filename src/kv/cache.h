@@ -112,12 +112,46 @@ struct BlockCopy {
 };
 
 struct CacheEvent {
-  enum class Kind : std::uint8_t { kPublished, kEvicted, kMoved };
+  enum class Kind : std::uint8_t {
+    kPublished,
+    kEvicted,
+    kMoved,
+    kTaken,  // for a request's next tokens
+    kHit,    // a request found it
+  };
   Kind kind = Kind::kPublished;
   size_t group = 0;
   BlockId block = kNoBlock;
   std::uint64_t tick = 0;
-  BlockId to = kNoBlock;  // kMoved
+  BlockId to = kNoBlock;      // kMoved
+  OwnerId owner = 0;          // of the block
+  std::uint32_t tenant = 0;   // whose request's doing it was, …
+  std::uint64_t request = 0;  // … and which; 0: nobody's
+  double time = 0;            // on the clock that the cache was told
+};
+
+std::string_view name_of(CacheEvent::Kind kind);  // "published"
+
+// What is known of a block, for those who look.
+struct BlockInfo {
+  size_t group = 0;
+  BlockId block = kNoBlock;
+  BlockPool::State state = BlockPool::State::kAbsent;
+  int refs = 0;
+  OwnerId owner = 0;             // 0: nobody's in particular; else the tenant's id, plus 1
+  double last_use = 0;           // when its last holder let go
+  bool published = false;        // it has a name, and so has what follows:
+  Key256 key{};                  // … which is this
+  BlockId parent = kNoBlock;     // the block before, if it is here
+  std::int64_t block_index = 0;  // how many blocks come before it
+  double born = 0;               // when it got its name
+};
+
+// What happened to a cache that is watched.
+struct CacheChanges {
+  std::vector<CacheEvent> events;  // in order
+  std::int64_t lost_events = 0;    // that there was no room for
+  std::vector<BlockInfo> blocks;   // that changed, as they are now
 };
 
 // What requests of one policy did, and what is cached under it now.
@@ -240,6 +274,10 @@ class KvCache {
   int block_tokens() const { return config_.block_tokens; }
   size_t groups() const { return groups_.size(); }
   const BlockPool& pool(size_t group) const { return groups_[group].pool; }
+  const CacheGroupConfig& group_config(size_t group) const { return groups_[group].config; }
+  std::optional<PolicyId> policy_of(size_t group) const {  // nullopt: dropped
+    return groups_[group].policy == kDropped ? std::nullopt : std::optional(groups_[group].policy);
+  }
   const CacheStats& stats() const { return stats_; }
 
   // From the next reserve on. Tenants nobody told of have the default share. Tenants' ids are dense.
@@ -269,9 +307,20 @@ class KvCache {
   // How many blocks nobody but this lease holds, in all groups: what letting go of it would make available.
   std::int64_t private_blocks(const KvLease& lease) const;
 
-  // What happened since the last call; kept only once a listener has asked for it.
+  // What happened since the last call; kept only while somebody listens, the first kMostEvents of it.
+  static constexpr size_t kMostEvents = size_t{1} << 16;
   void listen() { listening_ = true; }
   std::vector<CacheEvent> take_events();
+
+  // For those who watch: events as above, and with the first call after watch() every block, later those that
+  // changed.
+  void watch();
+  void unwatch();
+  CacheChanges take_changes();
+  BlockInfo info(size_t group, BlockId block) const;
+  // The published block whose key begins with these bytes, and its tokens.
+  std::optional<BlockInfo> find_key(std::uint64_t beginning) const;
+  std::span<const TokenId> published_tokens(const BlockInfo& block) const;
 
   // Whether a sequence of this length could ever be held, were it alone, by a tenant with this share, where so many
   // bytes are kept for others; under the first policy, or under any. Of what never changes: may be asked from any
@@ -406,7 +455,7 @@ class KvCache {
   OwnerId owner_of_block(const Group& group, const LeaseState& state, std::int64_t block_index) const;
   BlockId take(Group& group, const LeaseState& state, std::int64_t block_index);
   void evict(Group& group, BlockId block, const PrefixIndex::Eviction& why);
-  void forget(Group& group, BlockId block, const PrefixIndex::Eviction& why);
+  void forget(Group& group, BlockId block, OwnerId owner, const PrefixIndex::Eviction& why);
 
   // cache_pages.cpp
   static std::int64_t pages_for(const Group& group, std::int64_t blocks) {
@@ -448,7 +497,9 @@ class KvCache {
   void shrink_table(LeaseState& state, size_t group, std::int64_t keep);  // all but the first
   BlockUse use_of(const Group& group, BlockId block) const;
   std::span<const TokenId> tokens_of_block(std::span<const TokenId> tokens, std::int64_t block_index) const;
-  void note(CacheEvent::Kind kind, size_t group, BlockId block, BlockId to = kNoBlock);
+  void note(CacheEvent event);
+  void note(CacheEvent::Kind kind, const Group& group, BlockId block, const LeaseState& state);  // a request's doing
+  void note_parent_changed(Group& group, const Key256& key);
   std::optional<std::string> problem_in(const Group& group) const;
   std::optional<std::string> problem_with_pages() const;
 
@@ -464,7 +515,9 @@ class KvCache {
   std::map<std::uint32_t, TenantStats> tenants_;  // what cannot be counted from the pool
   double now_ = 0;
   std::uint64_t tick_ = 0;
+  std::int64_t lost_events_ = 0;
   bool listening_ = false;
+  bool watched_ = false;  // and every group tracks its changes
 };
 
 }  // namespace kvasir

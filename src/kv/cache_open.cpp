@@ -266,6 +266,7 @@ void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseStat
     if (group.config.state()) {
       if (length == 0) continue;
       ref_block(group, found.blocks[i].back());
+      note(CacheEvent::Kind::kHit, group, found.blocks[i].back(), state);
       state.tables[i].append(found.blocks[i].back());
       continue;
     }
@@ -273,7 +274,10 @@ void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseStat
          ++block_index) {
       const bool needed = needs_block(group.config.retention, block_index, length);
       const BlockId block = needed ? found.blocks[i][static_cast<size_t>(block_index)] : kNoBlock;
-      if (needed) ref_block(group, block);
+      if (needed) {
+        ref_block(group, block);
+        note(CacheEvent::Kind::kHit, group, block, state);
+      }
       state.tables[i].append(block);
     }
   }

@@ -308,12 +308,15 @@ BlockId KvCache::move_to_free(Group& group, BlockId held) {
   const BlockId to = group.pool.next_free();
   group.pool.move(held, to);
   group.pool.expel({&held, 1});
-  if (group.index.published(held)) group.index.move(held, to);
+  if (group.index.published(held)) {
+    group.index.move(held, to);
+    note_parent_changed(group, group.index.entry(to).key);
+  }
   group.last_use[static_cast<size_t>(to)] = group.last_use[static_cast<size_t>(held)];
   ++page_of(group, to).filled;
   copies_.push_back({group.id, held, to});
   ++stats_.moved_blocks;
-  note(CacheEvent::Kind::kMoved, group.id, held, to);
+  note({.kind = CacheEvent::Kind::kMoved, .group = group.id, .block = held, .to = to, .owner = group.pool.owner(to)});
   return to;
 }
 

@@ -29,6 +29,7 @@ PolicyId KvCache::add_policy(CachePolicy added) {
                BlockPool(make_eviction_policy(config_.eviction), owners_, config.block_bytes),
                PrefixIndex(0, config_.block_tokens),
                {}};
+    if (watched_) made.pool.track_changes(BlockPool::Tracking::kOn);
     if (place == groups_.end()) {
       groups_.push_back(std::move(made));
     } else {

@@ -243,6 +243,11 @@ void Metrics::log_lines_dropped(std::int64_t total) {
   log_lines_dropped_ = total;
 }
 
+ServedNumbers Metrics::numbers() const {
+  const std::lock_guard lock(mutex_);
+  return {prompt_tokens_, reused_tokens_, generated_tokens_, first_token_, next_token_};
+}
+
 std::string Metrics::render(const EngineNumbers& engine) const {
   Page page(model_name_);
   write_engine(page, engine);

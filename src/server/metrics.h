@@ -72,6 +72,15 @@ struct FinishedRequest {
   std::string_view reason;  // "stop", "length", "abort", "error"
 };
 
+// Counts so far, for charts.
+struct ServedNumbers {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t reused_tokens = 0;
+  std::int64_t generated_tokens = 0;
+  Histogram first_token;
+  Histogram next_token;
+};
+
 // All methods may be called from any thread.
 class Metrics {
  public:
@@ -84,6 +93,8 @@ class Metrics {
   void replied(int status);
   void connections(std::int64_t open);
   void log_lines_dropped(std::int64_t total);
+
+  ServedNumbers numbers() const;
 
   // The whole page, in Prometheus' text format 0.0.4.
   std::string render(const EngineNumbers& engine) const;

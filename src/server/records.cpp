@@ -70,6 +70,7 @@ OrderedJson to_json(const FinishedRecord& record) {
 }
 
 void Records::add(const FinishedRecord& record) {
+  add_brief(record);
   Kept kept{record.request_id, record.answer_id, to_text(to_json(record))};
   const size_t bytes = kept.bytes();
   if (bytes > limits_.bytes || limits_.records == 0) return;
@@ -91,6 +92,48 @@ std::optional<std::string> Records::find(std::uint32_t tenant, const std::string
       own->second.records, [&](const Kept& kept) { return kept.request_id == id || kept.answer_id == id; });
   if (found == own->second.records.end()) return std::nullopt;
   return found->json;
+}
+
+// Requests are counted by task: by whom something made room is not told here, since numbers are each caller's own.
+void Records::add_brief(const FinishedRecord& record) {
+  const auto text_of = [&](const char* field) {
+    const auto found = record.cache.find(field);
+    return found == record.cache.end() ? OrderedJson(nullptr) : *found;
+  };
+  OrderedJson json = to_json(record);
+  for (const char* field : {"cache", "tasks", "answer_id", "cache_write_tokens"}) json.erase(field);
+  json["tenant"] = record.tenant;
+  json["reason"] = text_of("reason");
+  json["stopped_at"] = text_of("stopped_at");
+  json["message"] = text_of("message");
+  if (!record.tasks.empty()) {
+    json["kv"] = record.tasks.front().record.kv;
+    json["queue_seconds"] = record.tasks.front().record.queue_seconds;
+  }
+  Brief brief{record.tenant, {}, to_text(json).substr(1)};
+  for (const FinishedRecord::Task& task : record.tasks) brief.tasks.push_back(task.task);
+  const std::lock_guard lock(mutex_);
+  briefs_.push_back(std::move(brief));
+  if (briefs_.size() <= kMostBriefs) return;
+  briefs_.pop_front();
+  ++first_brief_;
+}
+
+std::string Records::told_since(std::uint64_t& from, const Caller& caller, size_t most) const {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t end = first_brief_ + briefs_.size();
+  const std::uint64_t begin = std::max({from, first_brief_, end > most ? end - most : 0});
+  std::string out;
+  for (std::uint64_t i = begin; i < end; ++i) {
+    const Brief& brief = briefs_[static_cast<size_t>(i - first_brief_)];
+    if (caller.sees != KeyEntry::Sees::kAll && brief.tenant != caller.id) continue;
+    OrderedJson tasks = OrderedJson::array();
+    for (const RequestId task : brief.tasks) tasks.push_back(task_number(caller, task));
+    out += out.empty() ? "{\"tasks\":" : ",{\"tasks\":";
+    out += to_text(tasks) + "," + brief.json;
+  }
+  from = end;
+  return out;
 }
 
 size_t Records::bytes(std::uint32_t tenant) const {

@@ -6,7 +6,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "server/access/tenants.h"
 #include "server/answer/generation.h"
 #include "server/api/json_fields.h"
 
@@ -24,6 +26,7 @@ struct FinishedRecord {
   struct Task {
     std::uint64_t number = 0;  // task_number(): what /slots and evictions call it
     RequestRecord record;
+    RequestId task = 0;
   };
   static constexpr size_t kMostTasks = 16;
   std::vector<Task> tasks;  // of the first choices that were begun
@@ -49,7 +52,13 @@ class Records {
 
   size_t bytes(std::uint32_t tenant) const;
 
+  // Of the last finished requests that the caller may see, those from number `from` on and at most `most`: in short,
+  // as JSON objects between commas, the oldest first. Moves `from` behind them.
+  std::string told_since(std::uint64_t& from, const Caller& caller, size_t most) const;
+
  private:
+  void add_brief(const FinishedRecord& record);
+
   // A record as text: parsed, it takes several times the room, which the limit could not count.
   struct Kept {
     std::string request_id;
@@ -57,6 +66,13 @@ class Records {
     std::string json;
 
     size_t bytes() const { return sizeof *this + request_id.size() + answer_id.size() + json.size(); }
+  };
+  // In short, for those who watch: no text of a prompt.
+  static constexpr size_t kMostBriefs = 256;
+  struct Brief {
+    std::uint32_t tenant = 0;
+    std::vector<RequestId> tasks;
+    std::string json;  // without its first brace and its tasks
   };
   struct TenantRecords {
     std::deque<Kept> records;  // newest first
@@ -66,6 +82,8 @@ class Records {
   Limits limits_;
   mutable std::mutex mutex_;
   std::map<std::uint32_t, TenantRecords> by_tenant_;  // under mutex_
+  std::deque<Brief> briefs_;                          // under mutex_: oldest first
+  std::uint64_t first_brief_ = 0;                     // under mutex_: the number of the oldest
 };
 
 }  // namespace kvasir

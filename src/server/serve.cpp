@@ -92,6 +92,11 @@ Response FrontDoor::handle(const HttpRequest& request) {
   const Readiness readiness = this->readiness();
   if (Service::is_health(request.path) && readiness != Readiness::kReady) {
     Response response;
+    if (is_page(request.path)) {
+      response = page_response(request);
+      if (request.path == "/") response.reply.status = 503;
+      return response;
+    }
     const bool alive = request.path == Service::kLivePath;
     response.reply = alive ? health_reply(200, "ok") : health_reply(503, name_of(readiness));
     return response;
@@ -121,7 +126,10 @@ HttpServer::Callbacks FrontDoor::callbacks() {
   out.on_connections = [this](std::int64_t open) {
     if (Service* service = service_) service->metrics().connections(open);
   };
-  out.on_drain = [this] { readiness_ = Readiness::kDraining; };
+  out.on_drain = [this] {
+    readiness_ = Readiness::kDraining;
+    if (Service* service = service_) service->end_live_streams();
+  };
   return out;
 }
 

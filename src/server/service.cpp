@@ -90,7 +90,9 @@ Service::Service(LoadedModel& model, ServiceOptions options)
                 if (on_verdict_) on_verdict_(verdict);
               }),
       embeddings_(engine_, model.embedder),
-      engine_(model.engine, &canary_) {
+      engine_(model.engine, &canary_),
+      feed_({engine_, records_, [this](const Caller& caller) { return live_hello(caller); },
+             [this](const Caller& caller) { return live_numbers(caller); }}) {
   set_shares();
   if (options_.canary.share > 0) {
     engine_.ask([this](Engine& engine) {
@@ -102,7 +104,7 @@ Service::Service(LoadedModel& model, ServiceOptions options)
 
 std::span<const Service::Route> Service::routes() {
   using enum Route::Match;
-  static constexpr std::array<Route, 37> kRoutes{{
+  static constexpr std::array<Route, 43> kRoutes{{
       {"POST", "/v1/chat/completions", &Service::openai_chat},
       {"POST", "/v1/completions", &Service::openai_completion},
       {"POST", "/v1/responses", &Service::openai_responses},
@@ -130,7 +132,8 @@ std::span<const Service::Route> Service::routes() {
       {"POST", "/tokenize", &Service::tokenize},
       {"POST", "/detokenize", &Service::detokenize_tokens},
       {"POST", "/apply-template", &Service::apply_template},
-      {"GET", "/", &Service::health, kExact, Lane::kNow},
+      {"GET", "/", &Service::page, kExact, Lane::kNow},
+      {"GET", "/page/", &Service::page, kBelow, Lane::kNow},
       {"GET", "/health", &Service::health, kExact, Lane::kNow},
       {"GET", "/v1/health", &Service::health, kExact, Lane::kNow},
       {"GET", "/health/ready", &Service::health, kExact, Lane::kNow},
@@ -139,6 +142,11 @@ std::span<const Service::Route> Service::routes() {
       {"GET", "/slots", &Service::slots, kExact, Lane::kQuestion},
       {"GET", "/metrics", &Service::metrics_page, kExact, Lane::kQuestion},
       {"GET", "/kvasir/requests/", &Service::request_record, kBelow},
+      {"GET", "/kvasir/live", &Service::live},
+      {"GET", "/kvasir/blocks/", &Service::block_by_key, kBelow, Lane::kQuestion},
+      {"GET", "/kvasir/running/", &Service::running_blocks, kBelow, Lane::kQuestion},
+      {"GET", "/kvasir/plan", &Service::plan_choices},
+      {"POST", "/kvasir/plan", &Service::plan},
       {"GET", "/models", &Service::models},
   }};
   return kRoutes;
@@ -151,7 +159,7 @@ Lane Service::lane(const HttpRequest& request) {
 
 bool Service::is_health(std::string_view path) {
   return std::ranges::any_of(routes(),
-                             [&](const Route& route) { return route.path == path && route.lane == Lane::kNow; });
+                             [&](const Route& route) { return route.fits(path) && route.lane == Lane::kNow; });
 }
 
 // What follows on every request, refused or not: the handler's time counts towards the tenant's turn (little of it is

@@ -26,8 +26,11 @@
 #include "server/answer/tool_prompt.h"
 #include "server/api/api_types.h"
 #include "server/http/http_types.h"
+#include "server/live/live_feed.h"
+#include "server/live/plan_question.h"
 #include "server/memory_return.h"
 #include "server/metrics.h"
+#include "server/page/page.h"
 #include "server/records.h"
 #include "server/response_store.h"
 
@@ -49,6 +52,9 @@ struct ServiceOptions {
   MetricsFor metrics_for = MetricsFor::kKeys;  // with keys: an operator's sees all, another its own tenant's
   std::string tool_format{};                   // of tool_formats(); empty: as the chat template says
   std::string reasoning_format{};              // of reasoning_formats(), or "none"; empty: as the chat template says
+  enum class BlockTexts { kToOwner, kToNobody };
+  BlockTexts block_texts = BlockTexts::kToOwner;  // what the page shows of a cached block
+  Planner planner{};                              // empty: the page has none
 };
 
 class Service {
@@ -58,7 +64,7 @@ class Service {
   // Where a request is handled: health at once, and apart what waits for the engine.
   static Lane lane(const HttpRequest& request);
 
-  // Whether a path asks how the server is, which needs no key.
+  // Whether a path asks how the server is, or for the page itself: neither needs a key.
   static bool is_health(std::string_view path);
   static constexpr std::string_view kLivePath = "/health/live";  // … or only that it is
 
@@ -89,6 +95,8 @@ class Service {
   Metrics& metrics() { return metrics_; }
   EngineNumbers engine_numbers();
   std::int64_t in_flight() const { return admission_.taken(); }  // requests that the engine has not let go of
+
+  void end_live_streams() { feed_.end(); }  // and those to come: the server drains
 
  private:
   class Aftermath;
@@ -216,6 +224,15 @@ class Service {
   Response slots(const HttpRequest& request);
   Response metrics_page(const HttpRequest& request);
   Response request_record(const HttpRequest& request);
+
+  Response page(const HttpRequest& request);
+  OrderedJson live_hello(const Caller& caller) const;
+  OrderedJson live_numbers(const Caller& caller);
+  Response live(const HttpRequest& request);
+  Response block_by_key(const HttpRequest& request);
+  Response running_blocks(const HttpRequest& request);
+  Response plan_choices(const HttpRequest& request);
+  Response plan(const HttpRequest& request);
   OrderedJson model_card() const;
 
   LoadedModel& model_;
@@ -237,7 +254,8 @@ class Service {
   Canary::OnVerdict on_verdict_;  // of the engine's thread, as
   Canary canary_;                 // this
   EmbedQueue embeddings_;         // works on the engine's thread
-  EngineThread engine_;           // last: what it still tells goes to nobody once this is destroyed
+  EngineThread engine_;           // last but one: what it still tells goes to nobody once this is destroyed
+  LiveFeed feed_;                 // asks all of these
 };
 
 // A reply with this JSON.

@@ -20,6 +20,7 @@ ApiError key_error(std::string_view key) {
 void Service::set_keys(const KeysFile& keys) {
   tenants_.replace(keys);
   set_shares();
+  feed_.restart();
 }
 
 void Service::set_shares() {

@@ -46,7 +46,7 @@ World::World(const WorldConfig& config) : config_(config) {
   names_.resize(groups_.size());
   memory_.assign(pages * static_cast<size_t>(rows_of_page()), kScribble);
   for (const auto& [tenant, share] : config.shares) cache_->set_share(tenant, share);
-  cache_->listen();
+  cache_->watch();
 }
 
 // --- the verbs
@@ -257,6 +257,7 @@ void World::scribble(const Held& held) {
 
 void World::check() {
   if (const auto problem = cache_->problem()) fail(*problem);
+  check_what_watchers_know();
   if (config_.copies == WorldConfig::Copies::kEager) move_bytes();
   for (const Held& held : held_) check_lease(held);
   check_pools();

@@ -112,6 +112,8 @@ class World {
   std::int64_t public_blocks(const Text& prompt, PolicyId policy) const;
   Row next_row(const Held& held, TokenId token) const;
   void hear(const Held* from, const std::vector<BlockTable>& tables);
+  void look();
+  void check_what_watchers_know();
   std::span<const size_t> groups_of(const Held& held) const { return cache_->groups_of(held.policy); }
   std::vector<std::int64_t> kept_for_others(std::uint32_t tenant) const;
   void move_bytes();
@@ -130,9 +132,11 @@ class World {
 
   WorldConfig config_;
   std::optional<KvCache> cache_;
-  std::vector<Held> held_;                      // declared after the cache: leases go first
-  std::vector<WorldConfig::Group> groups_;      // by the cache's numbers
-  std::vector<Row> memory_;                     // [page][block in the page][row], whoever has the page
+  std::vector<Held> held_;                           // declared after the cache: leases go first
+  std::vector<WorldConfig::Group> groups_;           // by the cache's numbers
+  std::vector<Row> memory_;                          // [page][block in the page][row], whoever has the page
+  std::vector<std::map<BlockId, BlockInfo>> known_;  // [group]: to somebody who watches
+  std::vector<CacheEvent> heard_;
   std::vector<std::map<BlockId, Name>> names_;  // [group]
   std::vector<BlockCopy> pending_;
   std::int64_t copies_made_ = 0;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "kv/world.h"
 
@@ -9,7 +10,9 @@ namespace kvasir {
 
 // Follows what the cache says of itself: a block that gets a name gets the text its lease has there.
 void World::hear(const Held* from, const std::vector<BlockTable>& tables) {
-  for (const CacheEvent& event : cache_->take_events()) {
+  look();
+  for (const CacheEvent& event : std::exchange(heard_, {})) {
+    if (event.kind == CacheEvent::Kind::kTaken || event.kind == CacheEvent::Kind::kHit) continue;
     auto& names = names_[event.group];
     if (event.kind == CacheEvent::Kind::kEvicted) {
       if (names.erase(event.block) == 0) fail(fmt::format("block {} had no name to lose", event.block));
@@ -36,6 +39,27 @@ void World::hear(const Held* from, const std::vector<BlockTable>& tables) {
     const Name name = name_of(*from, block_index, std::move(text));
     if (named(event.group, name)) fail("two blocks have one name");
     if (!names.emplace(event.block, name).second) fail(fmt::format("block {} has two names", event.block));
+  }
+}
+
+// As somebody does who watches: changes are put on top of what was known.
+void World::look() {
+  const CacheChanges changes = cache_->take_changes();
+  heard_.insert(heard_.end(), changes.events.begin(), changes.events.end());
+  known_.resize(cache_->groups());
+  for (const BlockInfo& info : changes.blocks) known_[info.group][info.block] = info;
+}
+
+void World::check_what_watchers_know() {
+  look();
+  for (size_t group = 0; group < cache_->groups(); ++group) {
+    for (BlockId block = 0; block < cache_->pool(group).id_limit(); ++block) {
+      const BlockInfo now = cache_->info(group, block);
+      const BlockInfo& known = known_[group][block];
+      const bool same = known.state == now.state && known.refs == now.refs && known.owner == now.owner &&
+                        known.published == now.published && known.key == now.key && known.parent == now.parent;
+      if (!same) fail(fmt::format("block {} of group {} changed, and nobody was told", block, group));
+    }
   }
 }
 

@@ -65,7 +65,7 @@ def main():
     for case in cases:
         case["decoded"] = model.decode(case["ids"])
     fixture = {"tokens": tokens, "scores": scores, "token_type": types, "cases": cases}
-    FIXTURE.write_text(json.dumps(fixture, ensure_ascii=False) + "\n")
+    FIXTURE.write_text(json.dumps(fixture, ensure_ascii=False, separators=(",", ":")) + "\n")
     print(f"{len(tokens)} tokens, {len(cases)} texts")
 
 

@@ -55,7 +55,7 @@ def write_tales(out):
         logits = model(torch.tensor([held_out])).logits[0]
         loss = torch.nn.functional.cross_entropy(logits[:-1].double(), torch.tensor(held_out[1:])).item()
         last = model(torch.tensor([cases[0]["prompt"]])).logits[0, -1]
-    (out / "tales.json").write_text(json.dumps(dict(cases=cases, held_out=held_out, held_out_loss=loss, last_logits=[round(float(x), 6) for x in last])))
+    (out / "tales.json").write_text(json.dumps(dict(cases=cases, held_out=held_out, held_out_loss=loss, last_logits=[round(float(x), 6) for x in last]), separators=(",", ":")))
 
 
 NASTY = [
@@ -103,10 +103,10 @@ def write_tokenizers(out):
             tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
         cases = [dict(text=text, ids=tokenizer.encode(text).ids, ids_no_special=tokenizer.encode(text, add_special_tokens=False).ids) for text in NASTY]
         fixture = dict(tokenizer=json.loads(tokenizer.to_str()), cases=cases)
-        (out / f"hf_{name}.json").write_text(json.dumps(fixture, ensure_ascii=True, separators=(",", ":")))
+        (out / f"hf_{name}.json").write_text(json.dumps(fixture, ensure_ascii=False, separators=(",", ":")))
     shipped = Tokenizer.from_file(str(ROOT / "models" / "tales" / "tokenizer.json"))
     cases = [dict(text=text, ids=shipped.encode(text).ids, ids_no_special=shipped.encode(text, add_special_tokens=False).ids) for text in NASTY]
-    (out / "tales_cases.json").write_text(json.dumps(dict(cases=cases), ensure_ascii=True, separators=(",", ":")))
+    (out / "tales_cases.json").write_text(json.dumps(dict(cases=cases), ensure_ascii=False, separators=(",", ":")))
 
 
 def write_part(part, out):

@@ -55,6 +55,10 @@ class PrefixPins {
   // groups.
   std::int64_t blocks(std::optional<std::uint32_t> tenant = std::nullopt) const { return tally(tenant).blocks; }
   std::int64_t bytes(std::optional<std::uint32_t> tenant = std::nullopt) const { return tally(tenant).bytes; }
+  template <class Visit>
+  void each_lease(Visit visit) const {
+    for (const Pin& pin : pins_) visit(pin.lease);
+  }
   // Blocks of all groups that nobody but pins holds. O(pinned blocks).
   std::int64_t idle_blocks() const;
 

@@ -241,7 +241,7 @@ void AnswerWork::write_down() {
     record.finish_reasons.emplace_back(reason_name(generation_->finish(i)));
     const auto task = generation_->task(i);
     if (task && record.tasks.size() < FinishedRecord::kMostTasks)
-      record.tasks.push_back({task_number(*context_.caller, *task), generation_->record(i)});
+      record.tasks.push_back({task_number(*context_.caller, *task), generation_->record(i), *task});
   }
   context_.metrics.finished({.prompt_tokens = record.totals.prompt_tokens,
                              .reused_tokens = record.totals.reused_tokens,

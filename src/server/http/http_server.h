@@ -34,6 +34,7 @@ struct HttpOptions {
   int handler_threads = 2;
   size_t handler_queue = 1024;                              // requests of each tenant that wait for one
   std::vector<std::string> allowed_origins{};               // besides loopback ones; "*": all
+  bool own_pages = false;                                   // and the one that the request's Host header names
   std::optional<std::vector<std::string>> allowed_hosts{};  // besides loopback ones; nullopt: any Host header will do
 };
 

@@ -143,6 +143,7 @@ void Session::take_request(const Parser& parser) {
   request_.key = std::string(key_of(message[http::field::authorization], message["x-api-key"]));
   const std::string_view explain = message["x-kvasir-explain"];
   request_.explain = !explain.empty() && explain != "0" && explain != "false";
+  request_.accepts_gzip = accepts_gzip(message[http::field::accept_encoding]);
   origin_ = std::string(message[http::field::origin]);
   const std::string_view authority = authority_of(message.target());
   host_ = std::string(authority.empty() ? std::string_view(message[http::field::host]) : authority);
@@ -154,7 +155,8 @@ std::optional<HttpReply> Session::answer_without_handler() {
   if (context_.options.allowed_hosts && !is_allowed_host(host_, *context_.options.allowed_hosts)) {
     return context_.callbacks.refuse(request_.path, 403, "the server does not go by this name; see --allow-host");
   }
-  if (!origin_.empty() && !is_allowed_origin(origin_, context_.options.allowed_origins)) {
+  const bool own_page = context_.options.own_pages && is_origin_of_host(origin_, host_);
+  if (!origin_.empty() && !own_page && !is_allowed_origin(origin_, context_.options.allowed_origins)) {
     return context_.callbacks.refuse(request_.path, 403,
                                      "pages of this origin may not use the server; see --allow-origin");
   }

@@ -202,6 +202,21 @@ bool is_allowed_origin(std::string_view origin, std::span<const std::string> all
   return is_loopback(without_port(origin.substr(scheme + 3)));
 }
 
+bool is_origin_of_host(std::string_view origin, std::string_view host) {
+  const size_t scheme = origin.find("://");
+  return scheme != std::string_view::npos && !host.empty() && lower(origin.substr(scheme + 3)) == lower(host);
+}
+
+// "br, gzip;q=1.0": but not "gzip;q=0".
+bool accepts_gzip(std::string_view accept_encoding) {
+  const std::string all = lower(accept_encoding);
+  const size_t at = all.find("gzip");
+  if (at == std::string::npos) return false;
+  const std::string_view rest = std::string_view(all).substr(at + 4);
+  const std::string_view weight = rest.substr(0, rest.find(','));
+  return weight.find("q=0") == std::string_view::npos || weight.find("q=0.") != std::string_view::npos;
+}
+
 bool is_allowed_host(std::string_view host, std::span<const std::string> allowed) {
   if (host.empty()) return true;
   const std::string name = lower(without_port(host));

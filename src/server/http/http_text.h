@@ -53,6 +53,13 @@ std::string_view authority_of(std::string_view target);
 // that a browser happens to show must not use the model of the person in front of it.
 bool is_allowed_origin(std::string_view origin, std::span<const std::string> allowed);
 
+// Whether a page of this origin came from the host that the request is for, as a server's own page does. A page whose
+// name was made to point at this machine does, too: true means something only where names or keys are checked.
+bool is_origin_of_host(std::string_view origin, std::string_view host);
+
+// Whether the client reads what is compressed with gzip, by its Accept-Encoding header.
+bool accepts_gzip(std::string_view accept_encoding);
+
 // Whether a request with this Host header came for us: by a loopback name, or one the operator gave. A page whose own
 // name was made to point at this machine shows itself by it. Ports are ignored, and so is a request without Host: no
 // browser sends one.

@@ -25,6 +25,7 @@ struct HttpRequest {
   std::shared_ptr<const Caller> caller = nullptr;  // whose key it is; null: not asked yet
   std::string tenant{};                            // its name; empty: nobody's in particular
   bool explain = false;                            // x-kvasir-explain
+  bool accepts_gzip = false;
 };
 
 struct HttpReply {
