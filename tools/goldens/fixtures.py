@@ -77,6 +77,10 @@ def nemotron_names(key):
     return key.replace("backbone.embedding.", "backbone.embeddings.")
 
 
+# Fixtures beside the first of their family are smaller still: it is one switch that they show.
+LITTLE = dict(vocab_size=37, hidden_size=24, intermediate_size=28)
+LITTLE_HEADS = dict(SMALL_HEADS, **LITTLE)
+
 # family -> (config class, the settings of its fixtures)
 FAMILIES = {
     "llama": ("LlamaConfig", LLAMA),
@@ -181,19 +185,19 @@ GOLDENS = {
     "narrow_head": Golden("llama", dict(hidden_size=36, intermediate_size=50, num_attention_heads=6, num_key_value_heads=3,
                                         head_dim=6)),
     "biases": Golden("llama", dict(SMALL_HEADS, attention_bias=True, mlp_bias=True), torch.bfloat16),
-    "rope_llama3": Golden("llama", dict(SMALL_HEADS, **rope(
+    "rope_llama3": Golden("llama", dict(LITTLE_HEADS, **rope(
         500000.0, rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
         original_max_position_embeddings=32)), tokens=120),
-    "rope_linear": Golden("llama", dict(SMALL_HEADS, **rope(10000.0, rope_type="linear", factor=4.0)), torch.bfloat16, tokens=80),
+    "rope_linear": Golden("llama", dict(LITTLE_HEADS, **rope(10000.0, rope_type="linear", factor=4.0)), torch.bfloat16, tokens=80),
     # In transformers theta grows with a text that is longer than max_position_embeddings.
     "rope_dynamic_grown": Golden("llama", dict(TINY, head_dim=12, max_position_embeddings=32, **rope(10000.0, rope_type="dynamic", factor=4.0)),
                                  torch.bfloat16, tokens=60, published=dict()),
-    "rope_yarn": Golden("llama", dict(SMALL_HEADS, **rope(
+    "rope_yarn": Golden("llama", dict(LITTLE_HEADS, **rope(
         10000.0, rope_type="yarn", factor=4.0, original_max_position_embeddings=32)), torch.bfloat16, tokens=80),
-    "rope_yarn_tuned": Golden("llama", dict(SMALL_HEADS, **rope(
+    "rope_yarn_tuned": Golden("llama", dict(LITTLE_HEADS, **rope(
         500000.0, rope_type="yarn", factor=8.0, original_max_position_embeddings=16, beta_fast=16.0, beta_slow=2.0,
         attention_factor=1.3, truncate=False)), torch.bfloat16, tokens=80),
-    "rope_yarn_mscale": Golden("llama", dict(SMALL_HEADS, **rope(
+    "rope_yarn_mscale": Golden("llama", dict(LITTLE_HEADS, **rope(
         10000.0, rope_type="yarn", factor=16.0, original_max_position_embeddings=32, mscale=0.7, mscale_all_dim=1.0)), torch.bfloat16, tokens=80),
     "bf16": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16), torch.bfloat16),
     "f16_tied": Golden("llama", dict(num_attention_heads=4, num_key_value_heads=2, head_dim=16, tie_word_embeddings=True),
@@ -202,54 +206,54 @@ GOLDENS = {
     "mistral_full": Golden("mistral", dict(head_dim=16)),
     "mistral_window": Golden("mistral", dict(sliding_window=7), torch.bfloat16, tokens=64,
                              published=dict(drop=["head_dim"])),
-    "mistral_window_tied": Golden("mistral", dict(sliding_window=16, head_dim=16, tie_word_embeddings=True, **rope(1000000.0)),
+    "mistral_window_tied": Golden("mistral", dict(LITTLE, sliding_window=16, head_dim=16, tie_word_embeddings=True, **rope(1000000.0)),
                                   torch.bfloat16, tokens=100),
     # Published files name a window which use_sliding_window turns off.
     "qwen2": Golden("qwen2", dict(), published=dict(drop=["layer_types"], put=dict(sliding_window=6, max_window_layers=1))),
-    "qwen2_window": Golden("qwen2", dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=1),
+    "qwen2_window": Golden("qwen2", dict(LITTLE, num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=1),
                            torch.bfloat16, tokens=50, published=dict(drop=["layer_types"])),
-    "qwen2_layer_types": Golden("qwen2", dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=9,
+    "qwen2_layer_types": Golden("qwen2", dict(LITTLE, num_hidden_layers=3, use_sliding_window=True, sliding_window=9,
                                               max_window_layers=0, layer_types=[SLIDING, FULL, SLIDING]), torch.bfloat16, tokens=50),
     "qwen3": Golden("qwen3", dict()),
-    "qwen3_bias": Golden("qwen3", dict(attention_bias=True), torch.bfloat16, published=dict(
+    "qwen3_bias": Golden("qwen3", dict(LITTLE, attention_bias=True), torch.bfloat16, published=dict(
         drop=["layer_types"], put=dict(sliding_window=6, max_window_layers=1))),
-    "qwen3_tied": Golden("qwen3", dict(hidden_size=64, tie_word_embeddings=True), torch.bfloat16),
-    "qwen3_default_head_dim": Golden("qwen3", dict(num_attention_heads=2, num_key_value_heads=1, head_dim=128),
+    "qwen3_tied": Golden("qwen3", dict(LITTLE, hidden_size=64, tie_word_embeddings=True), torch.bfloat16),
+    "qwen3_default_head_dim": Golden("qwen3", dict(LITTLE, num_attention_heads=2, num_key_value_heads=1, head_dim=128),
                                      torch.bfloat16, published=dict(drop=["head_dim", "layer_types"])),
-    "qwen3_window": Golden("qwen3", dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=2),
+    "qwen3_window": Golden("qwen3", dict(LITTLE, num_hidden_layers=3, use_sliding_window=True, sliding_window=6, max_window_layers=2),
                            torch.bfloat16, tokens=50, published=dict(drop=["layer_types"])),
     "qwen3_moe": Golden("qwen3_moe", dict(), torch.bfloat16),
-    "qwen3_moe_dense_layers": Golden("qwen3_moe", dict(num_hidden_layers=4, decoder_sparse_step=2, mlp_only_layers=[3],
+    "qwen3_moe_dense_layers": Golden("qwen3_moe", dict(LITTLE, num_hidden_layers=4, decoder_sparse_step=2, mlp_only_layers=[3],
                                                        norm_topk_prob=False, attention_bias=True, tie_word_embeddings=True), torch.bfloat16),
-    "qwen3_moe_window": Golden("qwen3_moe", dict(use_sliding_window=True, sliding_window=6, num_experts_per_tok=1),
+    "qwen3_moe_window": Golden("qwen3_moe", dict(LITTLE, use_sliding_window=True, sliding_window=6, num_experts_per_tok=1),
                                torch.bfloat16, tokens=50),
     "mixtral": Golden("mixtral", dict(), torch.bfloat16),
-    "mixtral_window": Golden("mixtral", dict(sliding_window=7, num_experts_per_tok=1, tie_word_embeddings=True), torch.bfloat16, tokens=64),
+    "mixtral_window": Golden("mixtral", dict(LITTLE, sliding_window=7, num_experts_per_tok=1, tie_word_embeddings=True), torch.bfloat16, tokens=64),
     "olmoe": Golden("olmoe", dict(), torch.bfloat16),
     "gemma2": Golden("gemma2", dict(), torch.bfloat16, tokens=60),
-    "gemma2_uncapped": Golden("gemma2", dict(attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True),
+    "gemma2_uncapped": Golden("gemma2", dict(LITTLE, attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True),
                               torch.bfloat16, tokens=60),
     "gemma3": Golden("gemma3_text", dict(), torch.bfloat16, tokens=60),
-    "gemma3_softcap": Golden("gemma3_text", dict(final_logit_softcapping=2.0, attention_bias=True, tie_word_embeddings=False,
+    "gemma3_softcap": Golden("gemma3_text", dict(LITTLE, final_logit_softcapping=2.0, attention_bias=True, tie_word_embeddings=False,
                                                  hidden_activation="gelu"), torch.bfloat16, tokens=60),
     "olmo2": Golden("olmo2", dict(), torch.bfloat16),
-    "olmo2_bias": Golden("olmo2", dict(attention_bias=True, num_key_value_heads=4, tie_word_embeddings=True), torch.bfloat16),
+    "olmo2_bias": Golden("olmo2", dict(LITTLE, attention_bias=True, num_key_value_heads=4, tie_word_embeddings=True), torch.bfloat16),
     "olmo3": Golden("olmo3", dict(), torch.bfloat16, tokens=60),
     "exaone4": Golden("exaone4", dict(), torch.bfloat16),
-    "exaone4_hybrid": Golden("exaone4", dict(num_hidden_layers=4, sliding_window=8, sliding_window_pattern=4,
+    "exaone4_hybrid": Golden("exaone4", dict(LITTLE, num_hidden_layers=4, sliding_window=8, sliding_window_pattern=4,
                                              layer_types=["sliding_attention"] * 3 + ["full_attention"]), torch.bfloat16, tokens=60),
     "granite": Golden("granite", dict(), torch.bfloat16),
-    "granite_bias": Golden("granite", dict(attention_bias=True, mlp_bias=True, tie_word_embeddings=True), torch.bfloat16),
+    "granite_bias": Golden("granite", dict(LITTLE, attention_bias=True, mlp_bias=True, tie_word_embeddings=True), torch.bfloat16),
     "seed_oss": Golden("seed_oss", dict(), torch.bfloat16),
-    "seed_oss_out_bias": Golden("seed_oss", dict(attention_bias=False, attention_out_bias=True, mlp_bias=True), torch.bfloat16),
+    "seed_oss_out_bias": Golden("seed_oss", dict(LITTLE, attention_bias=False, attention_out_bias=True, mlp_bias=True), torch.bfloat16),
     "smollm3": Golden("smollm3", dict(), torch.bfloat16),
-    "smollm3_listed": Golden("smollm3", dict(no_rope_layers=[0, 1, 1, 0], attention_bias=True, tie_word_embeddings=True), torch.bfloat16),
+    "smollm3_listed": Golden("smollm3", dict(LITTLE, no_rope_layers=[0, 1, 1, 0], attention_bias=True, tie_word_embeddings=True), torch.bfloat16),
     "cohere2": Golden("cohere2", dict(), torch.bfloat16, tokens=60),
-    "cohere2_bias": Golden("cohere2", dict(attention_bias=True, layer_types=["full_attention", "sliding_attention"] * 2),
+    "cohere2_bias": Golden("cohere2", dict(LITTLE, attention_bias=True, layer_types=["full_attention", "sliding_attention"] * 2),
                            torch.bfloat16, tokens=60),
     "starcoder2": Golden("starcoder2", dict(), torch.bfloat16),
-    "starcoder2_window": Golden("starcoder2", dict(sliding_window=9, use_bias=False, tie_word_embeddings=False), torch.bfloat16, tokens=60),
-    "olmoe_normalized": Golden("olmoe", dict(norm_topk_prob=True, attention_bias=True, num_key_value_heads=4), torch.bfloat16),
+    "starcoder2_window": Golden("starcoder2", dict(LITTLE, sliding_window=9, use_bias=False, tie_word_embeddings=False), torch.bfloat16, tokens=60),
+    "olmoe_normalized": Golden("olmoe", dict(LITTLE, norm_topk_prob=True, attention_bias=True, num_key_value_heads=4), torch.bfloat16),
     # As OpenAI's file has it: without the prefix, and with the mask that the first PyTorch class kept among its weights.
     "gpt2": Golden("gpt2", dict(), torch.bfloat16, tokens=48, names=lambda key: key.removeprefix("transformer."),
                    extra={f"h.{i}.attn.bias": ((1, 1, 48, 48), torch.bfloat16) for i in range(2)}, published=dict()),
