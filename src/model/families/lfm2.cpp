@@ -106,8 +106,8 @@ extern constexpr Family kLfm2Family{
 extern constexpr Family kLfm2MoeFamily{
     .name = "lfm2_moe",
     .gguf = {.architecture = "lfm2moe",
-             .windows_need_pattern = false,
              .moe = {.score = RouterRule::Score::kSigmoid, .normalized = true},
+             .windows_need_pattern = false,
              .states = {GgufStates::Layers::kWithoutKvHeads, RecurrentSpec::Kind::kShortConv},
              .known = kLfm2MoeKnown,
              .read = read_lfm2_gguf},
