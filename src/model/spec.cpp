@@ -373,7 +373,9 @@ void check_limits(const ModelSpec& spec, const Backend& backend, const std::stri
 std::uint64_t parameter_count(const ModelSpec& spec) {
   std::uint64_t count = 0;
   for (const TensorSpec& tensor : tensors_of(spec)) count += static_cast<std::uint64_t>(tensor.elements());
-  return count;
+  const std::int64_t no_text =
+      spec.positions > 0 && !spec.encodes() ? spec.first_position : 0;  // rows of OPT's files
+  return count + static_cast<std::uint64_t>(no_text) * static_cast<std::uint64_t>(spec.hidden);
 }
 
 }  // namespace kvasir

@@ -59,7 +59,7 @@ void read_bart(const JsonReader& in, DecoderConfig& config) {
   config.final_norm = false;
   config.plain_mlp = true;
   config.first_position = kBartFirstPosition;
-  config.positions = static_cast<int>(std::min(config.context + kBartFirstPosition, ShapeLimits::kVocab));
+  config.positions = static_cast<int>(std::min(config.context, ShapeLimits::kVocab));
   read_answer_start(in, config);
 }
 

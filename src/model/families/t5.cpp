@@ -127,8 +127,13 @@ constexpr ConfigDefaults kT5Defaults{.tied = true, .norm_eps = 1e-6, .context = 
 
 }  // namespace
 
-extern constexpr Family kT5Family{
-    .name = "t5", .keys = kT5Keys, .defaults = kT5Defaults, .read = read_t5, .spec = t5_spec, .tensors = t5_tensors};
+extern constexpr Family kT5Family{.name = "t5",
+                                  .also = "mt5",
+                                  .keys = kT5Keys,
+                                  .defaults = kT5Defaults,
+                                  .read = read_t5,
+                                  .spec = t5_spec,
+                                  .tensors = t5_tensors};
 
 extern constexpr Family kUmt5Family{.name = "umt5",
                                     .keys = kT5Keys,
