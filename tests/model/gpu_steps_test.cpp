@@ -67,8 +67,9 @@ class GpuStepsOfFamiliesTest : public ::testing::TestWithParam<const char*> {};
 
 std::vector<const char*> families_on_gpu() {
   if (cuda_devices().empty()) return {};
-  return {"qwen3_moe",  "gpt_oss",   "deepseek_v3", "gemma2",     "gemma4_ple_shared", "llama4",
-          "ministral3", "falcon_rw", "gpt2",        "qwen3_next", "granitemoehybrid",  "lfm2"};
+  return {"qwen3_moe",        "gpt_oss",    "deepseek_v3", "gemma2",    "gemma4_ple_shared",
+          "llama4",           "ministral3", "falcon_rw",   "gpt2",      "qwen3_next",
+          "granitemoehybrid", "lfm2",       "nemotron_h",  "falcon_h1", "kimi_linear"};
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, GpuStepsOfFamiliesTest, ::testing::ValuesIn(families_on_gpu()),
