@@ -9,6 +9,7 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "server/access/admission.h"
 #include "server/access/tenants.h"
 #include "server/answer/answer_work.h"
+#include "server/answer/call_or_form.h"
 #include "server/answer/embed_work.h"
 #include "server/answer/prompt_map.h"
 #include "server/answer/reasoning_prompt.h"
@@ -174,7 +176,7 @@ class Service {
   std::optional<ToolReading> tool_reading(const HttpRequest& request, const Toolbox& toolbox) const;
   AnswerReading answer_reading(const HttpRequest& request, const AnswerJob& job) const;
   std::shared_ptr<const TokenConstraint> constraint_of(const AnswerJob& job);
-  std::vector<TokenId> call_mark() const;
+  std::shared_ptr<const CallMarks> call_marks();
   SamplingParams sampling_of(const AnswerOptions& options) const;
   Request engine_request(const AnswerOptions& options) const;
   std::vector<Admission::Ticket> admit(std::int64_t count, const Caller& caller);
@@ -248,6 +250,8 @@ class Service {
   size_t longest_token_;  // in bytes
   ResponseFormats formats_;
   ToolDialect tool_dialect_;
+  std::once_flag call_marks_once_;
+  std::shared_ptr<const CallMarks> call_marks_;  // made when first asked for
   ReasoningDialect reasoning_;
   bool refuses_system_;  // the chat template does
   OnNote on_note_;

@@ -36,10 +36,15 @@ AnswerReading Service::answer_reading(const HttpRequest& request, const AnswerJo
 std::shared_ptr<const TokenConstraint> Service::constraint_of(const AnswerJob& job) {
   const Toolbox& toolbox = job.options.toolbox;
   const bool call = toolbox.must == Toolbox::Must::kCall;
-  std::shared_ptr<const TokenConstraint> form =
-      formats_.constraint(call ? call_format(toolbox, *tool_dialect_.format) : job.options.format);
-  const std::vector<TokenId> mark = call_mark();
-  if (form != nullptr && !call && !toolbox.tools.empty() && !mark.empty()) form = call_or_form(*form, mark);
+  const bool either = !call && !toolbox.tools.empty() && job.options.format.kind != ResponseFormat::Kind::kText;
+  const ToolFormat& written = *tool_dialect_.format;
+  ResponseFormat format = call ? call_format(toolbox, written) : job.options.format;
+  if (either && written.where == ToolFormat::Where::kAtStart) format = call_or_json(toolbox, written, format);
+  std::shared_ptr<const TokenConstraint> form = formats_.constraint(format);
+  if (either) {
+    auto marks = call_marks();
+    if (!marks->empty()) form = call_or_form(*form, std::move(marks));
+  }
   const bool first = job.thoughts == Thoughts::kMayBefore || job.thoughts == Thoughts::kBefore;
   if (form == nullptr || !first) return form;
   const auto state =
@@ -47,14 +52,23 @@ std::shared_ptr<const TokenConstraint> Service::constraint_of(const AnswerJob& j
   return after_reasoning(*form, {state, reasoning_.open, *reasoning_.close, model_.model->config().eos});
 }
 
-// The tokens that begin a call where no JSON can begin with them; empty: there are none.
-std::vector<TokenId> Service::call_mark() const {
-  const ToolFormat& format = *tool_dialect_.format;
-  if (format.marks.empty() || format.where == ToolFormat::Where::kAtStart) return {};
-  const std::string_view text = format.marks.front().text;
-  std::vector<TokenId> tokens = model_.tokenizer.encode(text, Tokenizer::Specials::kParse);
-  const bool special = tokens.size() == 1 && model_.tokenizer.is_special(tokens.front());
-  return special || text.front() == '<' ? tokens : std::vector<TokenId>{};
+// Marks with which no JSON begins: special tokens, or what begins like a tag.
+std::shared_ptr<const CallMarks> Service::call_marks() {
+  std::call_once(call_marks_once_, [this] {
+    const ToolFormat& format = *tool_dialect_.format;
+    std::vector<std::string> texts;
+    std::vector<TokenId> specials;
+    for (const ToolFormat::Mark& mark : format.marks) {
+      const auto id = model_.tokenizer.id_of(mark.text);
+      if (id && model_.tokenizer.is_special(*id)) {
+        specials.push_back(*id);
+      } else if (mark.text.front() == '<') {
+        texts.emplace_back(mark.text);
+      }
+    }
+    call_marks_ = std::make_shared<const CallMarks>(formats_.vocabulary(), texts, std::move(specials));
+  });
+  return call_marks_;
 }
 
 }  // namespace kvasir

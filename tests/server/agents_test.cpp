@@ -1,5 +1,8 @@
 // What clients and agents send today: understood, left unread because it can change nothing, or refused by name.
 #include "changed_model.h"
+#include "grammar/constraint.h"
+#include "grammar/json_schema.h"
+#include "server/answer/call_or_form.h"
 #include "server/api/anthropic_parse.h"
 #include "server/api/ollama_parse.h"
 #include "server/api/openai_parse.h"
@@ -117,6 +120,85 @@ TEST_F(AgentsTest, ToolsBesideAForm) {
   body["logit_bias"] = {{token_of("<tool_call>"), 100}};
   const Json called = post("/v1/chat/completions", body).json()["choices"][0];
   EXPECT_TRUE(called["message"]["content"].get<std::string>().starts_with("<tool_call>")) << called;
+}
+
+class SchemaForm : public TokenConstraint {
+ public:
+  explicit SchemaForm(grammar::GrammarConstraint inner) : inner_(std::move(inner)) {}
+  void mask(std::span<float> logits) override { inner_.mask(logits); }
+  void accept(TokenId token) override { inner_.accept(token); }
+  bool ended() const override { return inner_.ended(); }
+  std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<SchemaForm>(inner_.apart()); }
+
+ private:
+  grammar::GrammarConstraint inner_;
+};
+
+// However a model spells the mark: with white space before it, and its end in one token with what follows.
+TEST(CallOrForm, MarksAreMetByTheirBytes) {
+  const std::vector<std::string> words{
+      "", "{", "}", "\n", "<", "<tool", "_call>", "_call>\n", "\n<tool_call>", "x", "\n\n", "<function="};
+  const auto vocabulary = std::make_shared<const grammar::Vocabulary>(words, std::vector<TokenId>{0});
+  const auto marks = std::make_shared<const CallMarks>(
+      vocabulary, std::vector<std::string>{"<tool_call>", "<function="}, std::vector<TokenId>{});
+  const grammar::GrammarConstraint inner(
+      grammar::compile_json_schema(R"({"type":"object","properties":{},"additionalProperties":false})"),
+      std::make_shared<grammar::TokenMasker>(vocabulary));
+  const SchemaForm form(inner);
+  const auto allowed = [&](const TokenConstraint& at) {
+    const auto copy = at.fork();
+    std::vector<float> logits(words.size(), 1.0F);
+    copy->mask(logits);
+    std::string out;
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (logits[i] == 1.0F) out += std::to_string(i) + " ";
+    }
+    return out;
+  };
+  const auto after = [&](const std::vector<TokenId>& tokens) {
+    auto at = call_or_form(form, marks)->fork();
+    for (const TokenId token : tokens) at->accept(token);
+    return at;
+  };
+  EXPECT_EQ(allowed(*after({})), "1 3 5 8 11 ");  // nothing goes on behind a bare "<"
+  EXPECT_EQ(allowed(*after({3})), "1 5 8 11 ");
+  EXPECT_EQ(allowed(*after({5})), "6 7 ");
+  const std::string all = "0 1 2 3 4 5 6 7 8 9 10 11 ";
+  for (const std::vector<TokenId>& call : std::vector<std::vector<TokenId>>{{5, 6}, {5, 7}, {8}, {3, 8}, {11}})
+    EXPECT_EQ(allowed(*after(call)), all);
+  EXPECT_FALSE(after({5, 6})->ended());
+  EXPECT_EQ(allowed(*after({3, 1, 2})), "0 ");
+}
+
+// Where calls are bare JSON, as with Llama 3, the form and the calls are one schema.
+TEST_F(AgentsTest, ACallWithoutAMarkComesBesideAForm) {
+  const ChangedModel changed(
+      "{{ bos_token }}{% for tool in tools %}{{ tool | tojson }}<|python_tag|>{% endfor %}{% for m in messages %}"
+      "<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}");
+  LoadedModel model(changed.options());
+  Service service(model, {.model_name = "bare"});
+  Json body = story(80);
+  body["tools"] = {{{"type", "function"}, {"function", kFunction}}};
+  const Json schema = Json::parse(R"({"type":"object","properties":{"z":{"$ref":"#/$defs/n"},"a":{"const":1}},
+    "required":["z","a"],"additionalProperties":false,"$defs":{"n":{"enum":[1,2]}}})");
+  body["response_format"] = {{"type", "json_schema"}, {"json_schema", {{"name", "n"}, {"schema", schema}}}};
+  body["temperature"] = 1;
+  int calls = 0;
+  int forms = 0;
+  for (int seed = 0; seed < 40 && (calls == 0 || forms == 0); ++seed) {
+    body["seed"] = seed;
+    const Json choice = ask_service(service, "/v1/chat/completions", body).json()["choices"][0];
+    if (choice["finish_reason"] == "length") continue;
+    if (choice["finish_reason"] == "tool_calls") {
+      EXPECT_EQ(choice["message"]["tool_calls"][0]["function"]["name"], "f");
+      ++calls;
+    } else {
+      EXPECT_EQ(Json::parse(choice["message"]["content"].get<std::string>())["a"], 1) << choice;
+      ++forms;
+    }
+  }
+  EXPECT_GT(calls, 0);
+  EXPECT_GT(forms, 0);
 }
 
 TEST_F(AgentsTest, TemplatesWithoutASystemRoleGetItFromTheUser) {

@@ -38,10 +38,15 @@ std::shared_ptr<grammar::TokenMasker> ResponseFormats::masker() {
       const auto id = static_cast<TokenId>(i);
       if (!tokenizer_.is_special(id)) tokens[i] = tokenizer_.bytes_of(id);
     }
-    masker_ =
-        std::make_shared<grammar::TokenMasker>(std::make_shared<const grammar::Vocabulary>(std::move(tokens), ends_));
+    vocabulary_ = std::make_shared<const grammar::Vocabulary>(std::move(tokens), ends_);
+    masker_ = std::make_shared<grammar::TokenMasker>(vocabulary_);
   });
   return masker_;
+}
+
+std::shared_ptr<const grammar::Vocabulary> ResponseFormats::vocabulary() {
+  masker();
+  return vocabulary_;
 }
 
 std::shared_ptr<const TokenConstraint> ResponseFormats::constraint(const ResponseFormat& format) {

@@ -21,6 +21,7 @@ class ResponseFormats {
 
   // Null: any text. Throws ApiError, blaming form.param, for a schema that is bad, not supported or too large.
   std::shared_ptr<const TokenConstraint> constraint(const ResponseFormat& format);
+  std::shared_ptr<const grammar::Vocabulary> vocabulary();  // special tokens have no bytes in it
 
  private:
   std::shared_ptr<grammar::TokenMasker> masker();
@@ -29,6 +30,7 @@ class ResponseFormats {
   std::vector<TokenId> ends_;
   grammar::GrammarCache grammars_;
   std::once_flag once_;
+  std::shared_ptr<const grammar::Vocabulary> vocabulary_;
   std::shared_ptr<grammar::TokenMasker> masker_;  // made when first asked for: most servers never are
 };
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <variant>
+
+#include "base/bounded_json.h"
 
 namespace kvasir {
 namespace {
@@ -135,8 +138,8 @@ ResponseFormat call_format(const Toolbox& toolbox, const ToolFormat& format) {
     parameters[tool.name] = std::move(schema);
     calls.push_back(
         {{"type", "object"},
-         {"properties", {{"name", {{"const", tool.name}}}, {"arguments", {{"$ref", "#/$defs/" + tool.name}}}}},
-         {"required", OrderedJson::array({"name", "arguments"})},
+         {"properties", {{"name", {{"const", tool.name}}}, {format.arguments, {{"$ref", "#/$defs/" + tool.name}}}}},
+         {"required", OrderedJson::array({"name", format.arguments})},
          {"additionalProperties", false}});
   }
   OrderedJson schema{{"anyOf", std::move(calls)}, {"$defs", std::move(parameters)}};
@@ -150,6 +153,27 @@ ResponseFormat call_format(const Toolbox& toolbox, const ToolFormat& format) {
     schema["maxItems"] = kMostCalls;
   }
   return {ResponseFormat::Kind::kJsonSchema, to_text(schema), "tools"};
+}
+
+ResponseFormat call_or_json(const Toolbox& toolbox, const ToolFormat& format, const ResponseFormat& form) {
+  if (form.kind != ResponseFormat::Kind::kJsonSchema) return form;  // any object, which a call is
+  const auto own_names = [&](const char* name) { return form.schema.find(name) != std::string::npos; };
+  if (own_names("\"$id\"") || own_names("\"$anchor\"") || own_names("\"$dynamic") || own_names("\"$recursive"))
+    return form;
+  auto read = read_bounded_json(form.schema, {});
+  const auto* json = std::get_if<Json>(&read);
+  if (json == nullptr || !json->is_object()) return form;  // what is wrong with it is told where it is compiled
+  OrderedJson other = *json;
+  move_references(other, "#/$defs/form");
+  OrderedJson any = OrderedJson::array({{{"$ref", "#/$defs/form"}}});
+  for (const Toolbox::Tool& tool : toolbox.tools) {
+    any.push_back({{"type", "object"},
+                   {"properties", {{"name", {{"const", tool.name}}}, {format.arguments, {{"type", "object"}}}}},
+                   {"required", OrderedJson::array({"name", format.arguments})},
+                   {"additionalProperties", false}});
+  }
+  const OrderedJson schema{{"anyOf", std::move(any)}, {"$defs", {{"form", std::move(other)}}}};
+  return {ResponseFormat::Kind::kJsonSchema, to_text(schema), form.param};
 }
 
 }  // namespace kvasir

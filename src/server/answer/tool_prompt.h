@@ -36,4 +36,8 @@ OrderedJson messages_without_system(const OrderedJson& messages);
 // to write its calls as one, any tool may be called and several calls are welcome. REQUIRES: toolbox.must == kCall.
 ResponseFormat call_format(const Toolbox& toolbox, const ToolFormat& format);
 
+// Where calls are bare JSON: the form, or a call with any arguments. Nothing else tells them from each other, so what
+// both may be is read as a call.
+ResponseFormat call_or_json(const Toolbox& toolbox, const ToolFormat& format, const ResponseFormat& form);
+
 }  // namespace kvasir

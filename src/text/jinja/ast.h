@@ -49,13 +49,16 @@ struct Expr {
   Value literal;
   std::vector<ExprPtr> kids;
   std::vector<std::pair<std::string, ExprPtr>> named;
+  ExprPtr rest;        // of a call: *rest
+  ExprPtr named_rest;  // of a call: **named_rest
   std::vector<std::string> operators;
 };
 
 // What set and for assign to: a variable, or an attribute of a namespace.
 struct Target {
   std::string name;
-  std::string attribute;  // empty: the variable itself
+  std::string attribute{};       // empty: the variable itself
+  std::vector<Target> inside{};  // several in brackets; no name then
 };
 
 struct Parameter {
@@ -68,7 +71,7 @@ struct Stmt {
     kText,         // literal
     kOutput,       // exprs[0]
     kIf,           // exprs[i] ? bodies[i]; one body more is the else
-    kFor,          // targets, exprs[0]: iterable, exprs[1]: filter or null, bodies[0], bodies[1]: else
+    kFor,          // targets, exprs[0]: iterable, exprs[1]: filter or null, bodies[0], bodies[1]: else; recursive
     kSet,          // targets, exprs[0]
     kSetBlock,     // targets[0], bodies[0]
     kMacro,        // name, parameters, bodies[0]
@@ -88,6 +91,14 @@ struct Stmt {
   std::vector<ExprPtr> exprs;
   std::vector<Parameter> parameters;
   std::vector<Body> bodies;
+  bool recursive = false;
+  // Of a macro: which names of what it was not asked for it uses.
+  struct Extras {
+    bool varargs = false;
+    bool kwargs = false;
+    bool caller = false;
+  };
+  Extras extras;
 };
 
 struct Template {

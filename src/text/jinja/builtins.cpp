@@ -48,12 +48,38 @@ Value make_namespace(Runtime& runtime, const Arguments& arguments) {
 Value make_dict(Runtime& runtime, const Arguments& arguments) {
   std::vector<std::pair<Value, Value>> items;
   for (const Value& source : arguments.plain) {
-    const Dict* dict = source.as_dict();
-    if (dict == nullptr) runtime.fail("dict() takes a dict or named values");
-    items.insert(items.end(), dict->items.begin(), dict->items.end());
+    if (const Dict* dict = source.as_dict()) {
+      items.insert(items.end(), dict->items.begin(), dict->items.end());
+      continue;
+    }
+    for (const Value& pair : runtime.iterate(source)) {
+      const std::vector<Value> both = runtime.iterate(pair);
+      if (both.size() != 2) runtime.fail("dict() takes a dict, pairs or named values");
+      items.emplace_back(both[0], both[1]);
+    }
   }
   for (const auto& [name, value] : arguments.named) items.emplace_back(Value::literal(name), value);
   return runtime.dict(items);
+}
+
+Value make_joiner(Runtime& runtime, const Arguments& arguments) {
+  const Value separator = arguments.bind(runtime, {"sep"})[0];
+  auto joiner = std::make_shared<Function>();
+  joiner->kind = Function::Kind::kJoiner;
+  joiner->name = "joiner";
+  joiner->self = separator.is_undefined() ? Value::literal(", ") : separator;
+  joiner->state = std::make_shared<size_t>(0);
+  return Value::function(std::move(joiner));
+}
+
+Value make_cycler(Runtime& runtime, const Arguments& arguments) {
+  if (arguments.plain.empty() || !arguments.named.empty()) runtime.fail("cycler needs values");
+  auto cycler = std::make_shared<Function>();
+  cycler->kind = Function::Kind::kCycler;
+  cycler->name = "cycler";
+  cycler->self = runtime.list(arguments.plain);
+  cycler->state = std::make_shared<size_t>(0);
+  return Value::function(std::move(cycler));
 }
 
 Value raise_exception(Runtime& runtime, const Arguments& arguments) {
@@ -76,9 +102,11 @@ struct Builtin {
   std::string_view name;
   Value (*call)(Runtime&, const Arguments&);
 };
-constexpr std::array<Builtin, 5> kBuiltins{{{"range", range},
+constexpr std::array<Builtin, 7> kBuiltins{{{"range", range},
                                             {"namespace", make_namespace},
                                             {"dict", make_dict},
+                                            {"cycler", make_cycler},
+                                            {"joiner", make_joiner},
                                             {"raise_exception", raise_exception},
                                             {"strftime_now", strftime_now}}};
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "text/jinja/interpreter.h"
@@ -76,7 +77,7 @@ Interpreter::Flow Interpreter::run_statement(const Stmt& statement) {
     case Stmt::Kind::kIf:
       return run_if(statement);
     case Stmt::Kind::kFor:
-      return run_for(statement);
+      return run_for(statement, eval(*statement.exprs[0]), 0);
     case Stmt::Kind::kSet:
       run_set(statement);
       break;
@@ -116,9 +117,9 @@ Interpreter::Flow Interpreter::run_if(const Stmt& statement) {
 }
 
 // What the loop goes through: all items, or those its filter lets pass.
-ListPtr Interpreter::loop_items(const Stmt& statement) {
+ListPtr Interpreter::loop_items(const Stmt& statement, const Value& iterable) {
   auto list = std::make_shared<List>();
-  std::vector<Value> all = runtime_.iterate(eval(*statement.exprs[0]));
+  std::vector<Value> all = runtime_.iterate(iterable);
   if (!statement.exprs[1]) {
     list->items = std::move(all);
     return list;
@@ -131,13 +132,16 @@ ListPtr Interpreter::loop_items(const Stmt& statement) {
   return list;
 }
 
-Interpreter::Flow Interpreter::run_for(const Stmt& statement) {
-  const ListPtr list = loop_items(statement);
+Interpreter::Flow Interpreter::run_for(const Stmt& statement, const Value& iterable, int depth) {
+  const ListPtr list = loop_items(statement, iterable);
+  LoopState state{
+      list, 0, depth, statement.recursive ? &statement : nullptr, scope_, std::make_shared<std::optional<Value>>()};
   for (size_t i = 0; i < list->items.size(); ++i) {
     runtime_.step();
     const Inner inner(*this, scope_);
     assign(statement.targets, list->items[i]);
-    scope_->variables.insert_or_assign("loop", Value::loop(std::make_shared<LoopState>(LoopState{list, i})));
+    state.index = i;
+    scope_->variables.insert_or_assign("loop", Value::loop(std::make_shared<LoopState>(state)));
     const Flow flow = run_body(statement.bodies[0]);
     if (flow == Flow::kBreak) break;
   }
@@ -149,7 +153,26 @@ Interpreter::Flow Interpreter::run_for(const Stmt& statement) {
   return Flow::kNext;
 }
 
+// loop(items) in a loop that is `recursive`: its text over those items.
+Value Interpreter::call_loop(const LoopState& loop, const Arguments& arguments) {
+  if (loop.recursive == nullptr) runtime_.fail("only a loop that is recursive can be called");
+  const Value items = arguments.bind(runtime_, {"iterable"})[0];
+  const Level level(*this);
+  std::shared_ptr<Scope> outside = loop.outside.lock();
+  const Inner inner(*this, outside ? std::move(outside) : root_);
+  struct Restore {
+    MarkedString*& slot;
+    MarkedString* saved;
+    ~Restore() { slot = saved; }
+  };
+  MarkedString text;
+  const Restore restore{out_, std::exchange(out_, &text)};
+  run_for(*loop.recursive, items, loop.depth + 1);
+  return runtime_.string(std::move(text));
+}
+
 void Interpreter::assign_one(const Target& target, const Value& value) {
+  if (!target.inside.empty()) return assign(target.inside, value);
   if (target.attribute.empty()) {
     scope_->variables.insert_or_assign(target.name, value);
     return;
@@ -162,10 +185,7 @@ void Interpreter::assign_one(const Target& target, const Value& value) {
 }
 
 void Interpreter::assign(const std::vector<Target>& targets, const Value& value) {
-  if (targets.size() == 1) {
-    assign_one(targets[0], value);
-    return;
-  }
+  if (targets.size() == 1) return assign_one(targets[0], value);
   const std::vector<Value> items = runtime_.iterate(value);
   if (items.size() != targets.size()) {
     runtime_.fail(fmt::format("{} values cannot be unpacked into {} names", items.size(), targets.size()));
@@ -211,22 +231,46 @@ void Interpreter::run_call_block(const Stmt& statement) {
   emit(to_text(runtime_, eval_call(*statement.exprs[0], &function)));
 }
 
-// Arguments in the order of the parameters; defaults see the parameters before them.
-std::vector<Value> Interpreter::bind_parameters(const Stmt& macro, const Arguments& arguments) {
-  const std::vector<Parameter>& parameters = macro.parameters;
-  if (arguments.plain.size() > parameters.size())
+// What a macro was given beyond its parameters, where it uses it.
+void Interpreter::bind_extras(const Stmt& macro, const Arguments& arguments) {
+  const size_t count = macro.parameters.size();
+  const auto has_place = [&](const std::string& name) {
+    return std::ranges::any_of(macro.parameters, [&](const Parameter& one) { return one.name == name; });
+  };
+  if (macro.extras.varargs) {
+    std::vector<Value> rest;
+    if (arguments.plain.size() > count)
+      rest.assign(arguments.plain.begin() + static_cast<std::ptrdiff_t>(count), arguments.plain.end());
+    scope_->variables.insert_or_assign("varargs", runtime_.list(std::move(rest), List::Kind::kTuple));
+  } else if (arguments.plain.size() > count) {
     runtime_.fail(fmt::format("too many arguments for '{}'", macro.name));
+  }
+  std::vector<std::pair<Value, Value>> named;
+  for (const auto& [name, value] : arguments.named) {
+    if (name == "caller" && macro.extras.caller && !has_place(name)) {
+      scope_->variables.insert_or_assign(name, value);
+    } else if (!has_place(name)) {
+      if (!macro.extras.kwargs)
+        runtime_.fail(fmt::format("'{}' has no place for the argument '{}'", macro.name, name));
+      named.emplace_back(Value::literal(name), value);
+    }
+  }
+  if (macro.extras.kwargs) scope_->variables.insert_or_assign("kwargs", runtime_.dict(named));
+}
+
+// Arguments in the order of the parameters; defaults see the parameters before them.
+void Interpreter::bind_parameters(const Stmt& macro, const Arguments& arguments) {
+  const std::vector<Parameter>& parameters = macro.parameters;
+  bind_extras(macro, arguments);
   std::vector<Value> bound = arguments.plain;
   bound.resize(parameters.size());
   std::vector<bool> is_given(parameters.size());
-  for (size_t i = 0; i < arguments.plain.size(); ++i) is_given[i] = true;
+  for (size_t i = 0; i < std::min(arguments.plain.size(), parameters.size()); ++i) is_given[i] = true;
   for (const auto& [name, value] : arguments.named) {
-    if (name == "caller") continue;
     size_t place = 0;
     while (place < parameters.size() && parameters[place].name != name) ++place;
-    if (place == parameters.size() || is_given[place]) {
-      runtime_.fail(fmt::format("'{}' has no place for the argument '{}'", macro.name, name));
-    }
+    if (place == parameters.size()) continue;
+    if (is_given[place]) runtime_.fail(fmt::format("'{}' is given '{}' twice", macro.name, name));
     bound[place] = value;
     is_given[place] = true;
   }
@@ -234,7 +278,6 @@ std::vector<Value> Interpreter::bind_parameters(const Stmt& macro, const Argumen
     if (!is_given[i] && parameters[i].standard) bound[i] = eval(*parameters[i].standard);
     scope_->variables.insert_or_assign(parameters[i].name, bound[i]);
   }
-  return bound;
 }
 
 Value Interpreter::call_macro(const Function& macro, const Arguments& arguments) {
@@ -244,9 +287,6 @@ Value Interpreter::call_macro(const Function& macro, const Arguments& arguments)
   std::shared_ptr<Scope> parent = macro.defined_in.lock();
   const Inner inner(*this, parent ? std::move(parent) : root_);
   bind_parameters(*macro.definition, arguments);
-  for (const auto& [name, value] : arguments.named) {
-    if (name == "caller") scope_->variables.insert_or_assign("caller", value);
-  }
   return runtime_.string(captured(macro.definition->bodies[0]));
 }
 

@@ -63,6 +63,9 @@ ExprPtr ExpressionParser::done(std::unique_ptr<Expr> expr) const {
     if (kid) expr->depth = std::max(expr->depth, kid->depth + 1);
   }
   for (const auto& [name, kid] : expr->named) expr->depth = std::max(expr->depth, kid->depth + 1);
+  for (const ExprPtr* kid : {&expr->rest, &expr->named_rest}) {
+    if (*kid) expr->depth = std::max(expr->depth, (*kid)->depth + 1);
+  }
   // Long chains of operators nest as deeply as brackets do.
   if (expr->depth > kMaxTreeDepth) fail("an expression nests too deeply");
   return expr;
@@ -123,6 +126,18 @@ ExprPtr ExpressionParser::tuple() {
   while (accept_operator(",")) {
     if (at_tuple_end()) break;
     expr->kids.push_back(expression());
+  }
+  return done(std::move(expr));
+}
+
+ExprPtr ExpressionParser::loop_items() {
+  ExprPtr first = condition();
+  if (!current().is_operator(",")) return first;
+  auto expr = node(Expr::Kind::kTuple);
+  expr->kids.push_back(std::move(first));
+  while (accept_operator(",")) {
+    if (at_tuple_end() || current().is_name("if") || current().is_name("recursive")) break;
+    expr->kids.push_back(condition());
   }
   return done(std::move(expr));
 }

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/jinja/ast.h"
@@ -28,8 +29,12 @@ class ExpressionParser {
   ExprPtr expression();            // "a if b else c" included
   ExprPtr condition();             // without that: what a for loop iterates
   ExprPtr tuple();                 // one expression, or several with commas: a tuple
+  ExprPtr loop_items();            // the same of what a for loop iterates: no "if" of their own
   ExprPtr primary_chain();         // a name with its attributes and calls
   ExprPtr filters(ExprPtr input);  // "name(…)|name…", the first without its |; input null: that of a filter block
+
+  // Which of a macro's hidden names were read since the last call; and what was noted before it is noted again.
+  Stmt::Extras exchange_extras(Stmt::Extras extras) { return std::exchange(extras_, extras); }
 
   // Guards recursion, also that of nested statements: one level as long as it lives.
   class Level {
@@ -78,6 +83,7 @@ class ExpressionParser {
   const std::string& where_;
   size_t at_ = 0;
   int level_ = 0;
+  Stmt::Extras extras_;
 };
 
 }  // namespace kvasir::jinja

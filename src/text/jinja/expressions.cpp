@@ -1,6 +1,8 @@
 // The expressions of a template: the second half of Interpreter.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "text/jinja/interpreter.h"
 #include "text/jinja/operations.h"
 
@@ -156,6 +158,20 @@ Arguments Interpreter::eval_arguments(const Expr& expr) {
   Arguments arguments;
   arguments.plain = eval_all(expr.kids, 1);
   for (const auto& [name, value] : expr.named) arguments.named.emplace_back(name, eval(*value));
+  if (expr.rest) {
+    for (Value& value : runtime_.iterate(eval(*expr.rest))) arguments.plain.push_back(std::move(value));
+  }
+  if (!expr.named_rest) return arguments;
+  const Value rest = eval(*expr.named_rest);
+  const Dict* dict = rest.as_dict();
+  if (dict == nullptr) runtime_.fail(fmt::format("** needs a dict, not a {}", rest.type_name()));
+  for (const auto& [key, value] : dict->items) {
+    if (key.as_string() == nullptr) runtime_.fail("** needs a dict of strings");
+    const std::string& name = key.as_string()->text();
+    const auto same = [&](const auto& one) { return one.first == name; };
+    if (std::ranges::any_of(arguments.named, same)) runtime_.fail(fmt::format("'{}' is given twice", name));
+    arguments.named.emplace_back(name, value);
+  }
   return arguments;
 }
 
@@ -168,6 +184,7 @@ Value Interpreter::eval_call(const Expr& expr, const Value* caller) {
 
 Value Interpreter::call(const Value& callee, const Arguments& arguments, const Expr& expr) {
   runtime_.at_line(expr.line);
+  if (const LoopState* loop = callee.as_loop()) return call_loop(*loop, arguments);
   const Function* function = callee.as_function();
   if (function == nullptr) {
     const std::string name = described(*expr.kids[0]);
@@ -176,6 +193,11 @@ Value Interpreter::call(const Value& callee, const Arguments& arguments, const E
   }
   if (function->kind == Function::Kind::kBuiltin) return call_builtin(runtime_, *function, arguments);
   if (function->kind == Function::Kind::kMethod) return call_method(runtime_, *function, arguments);
+  if (function->kind == Function::Kind::kCycler) runtime_.fail("a cycler is not called: it has next()");
+  if (function->kind == Function::Kind::kJoiner) {
+    arguments.bind(runtime_, {});
+    return (*function->state)++ == 0 ? Value::literal("") : function->self;
+  }
   return call_macro(*function, arguments);
 }
 

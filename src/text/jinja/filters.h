@@ -1,4 +1,4 @@
-// The filters, in two tables. A new filter is a function and a line in one of them.
+// The filters, in three tables. A new filter is a function and a line in one of them.
 #pragma once
 
 #include <span>
@@ -16,5 +16,6 @@ struct Filter {
 
 std::span<const Filter> value_filters();  // of one value: strings and numbers
 std::span<const Filter> list_filters();   // of many
+std::span<const Filter> text_filters();   // of a text as it is laid out
 
 }  // namespace kvasir::jinja

@@ -57,8 +57,9 @@ class Interpreter {
   Flow run_body(const Body& body);
   Flow run_statement(const Stmt& statement);
   Flow run_if(const Stmt& statement);
-  Flow run_for(const Stmt& statement);
-  ListPtr loop_items(const Stmt& statement);
+  Flow run_for(const Stmt& statement, const Value& iterable, int depth);
+  Value call_loop(const LoopState& loop, const Arguments& arguments);
+  ListPtr loop_items(const Stmt& statement, const Value& iterable);
   void run_set(const Stmt& statement);
   void run_set_block(const Stmt& statement);
   void run_with(const Stmt& statement);
@@ -69,7 +70,8 @@ class Interpreter {
   void emit(const MarkedString& text);
   MarkedString captured(const Body& body);  // what it would have put out
   Value call_macro(const Function& macro, const Arguments& arguments);
-  std::vector<Value> bind_parameters(const Stmt& macro, const Arguments& arguments);
+  void bind_parameters(const Stmt& macro, const Arguments& arguments);
+  void bind_extras(const Stmt& macro, const Arguments& arguments);
 
   // Expressions: expressions.cpp.
   Value eval(const Expr& expr);

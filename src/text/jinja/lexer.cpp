@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 #include "base/error.h"
@@ -290,7 +291,8 @@ class Lexer {
     const std::string digits = plain_digits(at_, end);
     Token& token = add(Token::Kind::kReal);
     const auto [stop, status] = std::from_chars(digits.data(), digits.data() + digits.size(), token.real);
-    if (status != std::errc{} || stop != digits.data() + digits.size()) fail("a number is malformed or too large");
+    if (stop != digits.data() + digits.size()) fail("a number is malformed");
+    if (status == std::errc::result_out_of_range) token.real = std::strtod(digits.c_str(), nullptr);  // 0 or infinite
     advance(end - at_);
   }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <unordered_set>
+#include <utility>
 
 #include "text/jinja/filters.h"
 #include "text/jinja/operations.h"
@@ -181,6 +182,11 @@ std::string name_in(Runtime& runtime, const Arguments& arguments, size_t place) 
   return name->text();
 }
 
+// What is nothing, None too, is nothing to go through.
+std::vector<Value> items_if_any(Runtime& runtime, const Value& input) {
+  return truthy(input) ? runtime.iterate(input) : std::vector<Value>();
+}
+
 Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
   std::vector<Value> out;
   if (arguments.plain.empty()) {
@@ -191,14 +197,14 @@ Value map(Runtime& runtime, const Value& input, const Arguments& arguments) {
       if (name == "default") otherwise = value;
     }
     if (!given(attribute)) runtime.fail("map needs a filter or an attribute");
-    for (const Value& item : runtime.iterate(input)) {
+    for (const Value& item : items_if_any(runtime, input)) {
       Value found = attribute_path(runtime, item, attribute);
       out.push_back(found.is_undefined() ? otherwise : std::move(found));
     }
   } else {
     const std::string name = name_in(runtime, arguments, 0);
     const Arguments rest = rest_of(arguments, 1);
-    for (const Value& item : runtime.iterate(input)) out.push_back(apply_filter(runtime, name, item, rest));
+    for (const Value& item : items_if_any(runtime, input)) out.push_back(apply_filter(runtime, name, item, rest));
   }
   return runtime.list(std::move(out), List::Kind::kGenerator);
 }
@@ -215,7 +221,7 @@ Value filter_by(Runtime& runtime, const Value& input, const Arguments& arguments
   const std::string name = has_test ? name_in(runtime, arguments, test_at) : "";
   const Arguments rest = has_test ? rest_of(arguments, test_at + 1) : Arguments{};
   std::vector<Value> out;
-  for (const Value& item : runtime.iterate(input)) {
+  for (const Value& item : items_if_any(runtime, input)) {
     const Value seen = look == Look::kAttribute ? attribute_path(runtime, item, arguments.plain[0]) : item;
     const bool passes = has_test ? apply_test(runtime, name, seen, rest) : truthy(seen);
     if (passes == (keep == Keep::kPassing)) out.push_back(item);
@@ -223,12 +229,93 @@ Value filter_by(Runtime& runtime, const Value& input, const Arguments& arguments
   return runtime.list(std::move(out), List::Kind::kGenerator);
 }
 
+std::int64_t positive(Runtime& runtime, const Value& value) {
+  const auto integer = value.as_integer();
+  if (!integer || *integer < 1) runtime.fail("a whole number above 0 is needed");
+  return *integer;
+}
+
+Value batch(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const std::vector<Value> bound = arguments.bind(runtime, {"linecount", "fill_with"});
+  const auto size = static_cast<size_t>(positive(runtime, bound[0]));
+  std::vector<Value> out;
+  std::vector<Value> row;
+  for (const Value& item : runtime.iterate(input)) {
+    if (row.size() == size) out.push_back(runtime.list(std::exchange(row, {})));
+    row.push_back(item);
+  }
+  if (!row.empty()) {
+    if (given(bound[1])) {
+      runtime.build(size * sizeof(Value));
+      row.resize(size, bound[1]);
+    }
+    out.push_back(runtime.list(std::move(row)));
+  }
+  return runtime.list(std::move(out), List::Kind::kGenerator);
+}
+
+// So many lists, of which the first have one item more where they cannot be equal.
+Value slice(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const std::vector<Value> bound = arguments.bind(runtime, {"slices", "fill_with"});
+  const auto count = static_cast<size_t>(positive(runtime, bound[0]));
+  const std::vector<Value> items = runtime.iterate(input);
+  runtime.build(count * sizeof(Value));
+  const size_t extra = items.size() % count;
+  std::vector<Value> out;
+  auto at = items.begin();
+  for (size_t i = 0; i < count; ++i) {
+    runtime.step();
+    const auto end = at + static_cast<std::ptrdiff_t>(items.size() / count + (i < extra ? 1 : 0));
+    std::vector<Value> part(at, end);
+    if (given(bound[1]) && i >= extra) part.push_back(bound[1]);
+    out.push_back(runtime.list(std::move(part)));
+    at = end;
+  }
+  return runtime.list(std::move(out), List::Kind::kGenerator);
+}
+
+// Pairs of a value and the items that have it, in the order of the values.
+Value groupby(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  const std::vector<Value> bound = arguments.bind(runtime, {"attribute", "default", "case_sensitive"});
+  if (!given(bound[0])) runtime.fail("groupby needs an attribute");
+  const auto value_of = [&](const Value& item) {
+    Value found = attribute_path(runtime, item, bound[0]);
+    return found.is_undefined() && given(bound[1]) ? bound[1] : found;
+  };
+  std::vector<std::pair<Value, Value>> keyed;
+  for (const Value& item : runtime.iterate(input))
+    keyed.emplace_back(sort_key(runtime, value_of(item), Value(), case_rule(bound[2])), item);
+  std::vector<Value> groups;
+  std::vector<Value> members;
+  const auto close = [&] {
+    if (members.empty()) return;
+    auto pair = std::make_shared<List>();
+    const Value name = value_of(members.front());
+    const Value list = runtime.list(std::exchange(members, {}));
+    pair->items = {name, list};
+    pair->kind = List::Kind::kTuple;
+    pair->nesting = 1 + std::max(nesting_of(name), nesting_of(list));
+    if (pair->nesting > kMaxNesting) runtime.fail("lists nest too deeply");
+    pair->named = true;
+    groups.push_back(Value::list(std::move(pair)));
+  };
+  Value last;
+  for (const Value& item : sorted_by(runtime, std::move(keyed), Value())) {
+    const Value key = sort_key(runtime, value_of(item), Value(), case_rule(bound[2]));
+    if (!members.empty() && !runtime.equal(key, last)) close();
+    last = key;
+    members.push_back(item);
+  }
+  close();
+  return runtime.list(std::move(groups));
+}
+
 Value attribute(Runtime& runtime, const Value& input, const Arguments& arguments) {
   const Value name = arguments.bind(runtime, {"name"})[0];
   return get_attribute(runtime, input, to_text(runtime, name).text());
 }
 
-constexpr std::array<Filter, 18> kFilters{{{"sort", sort},
+constexpr std::array<Filter, 21> kFilters{{{"sort", sort},
                                            {"dictsort", dictsort},
                                            {"unique", unique},
                                            {"min", extreme_of<Extreme::kLeast>},
@@ -245,6 +332,9 @@ constexpr std::array<Filter, 18> kFilters{{{"sort", sort},
                                            {"reject", filter_by<Keep::kFailing, Look::kItem>},
                                            {"selectattr", filter_by<Keep::kPassing, Look::kAttribute>},
                                            {"rejectattr", filter_by<Keep::kFailing, Look::kAttribute>},
+                                           {"batch", batch},
+                                           {"slice", slice},
+                                           {"groupby", groupby},
                                            {"attr", attribute}}};
 
 }  // namespace

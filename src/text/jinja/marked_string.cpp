@@ -3,6 +3,8 @@
 #include <unicode/uchar.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "text/utf8.h"
 
@@ -56,7 +58,24 @@ void MarkedString::append_range(const MarkedString& other, TextRange range) {
 MarkedString MarkedString::slice(TextRange range) const {
   MarkedString out;
   out.append_range(*this, range);
+  out.markup_ = markup_;
   return out;
+}
+
+MarkedString escaped(const MarkedString& text) {
+  constexpr std::array<std::pair<char, std::string_view>, 5> kEntities{
+      {{'&', "&amp;"}, {'>', "&gt;"}, {'<', "&lt;"}, {'\'', "&#39;"}, {'"', "&#34;"}}};
+  if (text.is_markup()) return text;
+  MarkedString out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const auto* entity = std::ranges::find(kEntities, text.text()[at], &std::pair<char, std::string_view>::first);
+    if (entity == kEntities.end()) {
+      out.append_range(text, {at, at + 1});
+    } else {
+      out.append(entity->second, text.slice({at, at + 1}).origin());
+    }
+  }
+  return out.as_markup(true);
 }
 
 bool is_python_space(char32_t code) {

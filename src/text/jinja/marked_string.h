@@ -30,14 +30,25 @@ class MarkedString {
   void append(const MarkedString& other) { append_range(other, {0, other.size()}); }
   void append_range(const MarkedString& other, TextRange range);
 
-  MarkedString slice(TextRange range) const;
+  MarkedString slice(TextRange range) const;  // markup, where this is
+
+  // Whether it is what Jinja calls Markup: strings that are added to it are escaped.
+  bool is_markup() const { return markup_; }
+  MarkedString as_markup(bool markup) const {
+    MarkedString out = *this;
+    out.markup_ = markup;
+    return out;
+  }
 
  private:
   void mark(TextRange range);
 
   std::string text_;
   std::vector<TextRange> user_;
+  bool markup_ = false;
 };
+
+MarkedString escaped(const MarkedString& text);  // for HTML, as markup; what is markup stays as it is
 
 // Python's notions, on UTF-8. A byte that belongs to no character counts as one.
 bool is_python_space(char32_t code);

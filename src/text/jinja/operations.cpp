@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "text/jinja/format_text.h"
 #include "text/jinja/function.h"
 #include "text/utf8.h"
 
@@ -85,8 +86,9 @@ Value real_operation(Runtime& runtime, std::string_view op, double a, double b) 
 
 Value join(Runtime& runtime, const Value& left, const Value& right) {
   if (left.as_string() != nullptr && right.as_string() != nullptr) {
-    MarkedString text = *left.as_string();
-    text.append(*right.as_string());
+    const bool markup = left.as_string()->is_markup() || right.as_string()->is_markup();
+    MarkedString text = markup ? escaped(*left.as_string()) : *left.as_string();
+    text.append(markup ? escaped(*right.as_string()) : *right.as_string());
     return runtime.string(std::move(text));
   }
   const List* first = left.as_list();
@@ -110,7 +112,7 @@ Value repeat(Runtime& runtime, const Value& what, std::int64_t times) {
     pay(text->size() + 1);
     MarkedString out;
     for (size_t i = 0; i < count; ++i) out.append(*text);
-    return runtime.string(std::move(out));
+    return runtime.string(out.as_markup(text->is_markup()));
   }
   const List* list = what.as_list();
   pay((list->items.size() + 1) * sizeof(Value));
@@ -124,7 +126,7 @@ bool repeats(const Value& value) {
          (value.as_list() != nullptr && value.as_list()->kind != List::Kind::kGenerator);
 }
 
-Value loop_attribute(Runtime& runtime, const LoopState& loop, std::string_view name) {
+Value loop_attribute(const LoopState& loop, std::string_view name) {
   const auto index = static_cast<std::int64_t>(loop.index);
   const auto size = static_cast<std::int64_t>(loop.items->items.size());
   if (name == "index") return Value::integer(index + 1);
@@ -136,9 +138,8 @@ Value loop_attribute(Runtime& runtime, const LoopState& loop, std::string_view n
   if (name == "length") return Value::integer(size);
   if (name == "previtem") return index == 0 ? Value() : loop.items->items[loop.index - 1];
   if (name == "nextitem") return index + 1 == size ? Value() : loop.items->items[loop.index + 1];
-  if (name == "depth" || name == "depth0" || name == "changed") {
-    runtime.fail(fmt::format("loop.{} is not supported", name));
-  }
+  if (name == "depth") return Value::integer(loop.depth + 1);
+  if (name == "depth0") return Value::integer(loop.depth);
   return {};
 }
 
@@ -186,6 +187,8 @@ Value binary_operation(Runtime& runtime, std::string_view op, const Value& left,
   if (left.as_integer() && right.as_integer())
     return integer_operation(runtime, op, *left.as_integer(), *right.as_integer());
   if (left.is_number() && right.is_number()) return real_operation(runtime, op, left.as_real(), right.as_real());
+  if (op == "%" && left.as_string() != nullptr)
+    return runtime.string(percent_format(runtime, *left.as_string(), right));
   if (op == "+") return join(runtime, left, right);
   if (op == "*" && repeats(left) && right.as_integer()) return repeat(runtime, left, *right.as_integer());
   if (op == "*" && repeats(right) && left.as_integer()) return repeat(runtime, right, *left.as_integer());
@@ -199,17 +202,25 @@ Value unary_operation(Runtime& runtime, std::string_view op, const Value& operan
   return integer_operation(runtime, op, 0, *operand.as_integer());
 }
 
-Value get_attribute(Runtime& runtime, const Value& object, std::string_view name) {
+Value get_attribute(Runtime& /*runtime*/, const Value& object, std::string_view name) {
   if (Namespace* space = object.as_space()) {
     const Value* found = space->find(name);
     return found == nullptr ? Value() : *found;
   }
   if (const LoopState* loop = object.as_loop()) {
-    Value found = loop_attribute(runtime, *loop, name);
+    Value found = loop_attribute(*loop, name);
     return found.is_undefined() ? find_method(object, name) : found;
   }
   Value method = find_method(object, name);
   if (!method.is_undefined()) return method;
+  if (const List* list = object.as_list(); list != nullptr && list->named) {
+    if (name == "grouper") return list->items[0];
+    if (name == "list") return list->items[1];
+  }
+  if (const Function* function = object.as_function(); function != nullptr && function->state != nullptr) {
+    const List* items = function->self.as_list();
+    if (name == "current" && items != nullptr) return items->items[*function->state];
+  }
   if (const Dict* dict = object.as_dict()) {
     const Value* found = dict->find(name);
     if (found != nullptr) return *found;
@@ -246,7 +257,7 @@ Value get_slice(Runtime& runtime, const Value& object, const Slice& slice) {
   }
   MarkedString out;
   for (const size_t at : indices) out.append_range(*text, {starts[at], starts[at + 1]});
-  return runtime.string(std::move(out));
+  return runtime.string(out.as_markup(text->is_markup()));
 }
 
 std::int64_t length_of(Runtime& runtime, const Value& value) {

@@ -24,14 +24,15 @@ Value get_slice(Runtime& runtime, const Value& object, const Slice& slice);
 
 std::int64_t length_of(Runtime& runtime, const Value& value);
 
-// str(value), repr(value) and json.dumps(value, ensure_ascii=False).
+// str(value), repr(value) and json.dumps(value), which writes other characters than ASCII as they are unless told.
 MarkedString to_text(Runtime& runtime, const Value& value);
 void append_repr(Runtime& runtime, const Value& value, MarkedString& out);
 struct JsonStyle {
-  std::optional<int> indent;
+  std::optional<std::string> indent;  // of each level
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool sort_keys = false;
+  bool ascii_only = false;
 };
 void append_json(Runtime& runtime, const Value& value, const JsonStyle& style, MarkedString& out);
 

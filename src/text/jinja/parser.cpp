@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
@@ -123,32 +124,39 @@ class Parser {
     }
   }
 
-  // "a", "a, b" or "(a, b)".
+  // "a", "a, b", "(a, b)" or "a, (b, c)".
   std::vector<Target> targets() {
+    const ExpressionParser::Level level(in_);
     std::vector<Target> made;
-    const bool brackets = in_.accept_operator("(");
     do {
-      if (!made.empty() && (in_.current().is_operator("=") || in_.current().is_name("in"))) break;
-      Target target{in_.expect_identifier(), {}};
-      if (in_.accept_operator(".")) target.attribute = in_.expect_identifier();
+      const Token& next = in_.current();
+      if (!made.empty() && (next.is_operator("=") || next.is_operator(")") || next.is_name("in"))) break;
+      Target target;
+      if (in_.accept_operator("(")) {
+        target.inside = targets();
+        in_.expect_operator(")");
+      } else {
+        target.name = in_.expect_identifier();
+        if (in_.accept_operator(".")) target.attribute = in_.expect_identifier();
+      }
       made.push_back(std::move(target));
     } while (in_.accept_operator(","));
-    if (brackets) in_.expect_operator(")");
+    if (made.size() == 1 && !made[0].inside.empty()) return std::move(made[0].inside);
     return made;
+  }
+
+  static bool plain(const std::vector<Target>& targets) {
+    return std::ranges::all_of(targets, [](const Target& one) { return one.attribute.empty() && plain(one.inside); });
   }
 
   Stmt for_block() {
     Stmt made = statement(Stmt::Kind::kFor);
     made.targets = targets();
-    for (const Target& target : made.targets) {
-      if (!target.attribute.empty()) in_.fail("a loop cannot assign to an attribute");
-    }
+    if (!plain(made.targets)) in_.fail("a loop cannot assign to an attribute");
     in_.expect_name("in");
-    ExprPtr items = in_.condition();
-    if (in_.current().is_operator(",")) in_.fail("a loop over a tuple needs brackets around it");
-    made.exprs.push_back(std::move(items));
+    made.exprs.push_back(in_.loop_items());
     made.exprs.push_back(in_.accept_name("if") ? in_.expression() : nullptr);
-    if (in_.current().is_name("recursive")) in_.fail("recursive loops are not supported");
+    made.recursive = in_.accept_name("recursive");
     block_end();
     ++loops_;
     made.bodies.push_back(statements({"else", "endfor"}));
@@ -193,11 +201,14 @@ class Parser {
   }
 
   // The body of a macro or a call runs apart from the loops around it.
-  Body body_outside_loops(std::string_view end) {
+  void add_apart(Stmt& made, std::string_view end) {
     const int loops = std::exchange(loops_, 0);
-    Body body = body_until(end);
+    const Stmt::Extras before = in_.exchange_extras({});
+    made.bodies.push_back(body_until(end));
+    made.extras = in_.exchange_extras({});
+    in_.exchange_extras({before.varargs || made.extras.varargs, before.kwargs || made.extras.kwargs,
+                         before.caller || made.extras.caller});
     loops_ = loops;
-    return body;
   }
 
   Stmt macro_block() {
@@ -205,7 +216,7 @@ class Parser {
     made.name = in_.expect_identifier();
     made.parameters = parameters();
     block_end();
-    made.bodies.push_back(body_outside_loops("endmacro"));
+    add_apart(made, "endmacro");
     return made;
   }
 
@@ -216,7 +227,7 @@ class Parser {
     if (call->kind != Expr::Kind::kCall) in_.fail("{% call %} needs a call of a macro");
     made.exprs.push_back(std::move(call));
     block_end();
-    made.bodies.push_back(body_outside_loops("endcall"));
+    add_apart(made, "endcall");
     return made;
   }
 

@@ -22,6 +22,9 @@ ExprPtr ExpressionParser::primary() {
     case Token::Kind::kName: {
       auto expr = node(Expr::Kind::kName);
       expr->name = take().text;
+      extras_.varargs |= expr->name == "varargs";
+      extras_.kwargs |= expr->name == "kwargs";
+      extras_.caller |= expr->name == "caller";
       if (expr->name == "true" || expr->name == "True") return constant(Value::boolean(true));
       if (expr->name == "false" || expr->name == "False") return constant(Value::boolean(false));
       if (expr->name == "none" || expr->name == "None") return constant(Value::none());
@@ -117,12 +120,16 @@ ExprPtr ExpressionParser::subscript(ExprPtr object) {
 void ExpressionParser::arguments(Expr& call) {
   expect_operator("(");
   while (!current().is_operator(")")) {
-    if (current().is_operator("*") || current().is_operator("**")) fail("*args and **kwargs are not supported");
-    if (current().kind == Token::Kind::kName && after_current().is_operator("=")) {
+    if (call.named_rest || (call.rest && current().is_operator("*"))) fail("an argument follows what comes last");
+    if (accept_operator("*")) {
+      call.rest = expression();
+    } else if (accept_operator("**")) {
+      call.named_rest = expression();
+    } else if (current().kind == Token::Kind::kName && after_current().is_operator("=")) {
       std::string name = take().text;
       take();
       call.named.emplace_back(std::move(name), expression());
-    } else if (call.named.empty()) {
+    } else if (call.named.empty() && !call.rest) {
       call.kids.push_back(expression());
     } else {
       fail("an argument without a name follows one with a name");

@@ -75,6 +75,27 @@ void append_dict_repr(Runtime& runtime, const Dict& dict, MarkedString& out) {
   out.append("}", kOurs);
 }
 
+std::string json_escape(char32_t code) {
+  const auto unit = static_cast<std::uint32_t>(code);
+  if (unit < 0x10000) return fmt::format("\\u{:04x}", unit);
+  return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((unit - 0x10000) >> 10), 0xDC00 + ((unit - 0x10000) & 0x3FF));
+}
+
+std::string in_ascii(std::string_view json) {
+  std::string out;
+  for (size_t at = 0; at < json.size();) {
+    const Utf8Char c = utf8_at(json, at);
+    const auto size = static_cast<size_t>(c.size);
+    if (c.kind == Utf8Char::Kind::kWhole && c.code >= 0x7F) {
+      out += json_escape(c.code);
+    } else {
+      out += json.substr(at, size);
+    }
+    at += size;
+  }
+  return out;
+}
+
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
@@ -126,7 +147,8 @@ class JsonWriter {
   }
 
   void string(const MarkedString& text) {
-    const std::string json = json_string(text.text());
+    std::string json = json_string(text.text());
+    if (style_.ascii_only) json = in_ascii(json);
     runtime_.build(json.size());
     out_.append(json, text.origin());
   }
@@ -187,9 +209,9 @@ class JsonWriter {
 
   void new_line() {
     if (!style_.indent) return;
-    const auto spaces = static_cast<size_t>(std::max(*style_.indent, 0) * level_);
-    runtime_.build(spaces);
-    out_.append("\n" + std::string(spaces, ' '), kOurs);
+    out_.append("\n", kOurs);
+    runtime_.build(style_.indent->size() * static_cast<size_t>(level_));
+    for (int i = 0; i < level_; ++i) out_.append(*style_.indent, kOurs);
   }
 
   Runtime& runtime_;

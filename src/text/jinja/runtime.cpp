@@ -85,7 +85,8 @@ std::vector<Value> Runtime::iterate(const Value& value) {
   if (const MarkedString* text = value.as_string()) {
     build(text->size() * sizeof(size_t));
     const std::vector<size_t> starts = character_starts(text->text());
-    for (size_t i = 0; i + 1 < starts.size(); ++i) items.push_back(string(text->slice({starts[i], starts[i + 1]})));
+    for (size_t i = 0; i + 1 < starts.size(); ++i)
+      items.push_back(string(text->slice({starts[i], starts[i + 1]}).as_markup(false)));
     return items;
   }
   fail(fmt::format("a {} cannot be iterated", value.type_name()));

@@ -46,10 +46,15 @@ bool is_the_same(Runtime& runtime, const Value& value, const Value& other) {
   return value.type_name() == other.type_name() && runtime.equal(value, other);
 }
 
+std::string name_of(Runtime& runtime, const Value& value) {
+  if (value.as_string() == nullptr) runtime.fail("the name of a filter or a test must be a string");
+  return value.as_string()->text();
+}
+
 // A test as a function of `v`; `runtime` and `other` are there for those that need them.
 #define KVASIR_TEST(expression)                                      \
   [](Runtime& runtime, const Value& v, const Value& other) -> bool { \
-    static_cast<void>(runtime);                                      \
+    static_cast<void>(v), static_cast<void>(runtime);                \
     static_cast<void>(other);                                        \
     return expression;                                               \
   }
@@ -59,44 +64,52 @@ constexpr Test kUnequal = KVASIR_TEST(!runtime.equal(v, other));
 constexpr Test kGreater = KVASIR_TEST(runtime.compare(v, other) > 0);
 constexpr Test kLess = KVASIR_TEST(runtime.compare(v, other) < 0);
 
-constexpr std::array<Named, 34> kTests{{{"defined", 0, KVASIR_TEST(!v.is_undefined())},
-                                        {"undefined", 0, KVASIR_TEST(v.is_undefined())},
-                                        {"none", 0, KVASIR_TEST(v.is_none())},
-                                        {"boolean", 0, KVASIR_TEST(v.is_boolean())},
-                                        {"true", 0, KVASIR_TEST(v.is_boolean() && v.as_boolean())},
-                                        {"false", 0, KVASIR_TEST(v.is_boolean() && !v.as_boolean())},
-                                        {"integer", 0, KVASIR_TEST(v.is_integer())},
-                                        {"float", 0, KVASIR_TEST(v.is_real())},
-                                        {"number", 0, KVASIR_TEST(v.is_number())},
-                                        {"string", 0, KVASIR_TEST(v.as_string() != nullptr)},
-                                        {"mapping", 0, KVASIR_TEST(v.as_dict() != nullptr)},
-                                        {"sequence", 0, KVASIR_TEST(is_sequence(v))},
-                                        {"iterable", 0, KVASIR_TEST(is_sequence(v) || v.as_list() != nullptr)},
-                                        {"callable", 0, KVASIR_TEST(v.as_function() != nullptr)},
-                                        {"odd", 0, KVASIR_TEST(integer_of(runtime, v) % 2 != 0)},
-                                        {"even", 0, KVASIR_TEST(integer_of(runtime, v) % 2 == 0)},
-                                        {"divisibleby", 1, divisible},
-                                        {"lower", 0, KVASIR_TEST(is_casing(runtime, v, Casing::kLower))},
-                                        {"upper", 0, KVASIR_TEST(is_casing(runtime, v, Casing::kUpper))},
-                                        {"in", 1, KVASIR_TEST(runtime.contains(other, v))},
-                                        {"sameas", 1, is_the_same},
-                                        {"eq", 1, kEqual},
-                                        {"equalto", 1, kEqual},
-                                        {"==", 1, kEqual},
-                                        {"ne", 1, kUnequal},
-                                        {"!=", 1, kUnequal},
-                                        {"gt", 1, kGreater},
-                                        {"greaterthan", 1, kGreater},
-                                        {">", 1, kGreater},
-                                        {"lt", 1, kLess},
-                                        {"lessthan", 1, kLess},
-                                        {"<", 1, kLess},
-                                        {"ge", 1, KVASIR_TEST(runtime.compare(v, other) >= 0)},
-                                        {"le", 1, KVASIR_TEST(runtime.compare(v, other) <= 0)}}};
+constexpr std::array<Named, 39> kTests{
+    {{"defined", 0, KVASIR_TEST(!v.is_undefined())},
+     {"undefined", 0, KVASIR_TEST(v.is_undefined())},
+     {"none", 0, KVASIR_TEST(v.is_none())},
+     {"boolean", 0, KVASIR_TEST(v.is_boolean())},
+     {"true", 0, KVASIR_TEST(v.is_boolean() && v.as_boolean())},
+     {"false", 0, KVASIR_TEST(v.is_boolean() && !v.as_boolean())},
+     {"integer", 0, KVASIR_TEST(v.is_integer())},
+     {"float", 0, KVASIR_TEST(v.is_real())},
+     {"number", 0, KVASIR_TEST(v.is_number())},
+     {"string", 0, KVASIR_TEST(v.as_string() != nullptr)},
+     {"mapping", 0, KVASIR_TEST(v.as_dict() != nullptr)},
+     {"sequence", 0, KVASIR_TEST(is_sequence(v))},
+     {"iterable", 0, KVASIR_TEST(is_sequence(v) || v.as_list() != nullptr)},
+     {"callable", 0, KVASIR_TEST(v.as_function() != nullptr)},
+     {"odd", 0, KVASIR_TEST(integer_of(runtime, v) % 2 != 0)},
+     {"even", 0, KVASIR_TEST(integer_of(runtime, v) % 2 == 0)},
+     {"divisibleby", 1, divisible},
+     {"lower", 0, KVASIR_TEST(is_casing(runtime, v, Casing::kLower))},
+     {"upper", 0, KVASIR_TEST(is_casing(runtime, v, Casing::kUpper))},
+     {"in", 1, KVASIR_TEST(runtime.contains(other, v))},
+     {"sameas", 1, is_the_same},
+     {"eq", 1, kEqual},
+     {"equalto", 1, kEqual},
+     {"==", 1, kEqual},
+     {"ne", 1, kUnequal},
+     {"!=", 1, kUnequal},
+     {"gt", 1, kGreater},
+     {"greaterthan", 1, kGreater},
+     {">", 1, kGreater},
+     {"lt", 1, kLess},
+     {"lessthan", 1, kLess},
+     {"<", 1, kLess},
+     {"ge", 1, KVASIR_TEST(runtime.compare(v, other) >= 0)},
+     {">=", 1, KVASIR_TEST(runtime.compare(v, other) >= 0)},
+     {"le", 1, KVASIR_TEST(runtime.compare(v, other) <= 0)},
+     {"<=", 1, KVASIR_TEST(runtime.compare(v, other) <= 0)},
+     {"escaped", 0, KVASIR_TEST(v.as_string() != nullptr && v.as_string()->is_markup())},
+     {"filter", 0, KVASIR_TEST(has_filter(name_of(runtime, v)))},
+     {"test", 0, KVASIR_TEST(has_test(name_of(runtime, v)))}}};
 
 #undef KVASIR_TEST
 
 }  // namespace
+
+bool has_test(std::string_view name) { return std::ranges::find(kTests, name, &Named::name) != kTests.end(); }
 
 bool apply_test(Runtime& runtime, std::string_view name, const Value& input, const Arguments& arguments) {
   const auto* found = std::ranges::find(kTests, name, &Named::name);

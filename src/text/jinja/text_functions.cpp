@@ -31,6 +31,28 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+std::string folded(std::string_view text) {
+  std::string out;
+  icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())))
+      .foldCase()
+      .toUTF8String(out);
+  return out;
+}
+
+std::string swapped(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Char c = utf8_at(text, at);
+    const std::string_view one = text.substr(at, static_cast<size_t>(c.size));
+    const bool whole = c.kind == Utf8Char::Kind::kWhole;
+    out += whole && u_isUUppercase(static_cast<UChar32>(c.code))   ? lower(one)
+           : whole && u_isULowercase(static_cast<UChar32>(c.code)) ? upper(one)
+                                                                   : std::string(one);
+    at += one.size();
+  }
+  return out;
+}
+
 // The first character upper, the rest lower.
 std::string capitalized(std::string_view text) {
   if (text.empty()) return {};
@@ -129,8 +151,14 @@ MarkedString with_casing(const MarkedString& text, Casing casing) {
     case Casing::kTitleFilter:
       out = title(text.text(), continues_word);
       break;
+    case Casing::kSwap:
+      out = swapped(text.text());
+      break;
+    case Casing::kFold:
+      out = folded(text.text());
+      break;
   }
-  return {out, text.origin()};
+  return MarkedString(out, text.origin()).as_markup(text.is_markup());
 }
 
 MarkedString replaced(Runtime& runtime, const MarkedString& text, const MarkedString& from, const MarkedString& to,
@@ -178,7 +206,7 @@ std::vector<Value> split_from_right(Runtime& runtime, const MarkedString& text, 
   return parts;
 }
 
-std::vector<MarkedString> lines_of(const MarkedString& text) {
+std::vector<MarkedString> lines_of(const MarkedString& text, LineEnds line_ends) {
   std::vector<MarkedString> lines;
   size_t begin = 0;
   for (size_t at = 0; at < text.size();) {
@@ -188,14 +216,31 @@ std::vector<MarkedString> lines_of(const MarkedString& text) {
     const bool ends = whole && ((c.code >= 0x0A && c.code <= 0x0D) || (c.code >= 0x1C && c.code <= 0x1E) ||
                                 c.code == 0x85 || c.code == 0x2028 || c.code == 0x2029);
     if (ends) {
-      lines.push_back(text.slice({begin, at}));
       if (c.code == '\r' && at + 1 < text.size() && text.text()[at + 1] == '\n') ++size;
+      lines.push_back(text.slice({begin, line_ends == LineEnds::kKeep ? at + size : at}));
       begin = at + size;
     }
     at += size;
   }
   if (begin < text.size()) lines.push_back(text.slice({begin, text.size()}));
   return lines;
+}
+
+MarkedString centered(Runtime& runtime, const MarkedString& text, std::int64_t width, std::string_view fill) {
+  const auto wide = static_cast<std::int64_t>(character_count(text.text()));
+  if (width <= wide) return text;
+  const std::int64_t room = width - wide;
+  if (room > (1 << 20)) runtime.fail("a text is made too wide");
+  runtime.build(static_cast<size_t>(room) * fill.size() + text.size());
+  const std::int64_t left = room / 2 + (room & width & 1);
+  MarkedString out;
+  const auto add = [&](std::int64_t count) {
+    for (; count > 0; --count) out.append(fill, Origin::kTemplate);
+  };
+  add(left);
+  out.append(text);
+  add(room - left);
+  return out.as_markup(text.is_markup());
 }
 
 MarkedString joined(Runtime& runtime, const std::vector<Value>& items, const MarkedString& separator) {

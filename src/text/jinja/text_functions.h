@@ -16,7 +16,9 @@ enum class Casing {
   kLower,
   kCapitalize,
   kTitle,
-  kTitleFilter
+  kTitleFilter,
+  kSwap,
+  kFold
 };  // str.title() and |title find words differently
 MarkedString with_casing(const MarkedString& text, Casing casing);
 
@@ -30,7 +32,11 @@ std::vector<Value> split(Runtime& runtime, const MarkedString& text, const Marke
                          std::int64_t most);
 std::vector<Value> split_from_right(Runtime& runtime, const MarkedString& text, const MarkedString* separator,
                                     std::int64_t most);
-std::vector<MarkedString> lines_of(const MarkedString& text);
+enum class LineEnds { kDrop, kKeep };
+std::vector<MarkedString> lines_of(const MarkedString& text, LineEnds ends = LineEnds::kDrop);
+
+// Between as many of `fill` on both sides; where these cannot be equal, as Python has it.
+MarkedString centered(Runtime& runtime, const MarkedString& text, std::int64_t width, std::string_view fill = " ");
 
 MarkedString joined(Runtime& runtime, const std::vector<Value>& items, const MarkedString& separator);
 

@@ -24,6 +24,8 @@ struct Function;
 struct List;
 struct LoopState;
 struct Namespace;
+struct Scope;
+struct Stmt;
 
 struct Undefined {};
 struct None {};
@@ -97,7 +99,8 @@ struct List {
 
   std::vector<Value> items;
   Kind kind = Kind::kList;
-  int nesting = 1;  // of lists and dicts, itself included
+  int nesting = 1;     // of lists and dicts, itself included
+  bool named = false;  // a pair of groupby: its items are also .grouper and .list
 };
 
 struct Dict {
@@ -119,6 +122,10 @@ struct Namespace {
 struct LoopState {
   ListPtr items;
   size_t index = 0;
+  int depth = 0;                                    // of loops that call themselves
+  const Stmt* recursive = nullptr;                  // the loop, where it may be called
+  std::weak_ptr<Scope> outside{};                   // what is around that loop
+  std::shared_ptr<std::optional<Value>> changed{};  // what loop.changed() saw last; of all turns of a loop
 };
 
 // A text that is equal exactly for keys that Python holds equal; nullopt for values that cannot be keys.

@@ -1,6 +1,7 @@
-// `kvasir serve` with the small shipped model, and a fetch that looks at every reply before the client does.
+// `kvasir serve` with the small shipped model or a scripted one, and a fetch that looks at every reply before the client does.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { createServer } from 'node:http';
 import { Validator } from './schemas.mjs';
 
 export const messages = [{ role: 'user', content: 'Tell me a story about a fox and a crow.' }];
@@ -32,8 +33,8 @@ export class TestServer {
   problems = [];
   validator = new Validator();
 
-  async start() {
-    this.process = spawn(process.env.KVASIR_PROGRAM, ['serve', '-m', 'tales-draft', '--port', '0', '-t', '1'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  async start(model = 'tales-draft') {
+    this.process = spawn(process.env.KVASIR_PROGRAM, ['serve', '-m', model, '--port', '0', '-t', '1'], { stdio: ['ignore', 'ignore', 'pipe'] });
     this.url = await new Promise((resolve, reject) => {
       const late = setTimeout(() => reject(new Error(`no greeting: ${this.log}`)), 60000);
       this.process.on('error', reject);
@@ -51,6 +52,9 @@ export class TestServer {
   // SIGTERM drains and ends with 0; and every reply on the way was of its published type. `kinds` are those there must
   // have been.
   async stop(kinds = []) {
+    this.between?.closeAllConnections();
+    this.between?.close();
+    assert.equal(this.process.exitCode, null, this.log);
     const code = await new Promise((resolve) => {
       this.process.removeAllListeners('exit');
       this.process.on('exit', resolve);
@@ -71,6 +75,22 @@ export class TestServer {
     this.try(() => this.checkReply(path, init?.method ?? 'GET', response.ok, JSON.parse(text)));
     return new Response(text, { status, headers });
   };
+
+  // For programs, which bring their own fetch: the address of a server that hands all on to ours, and checks it.
+  async proxy() {
+    this.between = createServer(async (request, reply) => {
+      const parts = [];
+      for await (const part of request) parts.push(part);
+      const { host, connection, 'content-length': length, ...headers } = request.headers;
+      const body = parts.length > 0 ? Buffer.concat(parts) : undefined;
+      const response = await this.fetch(this.url + request.url, { method: request.method, headers, body });
+      reply.writeHead(response.status, { 'content-type': response.headers.get('content-type') ?? 'application/json' });
+      for await (const piece of response.body ?? []) reply.write(piece);
+      reply.end();
+    });
+    await new Promise((resolve) => this.between.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${this.between.address().port}`;
+  }
 
   try(check) {
     try {

@@ -109,7 +109,8 @@ const std::vector<ToolFormat>& all_tool_formats() {
        .where = Where::kAtStart,
        .calls = bare_calls,
        .words = {"<|python_tag|>", "ipython"},
-       .tokens = {"<|python_tag|>"}},
+       .tokens = {"<|python_tag|>"},
+       .arguments = "parameters"},
   };
   return kFormats;
 }

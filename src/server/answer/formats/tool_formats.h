@@ -28,7 +28,8 @@ struct ToolFormat {
   std::vector<std::string_view> tokens{};  // its marks and more, which may be special tokens and must be seen
   std::string_view opening{};              // what the model writes before a call's JSON, for a call that must come
   Forced forced = Forced::kOne;
-  size_t id_digits = 0;  // of a call's id, and nothing before them; 0: as the API likes them
+  const char* arguments = "arguments";  // their name, where a call is JSON
+  size_t id_digits = 0;                 // of a call's id, and nothing before them; 0: as the API likes them
 };
 
 std::span<const ToolFormat> tool_formats();
