@@ -55,9 +55,8 @@ def config(root, out):
 def chat_template(root, out):
     """A template, and after a NUL a message."""
     shutil.copyfile(root / "models/tales/chat_template.jinja", out / "tales")
-    cases = json.loads((root / "tests/text/fixtures/jinja_cases.json").read_text())["cases"]
-    templates = {case["template"] for case in cases if len(case["template"]) < 2000}
-    for number, template in enumerate(sorted(templates)):
+    templates = json.loads((root / "tests/text/fixtures/jinja_cases.json").read_text())["templates"]
+    for number, template in enumerate(sorted(template for template in templates if len(template) < 2000)):
         (out / f"case_{number}").write_text(template + "\0 a message")
 
 

@@ -14,7 +14,7 @@ cp -R "$web/src" "$web"/index.html "$web"/*.json "$web"/*.ts "$web"/*.mjs "$fold
 cd "$folder" || exit 1
 if ! cmp -s package-lock.json installed-lock.json; then
   rm -f installed-lock.json
-  npm ci --ignore-scripts --no-audit --no-fund >npm.log 2>&1 || no_page "npm ci failed, see $folder/npm.log"
+  npm ci --ignore-scripts --no-audit --no-fund --prefer-offline --fetch-retries=1 --fetch-timeout=30000 >npm.log 2>&1 || no_page "npm ci failed, see $folder/npm.log"
   cp package-lock.json installed-lock.json
 fi
 node node_modules/vite/bin/vite.js build --logLevel warn >vite.log 2>&1 || { cat vite.log >&2; no_page "vite failed"; }

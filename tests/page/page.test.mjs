@@ -187,6 +187,8 @@ test('a request explains itself, and its blocks are found', async () => {
   await eventually(() => page.locator('.tree li').count(), (n) => n > 0, 'the prefix tree is empty');
   await page.locator('.tree button').first().click();
   await page.locator('.details pre.tokens').waitFor();
+  await page.locator('.map .over').hover({ position: { x: 5, y: 5 } });
+  await page.locator('.map .tip q').waitFor();
   await shoot('cache');
 });
 
@@ -229,6 +231,8 @@ test('nothing serious stands in the way of a screen reader, light or dark, wide 
     }
   }
   await page.setViewportSize({ width: 1280, height: 860 });
+  await page.evaluate(() => (document.querySelector('.status').style.color = '#e4e2dc'));
+  assert.match((await faults(page)).join(), /color-contrast/); // that it finds something where there is something
 });
 
 test('with keys the page shows nothing before it has one, and then its own', async () => {

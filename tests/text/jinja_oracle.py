@@ -624,6 +624,18 @@ def case(env, name, template, context):
     return made
 
 
+def numbered(cases, field):
+    """What the cases have in a field, each once; they have its number in its place."""
+    rows, seen = [], {}
+    for one in cases:
+        text = json.dumps(one[field], ensure_ascii=False)
+        if text not in seen:
+            seen[text] = len(rows)
+            rows.append(one[field])
+        one[field] = seen[text]
+    return rows
+
+
 def main():
     env = environment()
     cases = []
@@ -646,9 +658,12 @@ def main():
         if "error" not in cases[-1]:
             raise SystemExit(f"{template} does not fail")
     out = pathlib.Path(__file__).parent / "fixtures" / "jinja_cases.json"
-    lines = ",\n".join(json.dumps(case, ensure_ascii=False, separators=(",", ":")) for case in cases)
-    out.write_text(f'{{"now":{NOW},"cases":[\n{lines}\n]}}\n')
-    print(f"{len(cases)} cases, {sum('error' in c for c in cases)} of them errors")
+    count = f"{len(cases)} cases, {sum('error' in c for c in cases)} of them errors"
+    templates, contexts = numbered(cases, "template"), numbered(cases, "context")
+    lines = lambda rows: ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
+    out.write_text(f'{{"now":{NOW},"templates":[\n{lines(templates)}\n],"contexts":[\n{lines(contexts)}\n],'
+                   f'"cases":[\n{lines(cases)}\n]}}\n')
+    print(count)
 
 
 if __name__ == "__main__":

@@ -27,14 +27,16 @@ TEST_F(JinjaOracle, AgreesWithJinja2) {
   const Json fixture = read_json(fixtures() / "jinja_cases.json");
   int checked = 0;
   for (const Json& one : fixture["cases"]) {
-    SCOPED_TRACE(one["name"].get<std::string>() + ": " + one["template"].get<std::string>().substr(0, 200));
+    const Json& source = fixture["templates"][one["template"].get<size_t>()];
+    const Json& context = fixture["contexts"][one["context"].get<size_t>()];
+    SCOPED_TRACE(one["name"].get<std::string>() + ": " + source.get<std::string>().substr(0, 200));
     ++checked;
     if (one.contains("error")) {
-      EXPECT_THROW(rendered(one["template"], one["context"], fixture["now"]), Error) << one["error"];
+      EXPECT_THROW(rendered(source, context, fixture["now"]), Error) << one["error"];
       continue;
     }
     try {
-      EXPECT_EQ(rendered(one["template"], one["context"], fixture["now"]), one["expected"].get<std::string>());
+      EXPECT_EQ(rendered(source, context, fixture["now"]), one["expected"].get<std::string>());
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();
     }

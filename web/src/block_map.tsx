@@ -3,6 +3,7 @@
 import { signal, useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { ask } from './api';
+import { textOf } from './block_text';
 import { count, seconds } from './format';
 import { type Cell, Sight, blocksVersion, cells, dirty, flashes, groups, hello, layoutVersion, pageNow, running, sightNames, touched } from './live';
 import { scheme } from './theme';
@@ -266,6 +267,16 @@ export function BlockMap({ most }: { most: number }) {
   const hover = useSignal<number | null>(null);
   const pointer = useSignal<[number, number]>([0, 0]);
   const painter = useRef<Painter | null>(null);
+  const text = useSignal('');
+  const pointed = hover.value;
+  useEffect(() => {
+    text.value = '';
+    const timer = setTimeout(async () => {
+      const found = await textOf(cells.get(pointed ?? -1)?.key ?? '');
+      if (hover.peek() === pointed) text.value = found ?? '';
+    }, 200);
+    return () => clearTimeout(timer);
+  }, [pointed]);
   useEffect(() => {
     const made = new Painter(base.current!, top.current!);
     painter.current = made;
@@ -311,6 +322,7 @@ export function BlockMap({ most }: { most: number }) {
       {hover.value !== null && (
         <div class="tip" role="status" style={{ left: `${Math.min(pointer.value[0] + 12, (box.current?.clientWidth ?? 300) - 210)}px`, top: `${pointer.value[1] + 16}px` }}>
           {describeCell(hover.value)}
+          {text.value && <q>{text.value.replace(/\s+/g, ' ')}</q>}
         </div>
       )}
     </div>

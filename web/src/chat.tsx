@@ -133,7 +133,7 @@ function Settings() {
   const field = (name: keyof typeof noSettings, label: string, hint: string, mode: 'decimal' | 'numeric' | 'text' = 'decimal') => (
     <label>
       <span>{label}</span>
-      <input value={now[name]} placeholder={hint} inputMode={mode} autocomplete="off" spellcheck={false} onInput={(event) => change({ [name]: event.currentTarget.value })} />
+      <input value={now[name]} placeholder={hint} inputMode={mode} list={name === 'kv' ? 'policies' : undefined} autocomplete="off" spellcheck={false} onInput={(event) => change({ [name]: event.currentTarget.value })} />
     </label>
   );
   return (
@@ -147,6 +147,7 @@ function Settings() {
       {field('topK', 'Top k', "the model's own", 'numeric')}
       {field('maxTokens', 'Most tokens', 'no limit', 'numeric')}
       {field('seed', 'Seed', 'a new one each time', 'numeric')}
+      <datalist id="policies">{Array.isArray(hello.value?.kv_allowed) && hello.value.kv_allowed.map((policy) => <option value={String(policy)} />)}</datalist>
       {field('kv', 'KV policy', hello.value?.kv ?? "the server's", 'text')}
       <button type="button" class="ghost small" onClick={() => change(noSettings)}>
         Reset

@@ -1,8 +1,8 @@
 // The prefix tree: which cached texts begin alike. A run of blocks without a branch is one line.
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { ask } from './api';
 import { selectedCell } from './block_map';
+import { textOf } from './block_text';
 import { count } from './format';
 import { type Cell, Sight, blocksVersion, cells, hello } from './live';
 
@@ -57,28 +57,11 @@ function linesOf(): { lines: Line[]; more: number } {
   return { lines, more };
 }
 
-const texts = new Map<string, Promise<string | null>>();
-
-// A block never changes its text: each is asked for once.
-function textOf(name: string): Promise<string | null> {
-  if (!texts.has(name)) {
-    while (texts.size > 500) texts.delete(texts.keys().next().value!);
-    texts.set(
-      name,
-      ask(`kvasir/blocks/${name}`)
-        .then((reply) => reply.json())
-        .then((found: { text: string | null }) => found.text)
-        .catch(() => null),
-    );
-  }
-  return texts.get(name)!;
-}
-
 function Beginning({ cell }: { cell: Cell }) {
   const text = useSignal<string | null>(null);
   useEffect(() => {
     let current = true;
-    if (hello.value?.texts) void textOf(cell.key).then((found) => current && (text.value = found));
+    void textOf(cell.key).then((found) => current && (text.value = found));
     return () => {
       current = false;
     };
