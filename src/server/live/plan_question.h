@@ -10,14 +10,14 @@ namespace kvasir {
 
 // As `kvasir plan` is told it. Empty and 0 mean: not given.
 struct PlanQuestion {
-  std::string model;  // a known name; empty: the model that is served
+  std::string model = {};  // a known name; empty: the model that is served
   std::int64_t context = 0;
   std::int64_t users = 1;
-  std::string kv;
-  std::string weights_dtype;
-  std::string memory;
-  std::string gpu;
-  std::string reserve;
+  std::string kv = {};
+  std::string weights_dtype = {};
+  std::string memory = {};
+  std::string gpu = {};
+  std::string reserve = {};
   int block_tokens = 0;
 };
 
