@@ -14,6 +14,13 @@ namespace {
 constexpr std::size_t kMaxCounters = 3;
 constexpr std::size_t kMaxUnique = 12;
 
+void refuse_excepted_lists(const Json& flat, const std::string& path) {
+  if (!flat.contains("$except")) return;
+  for (const Json& value : flat["$except"]) {
+    if (value.is_array() && !value.empty()) fail_unsupported("a list that it must not be", path);
+  }
+}
+
 }  // namespace
 
 struct SchemaCompiler::ArrayPlan {
@@ -35,6 +42,21 @@ struct SchemaCompiler::ArrayPlan {
   // By the element, up to the first that is like all that follow, and by those counters that it counts for.
   std::map<std::pair<std::uint64_t, std::size_t>, std::optional<RuleId>> rules;
   std::uint64_t kinds = 0;  // of elements: the last is that of all that follow
+
+  // How many elements must be told apart: all behind them are alike, or there are none.
+  std::uint64_t all_alike_from() const {
+    if (most) return *most;
+    std::uint64_t last = std::max<std::uint64_t>(fixed.size(), least);
+    for (const Counter& counter : counters) last = std::max(last, counter.from);
+    return last;
+  }
+  bool may_end(std::uint64_t count, const std::vector<std::uint64_t>& counts) const {
+    if (count < least) return false;
+    for (std::size_t i = 0; i < counters.size(); ++i) {
+      if (counts[i] < counters[i].least) return false;
+    }
+    return true;
+  }
 
   const Json& element(std::uint64_t i) const {
     return i < fixed.size() ? fixed[static_cast<std::size_t>(i)] : *others;
@@ -94,16 +116,10 @@ std::optional<RuleId> SchemaCompiler::element_rule(ArrayPlan& plan, std::uint64_
 // [ first, second … others ]: a node after each element up to where all further ones are alike, for each number of
 // elements that count for something.
 NodeId SchemaCompiler::build_array(NodeId from, const Json& flat, const std::string& path) {
-  if (flat.contains("$except")) {
-    for (const Json& value : flat["$except"]) {
-      if (value.is_array() && !value.empty()) fail_unsupported("a list that it must not be", path);
-    }
-  }
+  refuse_excepted_lists(flat, path);
   ArrayPlan plan = plan_array(flat, path);
   if (plan.is_unique) return build_unique(from, plan, path);
-  std::uint64_t last = std::max<std::uint64_t>(plan.fixed.size(), plan.least);
-  for (const ArrayPlan::Counter& counter : plan.counters) last = std::max(last, counter.from);
-  if (plan.most) last = *plan.most;
+  const std::uint64_t last = plan.all_alike_from();
 
   // How many elements there are, up to `last`, and how many of them satisfy each counter's schema.
   using Place = std::pair<std::uint64_t, std::vector<std::uint64_t>>;
@@ -137,13 +153,7 @@ NodeId SchemaCompiler::build_array(NodeId from, const Json& flat, const std::str
     }
   };
   const NodeId close = builder_.node();
-  const auto may_end = [&](const Place& place) {
-    if (place.first < plan.least) return false;
-    for (std::size_t i = 0; i < plan.counters.size(); ++i) {
-      if (place.second[i] < plan.counters[i].least) return false;
-    }
-    return true;
-  };
+  const auto may_end = [&](const Place& place) { return plan.may_end(place.first, place.second); };
   const Place none{0, std::vector<std::uint64_t>(plan.counters.size(), 0)};
   const NodeId open = optional_space(builder_.literal(from, "["));
   if (may_end(none)) builder_.join(open, close);

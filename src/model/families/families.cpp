@@ -133,6 +133,62 @@ const GgufForm& gguf_form_of(const DecoderConfig& config) {
   return own_form(*config.family, config.both_ways, config.moe.experts > 0);
 }
 
+namespace {
+
+AttentionSpec plain_attention(const DecoderConfig& config) {
+  AttentionSpec attention;
+  attention.heads = config.heads;
+  attention.kv = {config.kv_heads, config.head_dim, config.head_dim};
+  attention.scale = config.attention_scale > 0 ? static_cast<float>(config.attention_scale)
+                                               : 1.0F / std::sqrt(static_cast<float>(config.head_dim));
+  attention.softcap = static_cast<float>(config.attention_softcap);
+  attention.qkv_bias = config.attention_bias;
+  attention.out_bias = config.attention_bias;
+  attention.qk_norm = config.qk_norm;
+  attention.latent = config.latent;
+  if (!config.latent.none()) attention.kv = config.latent.shape();
+  attention.clip = static_cast<float>(config.clip);
+  attention.bias = config.bias;
+  attention.out_scale = static_cast<float>(config.attention_out_scale);
+  return attention;
+}
+
+void add_plain_layers(const DecoderConfig& config, ModelSpec& spec) {
+  LayerSpec layer;
+  layer.attention = plain_attention(config);
+  layer.branch_scale = static_cast<float>(config.branch_scale);
+  layer.norms = config.norms;
+  MlpSpec dense{config.ffn, config.mlp_bias, {}, MlpSpec::Kind::kGated, config.activation};
+  dense.gate_scale = static_cast<float>(config.gate_scale);
+  dense.out_scale = static_cast<float>(config.mlp_out_scale);
+  layer.mlp = config.moe.experts == 0
+                  ? dense
+                  : MlpSpec{config.expert_ffn, false, config.moe, MlpSpec::Kind::kGated, config.activation};
+  spec.layers.assign(static_cast<size_t>(config.layers), layer);
+  for (const int i : config.dense_layers) spec.layers[static_cast<size_t>(i)].mlp = dense;
+}
+
+// Layers that differ from the others: their windows and ropes, and those without attention or without an MLP.
+void vary_layers(const DecoderConfig& config, ModelSpec& spec) {
+  for (size_t i = 0; i < config.windows.size(); ++i) {
+    spec.layers[i].attention.window = config.windows[i];
+    if (config.windows[i] > 0 && config.local_rope) spec.layers[i].attention.rope = 1;
+  }
+  for (const int i : config.no_rope_layers) spec.layers[static_cast<size_t>(i)].attention.rope = kNoRope;
+  const auto no_attention = [&spec](int i) {
+    spec.layers[static_cast<size_t>(i)].attention = {};
+    spec.layers[static_cast<size_t>(i)].attention.rope = kNoRope;
+  };
+  for (const int i : config.recurrent_layers) {
+    if (!config.side_by_side) no_attention(i);
+    spec.layers[static_cast<size_t>(i)].recurrent = config.recurrent;
+  }
+  for (const int i : config.unmixed_layers) no_attention(i);
+  for (const int i : config.unfed_layers) spec.layers[static_cast<size_t>(i)].mlp = {};
+}
+
+}  // namespace
+
 ModelSpec plain_decoder(const DecoderConfig& config) {
   ModelSpec spec;
   spec.family = config.family;
@@ -150,22 +206,6 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
   spec.quantization = config.quantization;
   spec.eos = config.eos;
   spec.bos = config.bos;
-  LayerSpec layer;
-  layer.attention.heads = config.heads;
-  layer.attention.kv = {config.kv_heads, config.head_dim, config.head_dim};
-  layer.attention.scale = config.attention_scale > 0 ? static_cast<float>(config.attention_scale)
-                                                     : 1.0F / std::sqrt(static_cast<float>(config.head_dim));
-  layer.attention.softcap = static_cast<float>(config.attention_softcap);
-  layer.branch_scale = static_cast<float>(config.branch_scale);
-  layer.attention.qkv_bias = config.attention_bias;
-  layer.attention.out_bias = config.attention_bias;
-  layer.attention.qk_norm = config.qk_norm;
-  layer.attention.latent = config.latent;
-  if (!config.latent.none()) layer.attention.kv = config.latent.shape();
-  layer.attention.clip = static_cast<float>(config.clip);
-  layer.attention.bias = config.bias;
-  layer.attention.out_scale = static_cast<float>(config.attention_out_scale);
-  layer.norms = config.norms;
   spec.positions = config.positions;
   spec.first_position = config.first_position;
   spec.embedding_width = config.embedding_width;
@@ -173,29 +213,8 @@ ModelSpec plain_decoder(const DecoderConfig& config) {
   spec.layer_input = config.layer_input;
   spec.token_types = config.token_types;
   spec.norm_weights = config.norm_weights;
-  MlpSpec dense{config.ffn, config.mlp_bias, {}, MlpSpec::Kind::kGated, config.activation};
-  dense.gate_scale = static_cast<float>(config.gate_scale);
-  dense.out_scale = static_cast<float>(config.mlp_out_scale);
-  layer.mlp = config.moe.experts == 0
-                  ? dense
-                  : MlpSpec{config.expert_ffn, false, config.moe, MlpSpec::Kind::kGated, config.activation};
-  spec.layers.assign(static_cast<size_t>(config.layers), layer);
-  for (const int i : config.dense_layers) spec.layers[static_cast<size_t>(i)].mlp = dense;
-  for (size_t i = 0; i < config.windows.size(); ++i) {
-    spec.layers[i].attention.window = config.windows[i];
-    if (config.windows[i] > 0 && config.local_rope) spec.layers[i].attention.rope = 1;
-  }
-  for (const int i : config.no_rope_layers) spec.layers[static_cast<size_t>(i)].attention.rope = kNoRope;
-  const auto no_attention = [&spec](int i) {
-    spec.layers[static_cast<size_t>(i)].attention = {};
-    spec.layers[static_cast<size_t>(i)].attention.rope = kNoRope;
-  };
-  for (const int i : config.recurrent_layers) {
-    if (!config.side_by_side) no_attention(i);
-    spec.layers[static_cast<size_t>(i)].recurrent = config.recurrent;
-  }
-  for (const int i : config.unmixed_layers) no_attention(i);
-  for (const int i : config.unfed_layers) spec.layers[static_cast<size_t>(i)].mlp = {};
+  add_plain_layers(config, spec);
+  vary_layers(config, spec);
   return spec;
 }
 
