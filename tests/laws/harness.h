@@ -18,7 +18,7 @@
 #include "backend/make_backend.h"
 #include "base/hash.h"
 #include "engine/engine.h"
-#include "laws/cells.h"
+#include "laws/cell_models.h"
 #include "support/far_backend.h"
 #include "support/repeating_backend.h"
 #include "support/some_basis.h"
