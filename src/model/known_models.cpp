@@ -14,7 +14,7 @@
 #include "model/families/family.h"
 #include "model/gguf/gguf_config.h"
 #include "model/known_configs.h"
-#include "model/known_shapes.h"
+#include "model/known_sizes.h"
 
 namespace kvasir {
 namespace {
@@ -246,7 +246,7 @@ ModelSpec parse_list(std::string_view list) {
 const std::vector<NamedShape>& known_models() {
   static const std::vector<NamedShape> shapes = [] {
     std::vector<NamedShape> all;
-    for (const KnownShape& row : known_shapes()) all.push_back({std::string(row.name), spec_of(row), {}});
+    for (const KnownShape& row : known_sizes()) all.push_back({std::string(row.name), spec_of(row), {}});
     for (const std::span<const KnownConfig> configs : {known_configs(), known_dense_configs(), known_encoders()}) {
       for (const auto& [name, json] : configs) {
         all.push_back({std::string(name), parse_config(json, std::string(name)), {}});

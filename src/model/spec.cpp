@@ -373,9 +373,11 @@ void check_limits(const ModelSpec& spec, const Backend& backend, const std::stri
 std::uint64_t parameter_count(const ModelSpec& spec) {
   std::uint64_t count = 0;
   for (const TensorSpec& tensor : tensors_of(spec)) count += static_cast<std::uint64_t>(tensor.elements());
-  const std::int64_t no_text =
-      spec.positions > 0 && !spec.encodes() ? spec.first_position : 0;  // rows of OPT's files
-  return count + static_cast<std::uint64_t>(no_text) * static_cast<std::uint64_t>(spec.hidden);
+  // Files of OPT and BART have rows of positions that no text has, before the first of a stack.
+  const auto rows_before = [](const ModelSpec& stack) { return stack.positions > 0 ? stack.first_position : 0; };
+  std::int64_t unused = spec.encodes() ? 0 : rows_before(spec);
+  for (const ModelSpec& encoder : spec.encoder) unused += rows_before(encoder);
+  return count + static_cast<std::uint64_t>(unused) * static_cast<std::uint64_t>(spec.hidden);
 }
 
 }  // namespace kvasir

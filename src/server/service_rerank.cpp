@@ -58,7 +58,7 @@ EmbedQueue::Text Service::rerank_pair(const RerankRequest& asked, size_t index) 
   if (asked.instruction) pair.instruction = *asked.instruction;
   PairPrompt::Cut cut;
   if (asked.max_tokens_per_doc) cut = {model_.embedder.longest(), *asked.max_tokens_per_doc};
-  if (!asked.max_tokens_per_doc) check_text(asked.documents[index].size(), "documents");
+  if (!asked.max_tokens_per_doc) check_text(asked.documents[index].size(), fmt::format("documents[{}]", index));
   Tokenizer::Pair made = model_.reranker->prompt.tokens(pair, cut);
   if (std::ssize(made.tokens) > model_.embedder.longest()) {
     bad_param("documents", fmt::format("documents[{}] makes {} tokens with the query, and at most {} are read; "

@@ -135,7 +135,7 @@ TEST_F(RefusedTokenizers, ChatTemplates) {
   for (const char* source :
        {"{% if %}", "{{ x", "{% for m in messages %}", "{% endfor %}", "{# open", "{{ 'a }}", "{{ 1 + }}", "{{ ) }}",
         "{% include 'x' %}", "{% break %}", "{{ 99999999999999999999999 }}", "{% raw %}", "{% set = 3 %}",
-        "{% for a.b in c %}{% endfor %}", "{{ f(a=1, 2) }}", "{{ f(*a) }}", "{% macro m(a=1, b) %}{% endmacro %}",
+        "{% for a.b in c %}{% endfor %}", "{{ f(a=1, 2) }}", "{{ f(*) }}", "{% macro m(a=1, b) %}{% endmacro %}",
         "{% call x %}{% endcall %}", "{{ \"\\xz\" }}"}) {
     expect_file_refused("chat_template.jinja", source, "chat_template.jinja");
   }

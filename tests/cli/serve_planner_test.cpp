@@ -21,7 +21,7 @@ TEST(ServePlanner, AnswersAsTheCommandDoes) {
         options.model = *name == '\0' ? model : name;
         options.context = context;
         options.users = 7;
-        options.kv = "q8_0, sinks=4, window=512";
+        options.kv = "int8, sinks=4, window=512";
         options.gpu = gpu;
         options.reserve = "1GB";
         const PlanQuestion asked{

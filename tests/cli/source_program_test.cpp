@@ -34,7 +34,7 @@ TEST_F(SourceProgramTest, PlansAndRuns) {
   const std::string model = t5();
   const Ran plan = run("plan -m " + model + " --kv f16 --json");
   ASSERT_EQ(plan.code, 0) << plan.err;
-  const Json groups = Json::parse(plan.out)["groups"];
+  const Json groups = Json::parse(plan.out)["kv"]["groups"];
   ASSERT_EQ(groups.size(), 2U);
   EXPECT_EQ(groups[1]["of"], "source");
   EXPECT_EQ(groups[1]["layers"], 2);
@@ -52,7 +52,7 @@ TEST_F(SourceProgramTest, PlansAndRuns) {
   std::string longer;
   for (int i = 0; i < 400; ++i) longer += "fox ";
   expect_refused(ask + "'" + longer + "'", 1, "and at most 256 are read at once");
-  expect_refused(ask + "x --kv 'f16, evict=h2o:20'", 2, "evicts tokens");
+  expect_refused(ask + "x --kv 'f16, evict=h2o:20'", 2, "scores depend on distances");
 }
 
 TEST_F(SourceProgramTest, AServerTellsHowMuchOfTheSourceWasFound) {

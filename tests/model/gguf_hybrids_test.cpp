@@ -69,6 +69,10 @@ TEST(GgufHybrids, AttentionBesideAStateIsTheFoldersBitForBit) {
 TEST(GgufHybrids, WhatFilesHaveNoWordsForIsRefused) {
   EXPECT_NE(error_of_description(load_config(golden_dir("falcon_h1"))).find("falcon-h1 cannot say"),
             std::string::npos);
+  // Its files say one number of heads, for latents and states.
+  EXPECT_NE(
+      error_of_description(load_config(golden_dir("kimi_linear"))).find("kimi-linear cannot say what its states"),
+      std::string::npos);
   ModelSpec limited = load_config(golden_dir("nemotron_h_latent"));
   EXPECT_NE(error_of_description(limited).find("nemotron_h_moe cannot say what its states are made of"),
             std::string::npos);

@@ -114,6 +114,11 @@ bool allows(const Types& types, const OrderedJson& value) {
   return name == "integer" && std::ranges::find(types, "number") != types.end();
 }
 
+// As JSON. A number stays as it was written, for no double holds all of them.
+std::string spelled(std::string_view text, const OrderedJson& value) {
+  return value.is_number() ? std::string(without_space_around(text)) : to_text(value);
+}
+
 std::string quoted(std::string_view text) { return "\"" + json_escaped(text) + "\""; }
 
 }  // namespace
@@ -130,12 +135,12 @@ std::string json_value(std::string_view text, const OrderedJson& parameters, con
   if (!value || value->is_string()) {  // a string in quotes is one where nothing speaks for the quotes
     return value && types.empty() ? to_text(*value) : quoted(text);
   }
-  return types.empty() || allows(types, *value) || !string ? to_text(*value) : quoted(text);
+  return types.empty() || allows(types, *value) || !string ? spelled(text, *value) : quoted(text);
 }
 
 std::string json_value(std::string_view text) {
   const std::optional<OrderedJson> value = as_json(text);
-  return value ? to_text(*value) : quoted(text);
+  return value ? spelled(text, *value) : quoted(text);
 }
 
 }  // namespace kvasir

@@ -1,5 +1,5 @@
 // Sizes as the models' makers publish them in config.json.
-#include "model/known_shapes.h"
+#include "model/known_sizes.h"
 
 #include <array>
 
@@ -149,6 +149,6 @@ constexpr std::array kRows{
 
 }  // namespace
 
-std::span<const KnownShape> known_shapes() { return kRows; }
+std::span<const KnownShape> known_sizes() { return kRows; }
 
 }  // namespace kvasir

@@ -24,6 +24,6 @@ struct KnownShape {
   int used_experts = 0;     // by a token
 };
 
-std::span<const KnownShape> known_shapes();
+std::span<const KnownShape> known_sizes();
 
 }  // namespace kvasir
