@@ -20,10 +20,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!group.keeps_state() && kvasir::bytes_per_token(group) <= 0) std::abort();
       layers += group.layers.size();
     }
-    const auto caching = std::ranges::count_if(config.layers, [](const kvasir::LayerSpec& layer) {
-      return layer.attention.owns_kv();  // others read what an earlier layer caches
-    });
-    if (std::cmp_not_equal(layers, config.encodes() ? 0 : caching)) std::abort();  // encoders cache nothing
+    std::size_t caching = 0;
+    for (const kvasir::LayerSpec& layer : config.layers) {
+      if (!layer.attention.none() && layer.attention.owns_kv())
+        ++caching;                             // others read what an earlier layer caches
+      if (!layer.recurrent.none()) ++caching;  // beside attention, or in its place
+    }
+    if (layers != (config.generates() ? caching : 0)) std::abort();  // encoders and classifiers cache nothing
     kvasir::check_runnable(config, "fuzz");
   } catch (const kvasir::Error&) {
   }

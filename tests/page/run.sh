@@ -25,4 +25,4 @@ if ! cmp -s package-lock.json installed-lock.json; then
   cp package-lock.json installed-lock.json
 fi
 node node_modules/typescript/bin/tsc -p "$web" || exit 1
-KVASIR_PROGRAM=$program exec node --test --test-concurrency=1 page.test.mjs
+KVASIR_CHROMIUM=${KVASIR_CHROMIUM:-$(command -v chromium)} KVASIR_PROGRAM=$program exec node --test --test-concurrency=1 page.test.mjs

@@ -27,7 +27,7 @@ TEST_F(HttpLifeTest, TellsThatTheModelIsLoaded) {
   {
     Service service(*model_, {});
     door.open(service);
-    for (const char* path : {"/", "/health", "/v1/health", "/health/ready", "/health/live"}) {
+    for (const char* path : {"/health", "/v1/health", "/health/ready", "/health/live"}) {
       EXPECT_EQ(ask(path).status, 200) << path;
       EXPECT_EQ(ask(path).json()["status"], "ok") << path;
     }

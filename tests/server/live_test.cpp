@@ -89,17 +89,21 @@ class Watcher {
   bool ended_ = false;
 };
 
-class LiveFeedTest : public ServiceDraft {
+Response open(Service& service, const std::string& key = {}) {
+  HttpRequest request{"GET", "/kvasir/live", "", "req-live"};
+  request.key = key;
+  const std::optional<HttpReply> refused = service.identify(request);
+  if (!refused) return service.handle(request);
+  Response response;
+  response.reply = *refused;
+  return response;
+}
+
+class LiveFeedTest : public ServiceDraft {};
+
+// With services of their own, which have keys.
+class LiveKeysTest : public ServedDraft {
  protected:
-  Response open(Service& service, const std::string& key = {}) {
-    HttpRequest request{"GET", "/kvasir/live", "", "req-live"};
-    request.key = key;
-    const std::optional<HttpReply> refused = service.identify(request);
-    if (!refused) return service.handle(request);
-    Response response;
-    response.reply = *refused;
-    return response;
-  }
   Reply ask_as(Service& service, const std::string& key, const std::string& method, const std::string& path,
                const std::string& body = {}) {
     HttpRequest request{method, path, body, "req-live"};
@@ -175,7 +179,7 @@ TEST_F(LiveFeedTest, ThereIsAnEndToWatchers) {
   EXPECT_TRUE(late.until([&] { return late.ended(); }));
 }
 
-TEST_F(LiveFeedTest, ATenantIsToldOfItselfOnly) {
+TEST_F(LiveKeysTest, ATenantIsToldOfItselfOnly) {
   const TestKey alice = new_key("alice");
   const TestKey bob = new_key("bob");
   TestKey boss = new_key("boss");
@@ -216,7 +220,7 @@ TEST_F(LiveFeedTest, ATenantIsToldOfItselfOnly) {
   EXPECT_TRUE(ask_as(service, alice.key, "GET", first).json()["text"].is_string());
 }
 
-TEST_F(LiveFeedTest, ThePageNeedsNoKeyAndAsksNobodyElse) {
+TEST_F(LiveKeysTest, ThePageNeedsNoKeyAndAsksNobodyElse) {
   const TestKey alice = new_key("alice");
   ServiceOptions options;
   options.keys = KeysFile{random_secret(), {alice.entry}};

@@ -229,6 +229,24 @@ class ServedDraft : public ::testing::Test {
   static inline std::unique_ptr<LoadedModel> model_;
 };
 
+// Waits for the answer to be whole.
+inline Reply finish(Response& response) {
+  if (response.body == Response::Body::kReady) return {response.reply.status, {}, response.reply.body};
+  Reply reply{response.reply.status, {}, {}};
+  for (Work::Progress progress; !progress.done;) {
+    auto ready = std::make_shared<std::promise<void>>();
+    auto once = std::make_shared<std::atomic<bool>>(false);
+    response.work->on_event([ready, once] {
+      if (!once->exchange(true)) ready->set_value();
+    });
+    if (ready->get_future().wait_for(std::chrono::seconds(60)) != std::future_status::ready) return {};
+    progress = response.work->take();
+    reply.body += progress.bytes;
+    if (progress.done && response.body == Response::Body::kWhole) reply.status = progress.status;
+  }
+  return reply;
+}
+
 // Every route without a socket.
 class ServiceDraft : public ServedDraft {
  protected:
@@ -237,23 +255,6 @@ class ServiceDraft : public ServedDraft {
     return finish(response);
   }
 
-  // Waits for the answer to be whole.
-  static Reply finish(Response& response) {
-    if (response.body == Response::Body::kReady) return {response.reply.status, {}, response.reply.body};
-    Reply reply{response.reply.status, {}, {}};
-    for (Work::Progress progress; !progress.done;) {
-      auto ready = std::make_shared<std::promise<void>>();
-      auto once = std::make_shared<std::atomic<bool>>(false);
-      response.work->on_event([ready, once] {
-        if (!once->exchange(true)) ready->set_value();
-      });
-      if (ready->get_future().wait_for(std::chrono::seconds(60)) != std::future_status::ready) return {};
-      progress = response.work->take();
-      reply.body += progress.bytes;
-      if (progress.done && response.body == Response::Body::kWhole) reply.status = progress.status;
-    }
-    return reply;
-  }
   Reply post(const std::string& path, const Json& body) { return ask("POST", path, body.dump()); }
 
   Service service_{*model_, {.model_name = "draft"}};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "server/api/api_error.h"
@@ -41,6 +42,16 @@ class LiveFeed::Stream {
     ended_ = true;
     if (wake_) wake_();
   }
+  // Its watcher went: whoever comes next may have its place, though the feed's thread may still hold it.
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    wake_ = {};
+    ended_ = has_left_ = true;
+  }
+  bool has_left() {
+    const std::lock_guard lock(mutex_);
+    return has_left_;
+  }
   void on_event(std::function<void()> wake) {
     const std::lock_guard lock(mutex_);
     wake_ = std::move(wake);
@@ -56,19 +67,25 @@ class LiveFeed::Stream {
   std::string piece_;
   std::function<void()> wake_;
   bool ended_ = false;
+  bool has_left_ = false;
 };
+
+bool LiveFeed::has_gone(const std::weak_ptr<Stream>& stream) {
+  const auto held = stream.lock();
+  return !held || held->has_left();
+}
 
 class LiveFeed::StreamWork : public Work {
  public:
   explicit StreamWork(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
-  ~StreamWork() override { stream_->on_event({}); }
+  ~StreamWork() override { stream_->leave(); }
 
   void on_event(std::function<void()> wake) override { stream_->on_event(std::move(wake)); }
   Progress take() override { return stream_->take(); }
   Progress give_up(GiveUp) override { return {{}, true, 200}; }  // a page comes again
 
  private:
-  std::shared_ptr<Stream> stream_;  // the only one that keeps it
+  std::shared_ptr<Stream> stream_;  // the feed's thread holds it too while it writes
 };
 
 LiveFeed::LiveFeed(Sources sources) : sources_(std::move(sources)), thread_([this] { loop(); }) {}
@@ -87,7 +104,7 @@ std::unique_ptr<Work> LiveFeed::watch(std::shared_ptr<const Caller> caller) {
     throw ApiError({.status = 429, .type = "rate_limit_error", .code = "too_many_watchers", .retry_after_s = 5}, why);
   };
   const std::lock_guard lock(mutex_);
-  std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
+  std::erase_if(streams_, has_gone);
   if (streams_.size() >= kMostWatchers) refused("as many watch as the server has room for; try again");
   const auto own = std::ranges::count_if(streams_, [&](const auto& stream) {
     const auto other = stream.lock();
@@ -119,14 +136,14 @@ void LiveFeed::restart() {
 
 size_t LiveFeed::watchers() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<size_t>(std::ranges::count_if(streams_, [](const auto& stream) { return !stream.expired(); }));
+  return static_cast<size_t>(std::ranges::count_if(streams_, std::not_fn(has_gone)));
 }
 
 // After a look that went wrong (there may be no memory for it just now) nobody knows who was told what.
 void LiveFeed::loop() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    std::erase_if(streams_, [](const auto& stream) { return stream.expired(); });
+    std::erase_if(streams_, has_gone);
     if (streams_.empty() && !watching_) {
       wake_.wait(lock, [this] { return stopping_ || came_; });
       came_ = false;

@@ -51,6 +51,7 @@ class LiveFeed {
  private:
   class Stream;  // what a Work and the feed share
   class StreamWork;
+  static bool has_gone(const std::weak_ptr<Stream>& stream);  // its watcher
 
   void loop();
   void tick();
