@@ -52,7 +52,11 @@ struct Llm::Impl : LoadedModel {
     Request request;
     request.sampling = sampling_of(options, sampling);
     request.max_tokens = options.max_tokens;
-    if (!options.kv.empty()) request.kv = parse_kv_policy(options.kv, "kv");
+    if (!options.kv.empty()) {
+      RequestedKv asked = parse_requested_kv(options.kv, "kv");
+      request.kv = std::move(asked.policy);
+      request.state_budget = asked.state_budget;
+    }
     if (!options.ignore_eos) request.stop_tokens = model->config().eos;
     growing.answer.prompt_tokens = static_cast<std::int64_t>(tokens.size());
     request.prompt = std::move(tokens);

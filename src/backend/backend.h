@@ -47,10 +47,11 @@ inline constexpr BatchId kNoBatch = 0;
 using SampleTicket = std::uint64_t;  // of one backend, ascending
 inline constexpr SampleTicket kNoSample = 0;
 
-// What a backend can run at most. A model is held to it when it is loaded: what is beyond is an Error that names the
-// config's field, its value and the limit.
+// What a backend can run at most. A model is held to it when it is loaded, and a KV policy when it is asked for: what
+// is beyond is an Error that names the config's field, its value and the limit.
 struct BackendLimits {
-  int head_dim = std::numeric_limits<int>::max();  // of K, and of V
+  int head_dim = std::numeric_limits<int>::max();                                     // of K, and of V
+  enum class States : std::uint8_t { kF32, kAnyFormat } states = States::kAnyFormat;  // of recurrent layers
 };
 
 class Backend {

@@ -15,6 +15,8 @@ void KvStorage::set_group(size_t number, const KvGroup& group, Layers layers) {
   Group made;
   if (!group.keeps_state()) made.layout = make_layout(group, block_tokens_);
   made.state = group.state;
+  made.state_format = group.state_format;
+  made.only_kept = group.only_kept();
   made.layers = static_cast<int>(group.layers.size());
   made.block_bytes = block_bytes_of(group, block_tokens_);
   if (layers == Layers::kInTurn) {
@@ -58,7 +60,7 @@ KvView KvStorage::view(size_t number, int model_layer) const {
 }
 
 StateView KvStorage::state_view(size_t number, int model_layer) const {
-  CHECK(caches(number, model_layer) && keeps_state(number));
+  CHECK(caches(number, model_layer) && writes_state(number));
   const Group& group = groups_[number];
   return {memory_.as<std::byte>(), group.state, group.layers, group.places[static_cast<size_t>(model_layer)],
           group.per_page,          pages_.bytes};
@@ -70,8 +72,18 @@ std::byte* KvStorage::at(size_t number, BlockId block) const {
   return memory_.as<std::byte>() + block / group.per_page * pages_.bytes + block % group.per_page * group.block_bytes;
 }
 
-void KvStorage::copy_block(size_t group, BlockId from, BlockId to) {
-  backend_.run(CopyOp{at(group, to), at(group, from), static_cast<size_t>(block_bytes(group))});
+void KvStorage::copy_block(size_t from_group, BlockId from, size_t to_group, BlockId to) {
+  if (from_group == to_group) {
+    backend_.run(CopyOp{at(to_group, to), at(from_group, from), static_cast<size_t>(block_bytes(to_group))});
+    return;
+  }
+  const Group& kept = groups_[groups_[to_group].only_kept ? to_group : from_group];
+  const StateCodes codes{kept.state_format, kept.state, kept.layers};
+  if (groups_[to_group].only_kept) {
+    backend_.run(StateEncodeOp{codes, reinterpret_cast<const float*>(at(from_group, from)), at(to_group, to)});
+  } else {
+    backend_.run(StateDecodeOp{codes, at(from_group, from), reinterpret_cast<float*>(at(to_group, to))});
+  }
 }
 
 HostCopy KvStorage::saved_at(std::byte* host, size_t group, BlockId block) const {

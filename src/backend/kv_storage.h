@@ -45,10 +45,14 @@ class KvStorage {
   std::int64_t sink_query_position(size_t group) const { return groups_[group].sink_query_position; }
   bool caches(size_t group, int model_layer) const;
   bool keeps_state(size_t group) const { return !groups_[group].state.none(); }
+  bool writes_state(size_t group) const { return keeps_state(group) && !groups_[group].only_kept; }
+  // What the states of the group are rounded to at each kStateStep-th token.
+  StateFormat state_format(size_t group) const { return groups_[group].state_format; }
   KvView view(size_t group, int model_layer) const;           // REQUIRES: a group of rows
-  StateView state_view(size_t group, int model_layer) const;  // REQUIRES: one of states
+  StateView state_view(size_t group, int model_layer) const;  // REQUIRES: one of states that are written
 
-  void copy_block(size_t group, BlockId from, BlockId to);
+  // Of two groups one has the states that the other keeps in a format of their own.
+  void copy_block(size_t from_group, BlockId from, size_t to_group, BlockId to);
 
   // Host memory for blocks that are saved, and the piece of it that one is saved to and restored from.
   Buffer allocate_on_host(size_t bytes) { return backend_.allocate_on_host(bytes); }
@@ -65,6 +69,8 @@ class KvStorage {
   struct Group {
     KvLayout layout;
     StateShape state;
+    StateFormat state_format = StateFormat::kF32;
+    bool only_kept = false;
     int layers = 0;
     std::int64_t block_bytes = 0;
     Retention retention;

@@ -211,9 +211,10 @@ struct RopeKvWriteOp {  // q and k are rotated in place, and k and v written. RE
   friend bool operator==(const RopeKvWriteOp&, const RopeKvWriteOp&) = default;
 };
 
-using Op = std::variant<CopyOp, EmbedOp, NormOp, MatmulOp, RopeOp, ProjectOp, KvWriteOp, AttentionOp,
-                        MergeAttentionOp, WatchAttentionOp, KvMoveOp, SwigluOp, ActivationOp, ScaleOp, ExpertsOp,
-                        QueryScaleOp, SigmoidGateOp, AddOp, CausalConvOp, DecayOp, RecurrenceOp, AddNormOp,
-                        GatedMatmulOp, NormMatmulOp, FeedForwardOp, RopeKvWriteOp>;
+using Op =
+    std::variant<CopyOp, EmbedOp, NormOp, MatmulOp, RopeOp, ProjectOp, KvWriteOp, AttentionOp, MergeAttentionOp,
+                 WatchAttentionOp, KvMoveOp, SwigluOp, ActivationOp, ScaleOp, ExpertsOp, QueryScaleOp, SigmoidGateOp,
+                 AddOp, CausalConvOp, DecayOp, RecurrenceOp, StateRoundOp, StateEncodeOp, StateDecodeOp, AddNormOp,
+                 GatedMatmulOp, NormMatmulOp, FeedForwardOp, RopeKvWriteOp>;
 
 }  // namespace kvasir

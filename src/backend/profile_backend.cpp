@@ -85,6 +85,18 @@ OpCost cost_of(const RecurrenceOp& op) {
   const auto floats = static_cast<double>(op.state.shape.matrix_floats());
   return {"recurrence", bytes_of(op.v) + state_bytes(op.state, floats, op.sequences)};
 }
+OpCost cost_of(const StateRoundOp& op) {
+  const StateShape& shape = op.state.shape;
+  const bool inputs = op.part == StateRoundOp::Part::kConvInputs;
+  const auto floats = static_cast<double>(inputs ? shape.conv_floats() : shape.matrix_floats());
+  return {"state rounding", state_bytes(op.state, floats, op.sequences)};
+}
+double bytes_of(const StateCodes& codes) {
+  return static_cast<double>(kvasir::state_bytes(codes.shape, codes.layers, codes.format) +
+                             kvasir::state_bytes(codes.shape, codes.layers, StateFormat::kF32));
+}
+OpCost cost_of(const StateEncodeOp& op) { return {"state encoding", bytes_of(op.codes)}; }
+OpCost cost_of(const StateDecodeOp& op) { return {"state decoding", bytes_of(op.codes)}; }
 OpCost cost_of(const AddNormOp& op) { return {"add and rms_norm", bytes_of(op.x) + bytes_of(op.y)}; }
 OpCost cost_of(const GatedMatmulOp& op) { return {"gated matmul " + shape_of(*op.weight), bytes_of(*op.weight)}; }
 OpCost cost_of(const RopeKvWriteOp& op) {

@@ -11,6 +11,7 @@
 
 #include "backend/sequence_views.h"
 #include "backend/tensor.h"
+#include "layout/state_format.h"
 #include "layout/state_layout.h"
 
 namespace kvasir {
@@ -72,6 +73,39 @@ struct RecurrenceOp {
   KVASIR_HD int k_heads() const { return k.cols / state.shape.k_dim; }
   KVASIR_HD bool decays_by_row() const { return decay.cols > state.shape.heads; }
   friend bool operator==(const RecurrenceOp&, const RecurrenceOp&) = default;
+};
+
+// One layer's states of these sequences become what a format can hold (round_conv_inputs, round_matrix).
+struct StateRoundOp {
+  enum class Part : std::uint8_t { kConvInputs, kMatrices };
+
+  StateFormat format = StateFormat::kBF16;
+  Part part = Part::kMatrices;
+  StateView state;
+  SequenceViews sequences;
+
+  friend bool operator==(const StateRoundOp&, const StateRoundOp&) = default;
+};
+
+// Of a whole state, how it is kept.
+struct StateCodes {
+  StateFormat format = StateFormat::kBF16;
+  StateShape shape;
+  int layers = 0;
+
+  friend bool operator==(const StateCodes&, const StateCodes&) = default;
+};
+struct StateEncodeOp {  // a state that is written, to one that is kept
+  StateCodes codes;
+  const float* from = nullptr;
+  std::byte* to = nullptr;
+  friend bool operator==(const StateEncodeOp&, const StateEncodeOp&) = default;
+};
+struct StateDecodeOp {
+  StateCodes codes;
+  const std::byte* from = nullptr;
+  float* to = nullptr;
+  friend bool operator==(const StateDecodeOp&, const StateDecodeOp&) = default;
 };
 
 }  // namespace kvasir

@@ -86,13 +86,26 @@ void add_row(std::string& out, std::string_view name, std::string_view value, st
                         : fmt::format("  {:<15} {:>16}  {}\n", name, value, detail);
 }
 
+std::string state_line(const GroupPlan& group) {
+  const std::string bytes = size(group.bytes_per_block);
+  switch (group.state_use) {
+    case KvGroup::StateUse::kLive:
+      return fmt::format("keep a state of {} while a request runs, in f32", bytes);
+    case KvGroup::StateUse::kKept:
+      return fmt::format("and {} at each place where it is kept, as {}", bytes,
+                         state_format_name(group.state_format));
+    case KvGroup::StateUse::kBoth:
+      break;
+  }
+  return fmt::format("keep a state of {}, and as much at each place where it is kept", bytes);
+}
+
 void add_groups(std::string& out, const PlanReport& report) {
   if (report.plan.groups.size() < 2) return;
   out += "\nLayers that are cached alike\n";
   for (const GroupPlan& group : report.plan.groups) {
     if (!group.state.none()) {
-      out += fmt::format("  {:>4} layers keep a state of {}, and as much at each place where it is kept\n",
-                         group.layers, size(group.bytes_per_block));
+      out += fmt::format("  {:>4} layers {}\n", group.layers, state_line(group));
       continue;
     }
     out += fmt::format("  {:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}\n",
@@ -137,7 +150,9 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
     nlohmann::ordered_json one;
     one["layers"] = group.layers;
     if (!group.state.none()) {
-      one["state_bytes"] = group.bytes_per_block;
+      const bool kept = group.state_use == KvGroup::StateUse::kKept;
+      one[kept ? "kept_state_bytes" : "state_bytes"] = group.bytes_per_block;
+      if (kept) one["state_format"] = state_format_name(group.state_format);
       groups.push_back(std::move(one));
       continue;
     }

@@ -67,7 +67,7 @@ Engine::Engine(Backend& backend, std::span<const EngineModel> models, EngineConf
       pins_(cache_, static_cast<std::int64_t>(config_.pinned_share * static_cast<double>(cache_.memory_bytes()))),
       scheduler_(config_.scheduler),
       shares_(cache_),
-      checks_({config_, models_, cache_, shares_}),
+      checks_({config_, models_, cache_, shares_, backend}),
       costs_(swap_, scheduler_, config_.costs),
       speculator_({scheduler_, cache_, costs_}, config_.speculation,
                   make_model_drafter({backend, models_, cache_, storage_, policies_}, config_.speculation)),
@@ -206,7 +206,7 @@ void Engine::keep_state(Sequence& sequence) {
   const Position length = sequence.lease.length();
   if (std::ranges::find(sequence.state_marks, length) != sequence.state_marks.end()) {
     cache_.keep_state(sequence.lease, KvCache::Stay::kUntilEvicted);
-  } else if (config_.scheduler.state_budget > 0 && sequence.num_uncomputed_tokens() <= 1) {
+  } else if (scheduler_.state_budget_of(sequence) > 0 && sequence.num_uncomputed_tokens() <= 1) {
     cache_.keep_state(sequence.lease, KvCache::Stay::kUntilNext);
   }
 }

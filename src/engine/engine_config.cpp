@@ -39,6 +39,14 @@ void check_basis(const Model& model, const KvPolicy& policy) {
                          kKvBasisFile));
 }
 
+void check_states(const Backend& backend, const KvPolicy& policy) {
+  const bool any = backend.limits().states == BackendLimits::States::kAnyFormat;
+  if (any || policy.states == StateFormat::kF32) return;
+  fail_usage(fmt::format("the KV policy \"{}\" keeps states as {}, and {} keeps them as f32 alone", to_text(policy),
+                         state_format_name(policy.states), backend.description()),
+             "kv", "leave states= out, or run it with --device cpu");
+}
+
 namespace {
 
 void check_context(const EngineConfig& config, const Model& model, std::span<const KvGroup> groups) {
@@ -70,8 +78,14 @@ EngineConfig resolve_config(EngineConfig config, std::span<const EngineModel> mo
                "use 1 to 65536");
   }
   const Model& first = *models.front().model;
-  for (const EngineModel& one : models) check_basis(*one.model, one.kv);
-  for (const KvPolicy& also : config.kv_also) check_basis(first, also);
+  for (const EngineModel& one : models) {
+    check_basis(*one.model, one.kv);
+    check_states(backend, one.kv);
+  }
+  for (const KvPolicy& also : config.kv_also) {
+    check_basis(first, also);
+    check_states(backend, also);
+  }
   if (config.context <= 0) config.context = first.config().context;
   std::vector<std::vector<KvGroup>> groups;
   groups.reserve(models.size());
@@ -80,8 +94,11 @@ EngineConfig resolve_config(EngineConfig config, std::span<const EngineModel> mo
   if (config.kv_bytes == 0) {
     for (size_t i = 0; i < models.size(); ++i) {
       const std::int64_t rows = blocks_for(context_of(config, models, i), config.block_tokens);
-      const std::int64_t states = 2 + config.scheduler.state_budget;  // its own, its answer's and those that are kept
+      const std::int64_t kept = 1 + config.scheduler.state_budget;  // its answer's and those at its marks
       for (const KvGroup& group : groups[i]) {
+        const bool written = group.state_use != KvGroup::StateUse::kKept;
+        const bool named = group.state_use != KvGroup::StateUse::kLive;
+        const std::int64_t states = std::int64_t{written} + (named ? kept : 0);
         const std::int64_t blocks = kDefaultSequences * (group.keeps_state() ? states : rows);
         const std::int64_t bytes = block_bytes_of(group, config.block_tokens);
         config.kv_bytes += static_cast<std::uint64_t>(blocks * bytes);
@@ -174,7 +191,8 @@ Key256 policy_key(const Model& model, const Backend& backend, std::span<const Kv
   std::string policy = fmt::format("{} {}", backend.kernel_version(), block_tokens);
   for (const KvGroup& group : groups) {
     if (group.keeps_state()) {
-      policy += fmt::format(" [{}] states", fmt::join(group.layers, ","));  // of which the spec's text says all
+      // Of which the spec's text says all else.
+      policy += fmt::format(" [{}] states {}", fmt::join(group.layers, ","), state_format_name(group.state_format));
       continue;
     }
     policy += fmt::format(" [{}] {} {} {} {} {} {} {}", fmt::join(group.layers, ","), format_name(group.k_format),

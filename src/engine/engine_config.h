@@ -75,6 +75,9 @@ bool streams(std::span<const KvGroup> groups, std::int64_t trained);
 // Throws Error when the policy keeps shorter rows and the model has no directions for them.
 void check_basis(const Model& model, const KvPolicy& policy);
 
+// Throws Error when the policy rounds states and the backend cannot.
+void check_states(const Backend& backend, const KvPolicy& policy);
+
 KvStorage::Pages pages_of(std::span<const EngineModel> models, const EngineConfig& config);
 CacheConfig cache_config(const ServedModel& first, const Backend& backend, const EngineConfig& config,
                          KvStorage::Pages pages);

@@ -55,9 +55,10 @@ std::vector<Breakpoint> Engine::places_to_keep(const CheckedRequest& checked) co
     return request.breakpoints;
   }
   const bool states = std::ranges::any_of(checked.kv->groups, &KvGroup::keeps_state);
+  const std::int64_t step = states ? state_step(checked.kv->groups, config_.block_tokens) : config_.block_tokens;
   std::vector<Breakpoint> out;
   for (const Breakpoint& mark : request.breakpoints) {
-    const std::int64_t whole = mark.tokens / config_.block_tokens * config_.block_tokens;
+    const std::int64_t whole = mark.tokens / step * step;
     if (whole > 0 && (states || whole < mark.tokens)) out.push_back({whole, mark.keep});
     if (!states) out.push_back(mark);
   }

@@ -52,12 +52,14 @@ struct Request {
   std::optional<std::int64_t> evict_after;
   ModelId model = 0;           // whose tokens they are: which of the engine's models answers
   std::optional<KvPolicy> kv;  // nullopt: the model's own
+  // Of recurrent layers: how many states it may leave behind; nullopt: as many as the engine lets anyone.
+  std::optional<int> state_budget;
   // What stands before the prompt and its K and V depend on: a source text, an adapter, an image. Requests share what
   // is cached only where this is equal.
   std::optional<Key256> prefix_key;
   SpeculativeParams speculative;
   std::shared_ptr<const std::vector<TokenId>> prediction;  // what the answer may be like; null: nobody knows
-  int priority = 0;                 // within the tenant: the smaller goes first
+  int priority = 0;                                        // within the tenant: the smaller goes first
   Tenant tenant;
   std::string label;  // what logs call it; empty: its id
   // What the engine asks itself may be of any policy, and no on_finished() listener is notified of its end.

@@ -29,6 +29,7 @@ CheckedRequest RequestChecks::check(Request request) const {
   check_tokens(request, model);
   check_sampling(request.sampling, "request");
   check_speculative(request, model);
+  check_state_budget(request);
   std::shared_ptr<const ResolvedPolicy> policy = policy_of(request, model);
   check_room(request, *policy, model.context);
   return {std::move(request), std::move(policy)};
@@ -109,11 +110,20 @@ void RequestChecks::check_speculative(const Request& request, const ServedModel&
   }
 }
 
+void RequestChecks::check_state_budget(const Request& request) const {
+  const int most = p_.config.scheduler.state_budget;
+  const int asked = request.state_budget.value_or(0);
+  if (asked >= 0 && asked <= most) return;
+  fail_input(fmt::format("a budget of {} states was asked for, and this server allows {}", asked, most), "kv",
+             fmt::format("use a state_budget of 0 to {}, or start with a larger --state-budget", most));
+}
+
 std::shared_ptr<const ResolvedPolicy> RequestChecks::policy_of(const Request& request,
                                                                const ServedModel& model) const {
   if (!request.kv || *request.kv == model.kv->policy) return model.kv;
   if (request.origin == Request::Origin::kClient) check_allowed(*request.kv, model);
   check_basis(*model.model, *request.kv);
+  check_states(p_.backend, *request.kv);
   auto policy = resolve_policy(request.model, *model.model, *request.kv, p_.config.block_tokens);
   check_fit(*policy, model);
   return policy;

@@ -27,6 +27,7 @@ class RequestChecks {
     std::span<const ServedModel> models;
     const KvCache& cache;
     const TenantShares& shares;
+    const Backend& backend;
   };
   explicit RequestChecks(const Parts& parts) : p_(parts) {}
 
@@ -45,6 +46,7 @@ class RequestChecks {
   static void check_vocabulary(std::span<const TokenId> tokens, const ServedModel& model);
   static void check_source(Request& request, const ServedModel& model);
   void check_speculative(const Request& request, const ServedModel& model) const;
+  void check_state_budget(const Request& request) const;
   std::shared_ptr<const ResolvedPolicy> policy_of(const Request& request, const ServedModel& model) const;
   void check_allowed(const KvPolicy& policy, const ServedModel& model) const;
   void check_fit(const ResolvedPolicy& policy, const ServedModel& model) const;

@@ -34,8 +34,8 @@ std::int64_t cache_bytes(const Model& model, const EngineConfig& config, std::in
   const Position prompt = std::max<Position>(tokens / 2, 1);
   for (const KvGroup& group : kv_groups(model.config(), config.kv)) {
     const std::int64_t block = block_bytes_of(group, config.block_tokens);
-    if (group.keeps_state()) {
-      bytes += block;
+    if (group.keeps_state()) {  // of a place where one is kept
+      if (group.state_use != KvGroup::StateUse::kLive) bytes += block;
       continue;
     }
     if (const auto rule = eviction_rule(config.kv, prompt); rule && group.retention.full()) {

@@ -36,7 +36,7 @@ void KvCache::commit(KvLease& lease, std::span<const TokenId> tokens) {
   for (size_t i = 0; i < state.tables.size(); ++i) {
     const Group& group = group_of(state, i);
     CHECK(table_size(state, group, lease.rows(i)) <= state.tables[i].size());
-    if (!group.config.state() || tokens.empty()) continue;
+    if (!group.config.written_state() || tokens.empty()) continue;
     const BlockId written = state.tables[i].at(0);
     CHECK(group.pool.refs(written) == 1 && !group.index.published(written));  // see reserve()
   }

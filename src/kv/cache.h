@@ -77,13 +77,19 @@ class KvCache {
   enum class Stay : std::uint8_t { kUntilEvicted, kUntilNext };
   void keep_state(KvLease& lease, Stay stay);
   bool has_states(PolicyId policy) const { return policies_[policy].states; }
+  // Of what length a text is a multiple wherever its states are kept. REQUIRES: has_states().
+  std::int64_t state_step(PolicyId policy) const;
   bool keeps_state(size_t group) const { return groups_[group].config.state(); }
+  bool writes_state(size_t group) const { return groups_[group].config.written_state(); }
   // From now on others may find the source, whose rows are written in all groups that keep it. Nothing, where they
   // were found. REQUIRES: they are reserved.
   void commit_source(KvLease& lease);
   bool keeps_source(size_t group) const { return groups_[group].config.source(); }
   // Whether somebody holds all of the source's blocks just now.
   bool holds_source(const OpenContext& context) const;
+  // The lease holds its states as they are kept, and not as they would be written: for who keeps it for others.
+  // False, and nothing changed, where they are not kept.
+  bool hold_kept_states(KvLease& lease);
   // How far the lease would come back from what is kept, as far as it knows.
   Position found_again(const KvLease& lease) const;
   void truncate(KvLease& lease, Position length);
@@ -273,6 +279,7 @@ class KvCache {
   // That so many rows need; of a source all of it, as soon as there are some.
   std::int64_t table_size(const LeaseState& state, const Group& group, std::int64_t rows) const {
     if (group.config.source()) return rows > 0 ? state.source.blocks() : 0;
+    if (group.config.kept_state()) return rows > 0 ? state.tables[table_of(group)].size() : 0;
     return group.config.state() ? static_cast<std::int64_t>(rows > 0) : blocks_for(rows, config_.block_tokens);
   }
   void name_source(std::span<const TokenId> source, LeaseState& state) const;
@@ -282,6 +289,8 @@ class KvCache {
   void report_source(const LeaseState& state, ReuseReport& report) const;
   void report_eviction(const PrefixIndex::Eviction& how, std::uint32_t asking, ReuseReport& report) const;
   void forget_passing_state(LeaseState& state);
+  bool keep_in_own_format(LeaseState& state, size_t i, const PrefixIndex::Entry& as);
+  void go_on_from_kept(LeaseState& state, size_t i);
   bool has_states_at(PolicyId policy, const Key256& key, std::span<const TokenId> block) const;
   Need need_of(const LeaseState& state, size_t i, Position target) const;
   bool has_room(const LeaseState& state, Position target) const;

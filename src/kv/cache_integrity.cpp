@@ -21,10 +21,12 @@ std::optional<std::string> KvCache::problem() const {
       if (evicted < 0 || evicted > length || (evicted > 0 && shares(lease->policy))) return "a lease lost rows";
       const Group& group = group_of(*lease, i);
       const std::int64_t blocks = table_size(*lease, group, length - evicted);
-      const bool to_come = group.config.source() && !lease->source.written;
+      const bool found = group.config.live_state() && lease->tables[i + 1].size() == 1;  // see go_on_from_kept()
+      const bool to_come = found || (group.config.source() && !lease->source.written);
       if (lease->tables[i].size() < blocks && !to_come) return "a lease is longer than its table";
       if (group.config.source() && lease->tables[i].size() > lease->source.blocks()) return "a source is too long";
       if (group.config.state() && lease->tables[i].size() > 1) return "a lease has two states";
+      if (found && lease->tables[i].size() == 1) return "a lease holds the state that it went on from";
     }
   }
   for (const Group& group : groups_) {

@@ -121,7 +121,7 @@ void KvCache::find_blocks(std::span<const TokenId> tokens, const LeaseState& sta
     bool run_ends = false;
     for (size_t i = 0; i < state.tables.size(); ++i) {
       const Group& group = group_of(state, i);
-      if (group.config.source()) continue;
+      if (group.config.source() || group.config.live_state()) continue;
       const BlockId block = group.index.find(key, wanted).value_or(kNoBlock);
       found.blocks[i].push_back(block);
       run_ends |= block == kNoBlock && group.chained();
@@ -151,7 +151,8 @@ std::int64_t KvCache::most_that_serve(const LeaseState& state, const Found& foun
   const auto all_serve = [&](std::int64_t whole) {
     for (size_t i = 0; i < state.tables.size(); ++i) {
       const Group& group = group_of(state, i);
-      if (group.config.source() || (group.config.state() && who == Serving::kRows)) continue;
+      if (group.config.source() || group.config.live_state()) continue;
+      if (group.config.named_state() && who == Serving::kRows) continue;
       if (!serves(group, found.blocks[i], whole)) return false;
     }
     return true;
@@ -163,7 +164,7 @@ std::int64_t KvCache::most_that_serve(const LeaseState& state, const Found& foun
 // Whether the group has what so many blocks of the run need.
 bool KvCache::serves(const Group& group, const std::vector<BlockId>& blocks, std::int64_t whole) const {
   if (group.chained()) return true;  // its first miss ended the run
-  if (group.config.state()) return blocks[static_cast<size_t>(whole) - 1] != kNoBlock;
+  if (group.config.named_state()) return blocks[static_cast<size_t>(whole) - 1] != kNoBlock;
   const std::int64_t size = config_.block_tokens;
   for (std::int64_t block_index = whole - 1; block_index >= 0; --block_index) {
     const bool needed = needs_block(group.config.retention, block_index, whole * size);
@@ -262,8 +263,8 @@ void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseStat
   if (has_states(state.policy)) state.state_from = length;
   for (size_t i = 0; i < state.tables.size(); ++i) {
     Group& group = group_of(state, i);
-    if (group.config.source()) continue;  // see pin_source()
-    if (group.config.state()) {
+    if (group.config.source() || group.config.live_state()) continue;  // see pin_source() and reserve()
+    if (group.config.named_state()) {
       if (length == 0) continue;
       ref_block(group, found.blocks[i].back());
       note(CacheEvent::Kind::kHit, group, found.blocks[i].back(), state);

@@ -314,7 +314,7 @@ BlockId KvCache::move_to_free(Group& group, BlockId held) {
   }
   group.last_use[static_cast<size_t>(to)] = group.last_use[static_cast<size_t>(held)];
   ++page_of(group, to).filled;
-  copies_.push_back({group.id, held, to});
+  copies_.push_back({group.id, held, group.id, to});
   ++stats_.moved_blocks;
   note({.kind = CacheEvent::Kind::kMoved, .group = group.id, .block = held, .to = to, .owner = group.pool.owner(to)});
   return to;

@@ -14,8 +14,9 @@ KvCache::Need KvCache::need_of(const LeaseState& state, size_t i, Position targe
   const BlockTable& table = state.tables[i];
   const auto length = static_cast<Position>(state.tokens.size());
   const std::int64_t rows = length - state.evicted[i];
-  const bool writes_state = group.config.state();
+  const bool writes_state = group.config.written_state();
   Need need;
+  if (group.config.kept_state()) return need;  // see keep_state()
   need.blocks = std::max<std::int64_t>(table_size(state, group, target - state.evicted[i]) - table.size(), 0);
   if (group.config.source()) return need;
   if (!writes_state)
@@ -103,6 +104,7 @@ bool KvCache::reserve(KvLease& lease, std::int64_t tokens) {
     Group& group = group_of(state, i);
     while (state.tables[i].size() < table_size(state, group, target - state.evicted[i])) {
       state.tables[i].append(take(group, state, state.tables[i].size()));
+      if (group.config.live_state()) go_on_from_kept(state, i);
     }
   }
   // Room for their tokens now: what is written into blocks that are there allocates nothing.
@@ -132,14 +134,14 @@ void KvCache::make_tail_writable(LeaseState& state, size_t i, Need::Tail how) {
   Group& group = group_of(state, i);
   BlockTable& table = state.tables[i];
   const std::int64_t block_index =
-      group.config.state() ? 0 : static_cast<std::int64_t>(state.tokens.size()) / config_.block_tokens;
+      group.config.written_state() ? 0 : static_cast<std::int64_t>(state.tokens.size()) / config_.block_tokens;
   const BlockId old = table.at(block_index);
   if (how == Need::Tail::kSteal) {
     forget(group, old, group.pool.owner(old), {tick_, now_, state.tenant.id, state.request, false});
     return;
   }
   const BlockId copy = take(group, state, block_index);
-  copies_.push_back({group.id, old, copy});
+  copies_.push_back({group.id, old, group.id, copy});
   ++stats_.copied_blocks;
   table.replace(block_index, copy);
   unref_block(group, old);

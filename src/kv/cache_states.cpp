@@ -5,8 +5,14 @@
 // the next step writes, the lease takes a copy for itself, as of an open block that others hold, and where there is
 // no room for a copy the name is lost. So states lie at ends of blocks alone, and what is kept is never written.
 //
+// Where kept states have a format of their own (kLiveState, kKeptState), to keep one is to copy it: into a block that
+// is taken, named and let go of at once; where there is no room for one, nothing is kept. A lease that is opened
+// holds the kept state that it found, until reserve() takes the block that it writes, which begins as a copy.
+//
 // No state stands for another: each may be evicted by itself, as blocks behind a window may.
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "base/check.h"
 #include "kv/cache.h"
@@ -17,7 +23,7 @@ void KvCache::keep_state(KvLease& lease, Stay stay) {
   CHECK(lease.valid() && lease.cache_ == this);
   LeaseState& state = *lease.state_;
   const Position length = lease.length();
-  if (!has_states(state.policy) || !reuses() || length == 0 || length % config_.block_tokens != 0) return;
+  if (!has_states(state.policy) || !reuses() || length == 0 || length % state_step(state.policy) != 0) return;
   const std::int64_t last = length / config_.block_tokens - 1;
   if (last < state.public_blocks && state.tenant.id != kSystemTenant) return;
   ++tick_;
@@ -26,9 +32,13 @@ void KvCache::keep_state(KvLease& lease, Stay stay) {
   const bool known = has_states_at(state.policy, key, tokens_of_block(state.tokens, last));
   const PrefixIndex::Entry entry{key,  parent_of(state, state.keys, last), last, tick_,
                                  now_, length - state.state_from};
+  bool kept = true;
   for (size_t i = 0; i < state.tables.size(); ++i) {
-    if (group_of(state, i).config.state()) publish_block(state, i, 0, entry);
+    const CacheGroupConfig& config = group_of(state, i).config;
+    if (config.kept_state()) kept = keep_in_own_format(state, i, entry) && kept;
+    if (config.named_state() && config.written_state()) publish_block(state, i, 0, entry);
   }
+  if (!kept) return;
   if (stay == Stay::kUntilEvicted) {
     state.state_from = length;
   } else if (!known) {  // what somebody else keeps is not ours to forget
@@ -36,12 +46,74 @@ void KvCache::keep_state(KvLease& lease, Stay stay) {
   }
 }
 
+// False: there is no room for it.
+bool KvCache::keep_in_own_format(LeaseState& state, size_t i, const PrefixIndex::Entry& as) {
+  Group& group = group_of(state, i);
+  const std::span<const TokenId> text = tokens_of_block(state.tokens, as.block_index);
+  if (const std::optional<BlockId> known = group.index.find(as.key, text)) {
+    ref_block(group, *known);  // used just now
+    unref_block(group, *known);
+    return true;
+  }
+  std::vector<Need> needs(state.tables.size());
+  needs[i].blocks = 1;
+  if (shortage_of(state.policy, state.tenant.id, needs) != Shortage::kNone) return false;
+  const PrefixIndex::Eviction why{tick_, now_, state.tenant.id, state.request, false};
+  evict_over_quota(state, needs, why);
+  ensure_blocks(state, needs, why);
+  const BlockId to = take(group, state, 0);
+  copies_.push_back({group_of(state, i - 1).id, state.tables[i - 1].at(0), group.id, to});
+  BlockTable own = std::exchange(state.tables[i], {});
+  state.tables[i].append(to);
+  publish_block(state, i, 0, as);
+  state.tables[i] = std::move(own);
+  unref_block(group, to);
+  return true;
+}
+
+// The block of the group that was just taken becomes the state that was found.
+void KvCache::go_on_from_kept(LeaseState& state, size_t i) {
+  BlockTable& kept = state.tables[i + 1];
+  if (kept.size() == 0) return;
+  const BlockId from = kept.at(0);
+  copies_.push_back({group_of(state, i + 1).id, from, group_of(state, i).id, state.tables[i].at(0)});
+  kept.drop_last();
+  unref_block(group_of(state, i + 1), from);
+}
+
+bool KvCache::hold_kept_states(KvLease& lease) {
+  LeaseState& state = *lease.state_;
+  const Position length = lease.length();
+  if (!has_states(state.policy)) return true;
+  if (length == 0 || length % state_step(state.policy) != 0) return false;
+  const std::int64_t last = length / config_.block_tokens - 1;
+  if (!has_states_at(state.policy, state.keys.back(), tokens_of_block(state.tokens, last))) return false;
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    Group& live = group_of(state, i);
+    if (!live.config.live_state() || state.tables[i].size() == 0) continue;
+    Group& kept = group_of(state, i + 1);
+    const BlockId block = *kept.index.block_of(state.keys.back());
+    ref_block(kept, block);
+    state.tables[i + 1].append(block);
+    shrink_table(state, i, 0);
+  }
+  return true;
+}
+
+std::int64_t KvCache::state_step(PolicyId policy) const {
+  std::int64_t step = config_.block_tokens;
+  for (const size_t group : policies_[policy].groups) {
+    step = std::lcm(step, std::int64_t{groups_[group].config.state_step});
+  }
+  return step;
+}
+
 void KvCache::forget_passing_state(LeaseState& state) {
   if (state.passing_state == 0) return;
   const Key256& key = state.keys[static_cast<size_t>(state.passing_state / config_.block_tokens - 1)];
   for (size_t i = 0; i < state.tables.size(); ++i) {
     Group& group = group_of(state, i);
-    if (!group.config.state()) continue;
+    if (!group.config.named_state()) continue;
     const std::optional<BlockId> block = group.index.block_of(key);
     if (!block || group.pool.state(*block) != BlockPool::State::kEvictable) continue;
     evict(group, *block, {tick_, now_, state.tenant.id, state.request, false});
@@ -51,7 +123,7 @@ void KvCache::forget_passing_state(LeaseState& state) {
 
 bool KvCache::has_states_at(PolicyId policy, const Key256& key, std::span<const TokenId> block) const {
   return std::ranges::all_of(policies_[policy].groups, [&](size_t group) {
-    return !groups_[group].config.state() || groups_[group].index.find(key, block).has_value();
+    return !groups_[group].config.named_state() || groups_[group].index.find(key, block).has_value();
   });
 }
 

@@ -29,6 +29,10 @@ struct CacheGroupConfig {
   enum class Keeps : std::uint8_t {
     kRows,   // of each token some: a block holds those of block_tokens
     kState,  // of all tokens together: a block holds all of it
+    // The same where kept states have a format of their own: what a lease writes, never named, and behind it, as the
+    // next group, what is kept, never written. A state passes from one to the other by a copy.
+    kLiveState,
+    kKeptState,
     // Of each token of the source some, written once and read whole: a lease has blocks for all of them, and they are
     // found together or not at all. REQUIRES: retention is full.
     kSource,
@@ -37,9 +41,14 @@ struct CacheGroupConfig {
   Retention retention;
   std::int64_t block_bytes = 0;
   Keeps keeps = Keeps::kRows;
+  int state_step = 1;  // of kKeptState: states are kept behind multiples of so many tokens alone
 
   bool rows() const { return keeps == Keeps::kRows; }
-  bool state() const { return keeps == Keeps::kState; }
+  bool named_state() const { return keeps == Keeps::kState || keeps == Keeps::kKeptState; }
+  bool written_state() const { return keeps == Keeps::kState || keeps == Keeps::kLiveState; }
+  bool state() const { return named_state() || written_state(); }
+  bool live_state() const { return keeps == Keeps::kLiveState; }
+  bool kept_state() const { return keeps == Keeps::kKeptState; }
   bool source() const { return keeps == Keeps::kSource; }
 };
 
@@ -78,10 +87,12 @@ struct CacheConfig {
 // 0 … n-1: what every order is when nobody wants to test another.
 std::vector<std::int32_t> in_order(std::int64_t count);
 
-// A block's rows must be copied before anything writes to `to`. Run in the order given.
+// A block's content must be copied before anything writes to `to`. Run in the order given. Between two groups it is a
+// state that is kept, or that a sequence goes on from.
 struct BlockCopy {
   size_t group = 0;
   BlockId from = kNoBlock;
+  size_t to_group = 0;
   BlockId to = kNoBlock;
 };
 

@@ -24,8 +24,9 @@ using PolicyId = size_t;  // of a KvCache; 0 is the one it was made with
 //   keys.size() = length / block_tokens: the keys of the full blocks; of a private policy there are none;
 //   each table has blocks for its rows, and whatever is reserved beyond them. A row is a token, but under a private
 //   policy, where some were evicted: the rows are the length less those;
-//   the table of a group that keeps states has one block, or none while there are no rows;
-//   the table of a group that keeps a source has blocks for all of it, or, until they are reserved, none.
+//   the table of a group that keeps states has one block, or none while there are no rows; where kept states have a
+//   group of their own, either of the two has it: that of kept ones from when it was found until there is room to
+//   write; the table of a group that keeps a source has blocks for all of it, or, until they are reserved, none.
 struct LeaseState {
   // What the text is an answer to, see OpenContext::source.
   struct Source {

@@ -50,7 +50,8 @@ KvLayout make_layout(const KvGroup& group, int block_tokens) {
 
 std::int64_t block_bytes_of(const KvGroup& group, int block_tokens) {
   if (!group.keeps_state()) return make_layout(group, block_tokens).block_bytes();
-  return group.state.floats() * std::ssize(group.layers) * static_cast<std::int64_t>(sizeof(float));
+  return state_bytes(group.state, static_cast<int>(group.layers.size()),
+                     group.only_kept() ? group.state_format : StateFormat::kF32);
 }
 
 std::int64_t bytes_per_token(const KvGroup& group) {

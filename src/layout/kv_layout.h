@@ -23,6 +23,7 @@
 #include "layout/host_device.h"
 #include "layout/kv_format.h"
 #include "layout/retention.h"
+#include "layout/state_format.h"
 #include "layout/state_layout.h"
 
 namespace kvasir {
@@ -72,8 +73,13 @@ struct KvGroup {
   int first_head = 0;  // of the model's KV heads: shape.heads from here on. The others are in groups of their own.
   // Of recurrent layers: what they keep of all tokens together. Such a group has no rows, and no shape beside this.
   StateShape state = {};
+  // What its states are rounded to. Where that is not float32 there are two groups of the same layers, one after the
+  // other: of states that sequences go on from, in float32, and of those that are kept, in this format.
+  StateFormat state_format = StateFormat::kF32;
+  enum class StateUse : std::uint8_t { kBoth, kLive, kKept } state_use = StateUse::kBoth;
 
   bool keeps_state() const { return !state.none(); }
+  bool only_kept() const { return state_use == StateUse::kKept; }
 };
 
 // The arithmetic of one group's blocks. A value: copy it, pass it to kernels. All sizes in bytes.

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr std::int64_t kMostRank = 65536;
+constexpr std::int64_t kMostStateBudget = 1024;
 constexpr std::string_view kHow =
     "write it like \"bf16\", \"k=f16, v=bf16\", \"f16, window=1024, sinks=4\", \"bf16, recent=64:f32\" or \"int4, "
     "0-2:int8/int4\"";
@@ -48,6 +49,7 @@ class Reader {
   explicit Reader(std::string_view where) : where_(where) {}
 
   void read(std::string_view setting) {
+    ++settings_;
     if (setting.starts_with('@'))
       fail("a policy file is for the command line's --kv", "write the policy itself here");
     const size_t colon = setting.find(':');
@@ -89,8 +91,12 @@ class Reader {
     out.k_rank = k_rank_.value_or(0);
     out.v_rank = v_rank_.value_or(0);
     out.channels = channels_.value_or(0) % 100;  // all of them: as if nothing had been said
+    out.states = states_.value_or(out.states);
     return out;
   }
+
+  std::optional<int> state_budget() const { return state_budget_; }
+  int settings() const { return settings_; }
 
  private:
   [[noreturn]] void fail(const std::string& what, std::string_view fix = kHow) const {
@@ -105,6 +111,8 @@ class Reader {
     if (name == "budgets") return once(budgets_, name, std::string(value));
     if (name == "heads") return once(heads_, name, std::string(value));
     if (name == "rank") return set_rank(value);
+    if (name == "states") return once(states_, name, state_format(value));
+    if (name == "state_budget") return once(state_budget_, name, state_budget(value));
     if (name == "channels") return once(channels_, name, channels(value));
     if (name == "recent") {
       const size_t colon = value.find(':');
@@ -232,6 +240,23 @@ class Reader {
     return share;
   }
 
+  StateFormat state_format(std::string_view name) const {
+    try {
+      return parse_state_format(name);
+    } catch (const Error& error) {  // as of format()
+      fail(error.parts().what, error.parts().fix);
+    }
+  }
+
+  int state_budget(std::string_view value) const {
+    const std::optional<std::int64_t> budget = number(value, 0, kMostStateBudget);
+    if (!budget) {
+      fail(fmt::format("'{}' is not a number of states for state_budget=", value),
+           fmt::format("use 0 to {}, or leave state_budget out", kMostStateBudget));
+    }
+    return static_cast<int>(*budget);
+  }
+
   template <class T>
   void once(std::optional<T>& field, std::string_view name, T value) const {
     if (field) fail(fmt::format("{} is given twice", name), "give it once");
@@ -252,7 +277,20 @@ class Reader {
   std::optional<int> k_rank_;
   std::optional<int> v_rank_;
   std::optional<int> channels_;
+  std::optional<StateFormat> states_;
+  std::optional<int> state_budget_;
+  int settings_ = 0;
 };
+
+Reader read_settings(std::string_view text, std::string_view where) {
+  Reader reader(where);
+  for (std::string_view rest = text;;) {
+    const size_t comma = rest.find(',');
+    reader.read(trimmed(rest.substr(0, comma)));
+    if (comma == std::string_view::npos) return reader;
+    rest.remove_prefix(comma + 1);
+  }
+}
 
 // int8, or of K and V apart int8/int4.
 std::string name_of(const LayerFormats& layers) {
@@ -294,13 +332,21 @@ KvPolicy uniform_policy(KvFormat format) {
 }
 
 KvPolicy parse_kv_policy(std::string_view text, std::string_view where) {
-  Reader reader(where);
-  for (std::string_view rest = text;;) {
-    const size_t comma = rest.find(',');
-    reader.read(trimmed(rest.substr(0, comma)));
-    if (comma == std::string_view::npos) return reader.policy();
-    rest.remove_prefix(comma + 1);
+  const Reader reader = read_settings(text, where);
+  if (reader.state_budget()) {
+    fail_usage("state_budget= is a request's, and no part of a policy", std::string(where),
+               "leave it out, and use --state-budget");
   }
+  return reader.policy();
+}
+
+RequestedKv parse_requested_kv(std::string_view text, std::string_view where) {
+  const Reader reader = read_settings(text, where);
+  RequestedKv out;
+  out.state_budget = reader.state_budget();
+  const bool says_more = reader.settings() > static_cast<int>(out.state_budget.has_value());
+  if (says_more) out.policy = reader.policy();
+  return out;
 }
 
 std::string to_text(const KvPolicy& policy) {
@@ -314,6 +360,7 @@ std::string to_text(const KvPolicy& policy) {
   if (policy.k_rank > 0) out += fmt::format(", rank=k:{}", policy.k_rank);
   if (policy.v_rank > 0) out += fmt::format("{}v:{}", policy.k_rank > 0 ? "/" : ", rank=", policy.v_rank);
   if (policy.channels > 0) out += fmt::format(", channels={}%", policy.channels);
+  if (policy.states != StateFormat::kF32) out += fmt::format(", states={}", state_format_name(policy.states));
   if (policy.recent > 0) out += fmt::format(", recent={}:{}", policy.recent, format_name(policy.recent_format));
   if (policy.retention.window > 0) out += fmt::format(", window={}", policy.retention.window);
   if (const TokenEviction& evict = policy.evict; evict.on()) {

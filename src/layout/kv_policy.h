@@ -8,11 +8,13 @@
 //     int4, 0:int8, 3-5:int8/int2     layer 0 in int8, K of layers 3 to 5 in int8 and V in int2, others in int4
 //     f16, rank=k:32/v:48             rows of K as 32 numbers and rows of V as 48, in the model's own directions
 //     f16, channels=60%               of K the channels that say most, six in ten
+//     f16, states=bf16                states of recurrent layers in bf16
 //
 // Settings are separated by commas, in any order, with any white space. docs/kv-policies.md is for users.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +22,7 @@
 
 #include "layout/kv_format.h"
 #include "layout/retention.h"
+#include "layout/state_format.h"
 #include "layout/token_eviction.h"
 
 namespace kvasir {
@@ -54,6 +57,8 @@ struct KvPolicy {
   int k_rank = 0;
   int v_rank = 0;
   int channels = 0;
+  // Of recurrent layers: what their states are rounded to, and kept in.
+  StateFormat states = StateFormat::kF32;
 
   friend bool operator==(const KvPolicy&, const KvPolicy&) = default;
 };
@@ -70,6 +75,15 @@ std::pair<KvFormat, KvFormat> formats_of_layer(const KvPolicy& policy, int layer
 
 // Throws Error, of kind kUsage, naming the setting and `where` the text was given.
 KvPolicy parse_kv_policy(std::string_view text, std::string_view where);
+
+// What a request may say of its cache: a policy, and beside it what names no block.
+struct RequestedKv {
+  std::optional<KvPolicy> policy;   // nullopt: nothing was said of it
+  std::optional<int> state_budget;  // how many states of recurrent layers it may leave behind
+};
+
+// A policy's text, or object's, which may have state_budget=N among its settings. Throws as parse_kv_policy does.
+RequestedKv parse_requested_kv(std::string_view text, std::string_view where);
 
 // The one text that names this policy: parse_kv_policy gives the policy back, and equal policies have equal texts.
 std::string to_text(const KvPolicy& policy);

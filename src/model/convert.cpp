@@ -250,8 +250,8 @@ class OutTensors {
 
 DType converted_type(DType wanted, const TensorSpec& tensor) {
   using enum TensorRole;
-  constexpr std::array kKept{kRouter,     kPositions,  kTokenTypes, kStateConv,
-                             kStateConvQ, kStateConvK, kStateConvV, kRerankOut};
+  constexpr std::array kKept{kRouter,     kPositions,  kTokenTypes, kStateConv,   kStateConvQ,
+                             kStateConvK, kStateConvV, kRerankOut,  kRelativeBias};
   const bool kept = std::ranges::find(kKept, tensor.role) != kKept.end();
   if (tensor.vector() || kept) return DType::kF32;
   const bool table = tensor.role == kEmbedding || tensor.role == kHead;

@@ -108,7 +108,8 @@ void add_source(std::vector<KvGroup>& groups, const ModelSpec& spec, const KvPol
   groups.insert(groups.end(), added.begin(), added.end());
 }
 
-// Layers that keep states of one shape. Whatever tokens a policy lets go of, a state has seen them.
+// Layers that keep states of one shape. Whatever tokens a policy lets go of, a state has seen them. In a format of
+// their own those that are kept have a group beside the one that is written.
 void add_states(std::vector<KvGroup>& groups, const ModelSpec& spec, const KvPolicy& policy) {
   const size_t rows = groups.size();
   for (int layer = 0; layer < spec.layer_count(); ++layer) {
@@ -123,9 +124,24 @@ void add_states(std::vector<KvGroup>& groups, const ModelSpec& spec, const KvPol
     if (group == groups.end()) {
       group = groups.insert(groups.end(), KvGroup{});
       group->state = state;
+      group->state_format = policy.states;
     }
     group->layers.push_back(layer);
   }
+  if (policy.states == StateFormat::kF32) return;
+  if (groups.size() == rows) {
+    fail_usage(fmt::format("the KV policy \"{}\" says how states are kept, and the model has none", to_text(policy)),
+               "kv", "leave states= out");
+  }
+  std::vector<KvGroup> pairs;
+  for (auto group = groups.begin() + static_cast<std::ptrdiff_t>(rows); group != groups.end(); ++group) {
+    for (const auto use : {KvGroup::StateUse::kLive, KvGroup::StateUse::kKept}) {
+      pairs.push_back(*group);
+      pairs.back().state_use = use;
+    }
+  }
+  groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(rows), groups.end());
+  groups.insert(groups.end(), pairs.begin(), pairs.end());
 }
 
 }  // namespace

@@ -1,18 +1,44 @@
 #include "model/recurrent_layers.h"
 
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
 namespace kvasir {
 namespace {
 
 constexpr float kUnitEps = 1e-6F;  // of the squares' sum, in every family
+
+struct LayerStates {
+  StateView view;
+  StateFormat format = StateFormat::kF32;
+};
 
 // What the sequences of each group with this layer's states are given.
 template <class Body>
 void each_group(int layer, const Batch& batch, const KvStorage& storage, const Body& body) {
   for (size_t group = 0; group < batch.sequences.size(); ++group) {
     const std::span<const SequenceView> sequences = batch.sequences[group];
-    if (sequences.empty() || !storage.caches(group, layer) || !storage.keeps_state(group)) continue;
-    body(storage.state_view(group, layer), SequenceViews(sequences));
+    if (sequences.empty() || !storage.caches(group, layer) || !storage.writes_state(group)) continue;
+    body({storage.state_view(group, layer), storage.state_format(group)}, sequences);
   }
+}
+
+// Rows of sequences in parts that end where states are rounded, or with the rows: the part of each with this number,
+// of those that have so many. False: none has.
+bool part_of(std::span<const SequenceView> sequences, Position number, std::vector<SequenceView>& rows) {
+  rows.clear();
+  for (SequenceView view : sequences) {
+    const Position first = kStateStep - view.start % kStateStep;
+    const Position from = number == 0 ? 0 : first + (number - 1) * kStateStep;
+    if (from >= view.rows) continue;
+    const Position count = number == 0 ? first : kStateStep;
+    view.start += from;
+    view.first_row += static_cast<int>(from);
+    view.rows = static_cast<int>(std::min<Position>(count, view.rows - from));
+    rows.push_back(view);
+  }
+  return !rows.empty();
 }
 
 // One part of a row behind another.
@@ -61,20 +87,40 @@ Matrix RecurrentLayers::mixed(const Call& call) {
   return short_conv(call);
 }
 
-void RecurrentLayers::convolve(const Call& call, Matrix x, CausalConvOp::Bend bend) {
-  each_group(call.layer, call.batch, call.storage, [&](const StateView& state, SequenceViews sequences) {
-    backend_.run(CausalConvOp{x, call.weights.conv.as<float>(), call.weights.conv_bias.as<float>(), bend, state,
-                              sequences, x});
+// In parts that end where states are rounded, if they are: the rows behind such a place are made of the rounded
+// state.
+template <class Run>
+void RecurrentLayers::update_states(const Call& call, StateRoundOp::Part part, const Run& run) {
+  each_group(call.layer, call.batch, call.storage, [&](const LayerStates& states, SequenceViews sequences) {
+    if (states.format == StateFormat::kF32) return run(states.view, sequences);
+    std::vector<SequenceView> rows;
+    std::vector<SequenceView> ended;
+    for (Position number = 0; part_of(sequences, number, rows); ++number) {
+      run(states.view, SequenceViews(rows));
+      ended.clear();
+      std::ranges::copy_if(rows, std::back_inserter(ended),
+                           [](const SequenceView& view) { return (view.start + view.rows) % kStateStep == 0; });
+      if (!ended.empty()) backend_.run(StateRoundOp{states.format, part, states.view, SequenceViews(ended)});
+    }
   });
 }
 
+void RecurrentLayers::convolve(const Call& call, Matrix x, CausalConvOp::Bend bend) {
+  const auto run = [&](const StateView& state, SequenceViews sequences) {
+    backend_.run(CausalConvOp{x, call.weights.conv.as<float>(), call.weights.conv_bias.as<float>(), bend, state,
+                              sequences, x});
+  };
+  update_states(call, StateRoundOp::Part::kConvInputs, run);
+}
+
 void RecurrentLayers::recur(const Call& call, const RecurrenceOp& like) {
-  each_group(call.layer, call.batch, call.storage, [&](const StateView& state, SequenceViews sequences) {
+  const auto run = [&](const StateView& state, SequenceViews sequences) {
     RecurrenceOp op = like;
     op.state = state;
     op.sequences = sequences;
     backend_.run(op);
-  });
+  };
+  update_states(call, StateRoundOp::Part::kMatrices, run);
 }
 
 // Queries or keys, each as long as it is to be; where heads are tiled, once more for each tile, in `tiles`.

@@ -40,6 +40,8 @@ class RecurrentLayers {
   Matrix short_conv(const Call& call);
   void scale_inputs(const Call& call);
   void gate_and_normalize(const Call& call, Matrix gate, Matrix v);
+  template <class Run>
+  void update_states(const Call& call, StateRoundOp::Part part, const Run& run);
   void convolve(const Call& call, Matrix x, CausalConvOp::Bend bend);
   void recur(const Call& call, const RecurrenceOp& like);
 

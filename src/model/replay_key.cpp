@@ -8,6 +8,9 @@ void ReplayKey::remember(const Batch& batch, const KvStorage& storage, BatchId i
   id_ = kNoBatch;
   if (id == kNoBatch || !std::ranges::all_of(batch.watches, [](const auto& watches) { return watches.empty(); }))
     return;
+  for (size_t group = 0; group < batch.sequences.size(); ++group) {
+    if (!batch.sequences[group].empty() && storage.state_format(group) != StateFormat::kF32) return;
+  }
   id_ = id;
   rows_ = batch.rows();
   sequences_.clear();

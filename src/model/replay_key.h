@@ -14,7 +14,8 @@ namespace kvasir {
 class ReplayKey {
  public:
   void forget() { id_ = kNoBatch; }
-  // Not where attention is watched: scores have other places each time.
+  // Not where attention is watched: scores have other places each time. Nor where states are rounded, which is an op
+  // of some steps alone.
   void remember(const Batch& batch, const KvStorage& storage, BatchId id, Matrix logits);
   bool matches(const Batch& batch, const KvStorage& storage) const;
 

@@ -156,7 +156,7 @@ struct TensorSpec {
   int rotated_first = 0;  // the first of these
   FilePlace hf = {};
   std::vector<FilePlace> hf_else = {};  // where a file that has no such tensor may have it
-  FilePlace gguf_at = {};  // of the tensor that GGUF calls `gguf`, whose name it leaves out
+  FilePlace gguf_at = {};               // of the tensor that GGUF calls `gguf`, whose name it leaves out
   HeadTiles gguf_tiles = {};
   bool gguf_negated_exp = false;  // GGUF has minus the exponential of Hugging Face's numbers
   int gguf_vector_cols = 0;       // of a vector: that GGUF has it as a matrix with so many columns; 0: it does not
@@ -200,6 +200,8 @@ struct LayerNames {
   TensorName relative_bias{"self_attn.relative_attention_bias", "attn_rel_b"};
   std::string_view state = {};  // of what remembers a text, before its tensors' own names; empty: the usual one
   std::string_view layers = "model.layers";
+  std::string_view gguf_list =
+      {};  // of an encoder-decoder: which of GGUF's two lists of layers; empty: in no such file
   std::string_view embedding = "model.embed_tokens.weight";
   std::string_view positions = "model.embed_positions.weight";
   std::string_view final_norm = "model.norm";

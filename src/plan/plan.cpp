@@ -27,6 +27,8 @@ GroupPlan plan_group(const KvGroup& group, const PlanInput& input) {
   GroupPlan plan;
   if (!group.keeps_state()) plan.layout = make_layout(group, input.block_tokens);
   plan.state = group.state;
+  plan.state_format = group.state_format;
+  plan.state_use = group.state_use;
   plan.layers = static_cast<int>(group.layers.size());
   plan.bytes_per_block = static_cast<std::uint64_t>(block_bytes_of(group, input.block_tokens));
   plan.retention = group.retention;
@@ -44,7 +46,11 @@ MemoryPlan plan_sizes(const PlanInput& input) {
     GroupPlan part = plan_group(group, input);
     part.of_source = plan.groups.size() + input.source_groups >= input.groups.size();
     plan.bytes_per_token += part.bytes_per_token;
-    (group.keeps_state() ? plan.state_bytes : plan.bytes_per_block) += part.bytes_per_block;
+    if (!group.keeps_state()) plan.bytes_per_block += part.bytes_per_block;
+    if (group.keeps_state() && !group.only_kept()) plan.state_bytes += part.bytes_per_block;
+    if (group.keeps_state() && group.state_use != KvGroup::StateUse::kLive) {
+      plan.kept_state_bytes += part.bytes_per_block;
+    }
     plan.bytes_per_request = saturating_sum(plan.bytes_per_request, part.bytes_per_request);
     plan.groups.push_back(part);
   }

@@ -34,6 +34,8 @@ struct PlanInput {
 struct GroupPlan {
   KvLayout layout;   // of rows
   StateShape state;  // of recurrent layers, in place of rows: one block a sequence, whatever its length
+  StateFormat state_format = StateFormat::kF32;
+  KvGroup::StateUse state_use = KvGroup::StateUse::kBoth;
   int layers = 0;
   std::uint64_t bytes_per_block = 0;
   Retention retention;
@@ -57,7 +59,8 @@ struct MemoryPlan {
   std::vector<GroupPlan> groups;
   std::uint64_t bytes_per_token = 0;    // of all groups
   std::uint64_t bytes_per_block = 0;    // one block of each group of rows
-  std::uint64_t state_bytes = 0;        // of a sequence, or of each place where its states are kept
+  std::uint64_t state_bytes = 0;        // of a sequence that runs
+  std::uint64_t kept_state_bytes = 0;   // of each place where its states are kept
   std::uint64_t bytes_per_request = 0;  // whole blocks, less what the retention drops
   std::uint64_t kv_bytes = 0;           // of all users
   std::uint64_t total_bytes = 0;        // weights, cache and reserve

@@ -241,7 +241,8 @@ SamplingParams Service::sampling_of(const AnswerOptions& options) const {
 Request Service::engine_request(const AnswerOptions& options) const {
   Request request;
   request.sampling = sampling_of(options);
-  request.kv = options.kv;
+  request.kv = options.kv.policy;
+  request.state_budget = options.kv.state_budget;
   request.stop_tokens = options.stop_token_ids;
   const std::vector<TokenId>& eos = model_.model->config().eos;
   if (!options.ignore_eos) request.stop_tokens.insert(request.stop_tokens.end(), eos.begin(), eos.end());

@@ -36,7 +36,7 @@ TEST(KvStorage, CopiesWholeBlocksAndNothingElse) {
   const auto bytes = static_cast<size_t>(storage.layout(0).block_bytes());
   std::byte* arena = storage.view(0, 0).arena;
   for (size_t i = 0; i < 4 * bytes; ++i) arena[i] = static_cast<std::byte>(i / bytes + 1);
-  storage.copy_block(0, 1, 3);
+  storage.copy_block(0, 1, 0, 3);
   for (size_t i = 0; i < 4 * bytes; ++i) {
     const size_t block = i / bytes;
     ASSERT_EQ(static_cast<size_t>(arena[i]), block == 3 ? 2 : block + 1);
@@ -62,7 +62,7 @@ TEST(KvStorage, BlocksOfEverySizeStayInTheirPage) {
     }
     std::vector<std::byte> written(static_cast<size_t>(bytes), std::byte{7});
     storage.write_block(0, static_cast<BlockId>(2 * per_page - 1), written);
-    storage.copy_block(0, static_cast<BlockId>(2 * per_page - 1), static_cast<BlockId>(2 * per_page));
+    storage.copy_block(0, static_cast<BlockId>(2 * per_page - 1), 0, static_cast<BlockId>(2 * per_page));
     EXPECT_EQ(*view.block_at(static_cast<BlockId>(2 * per_page)), std::byte{7});
   }
 }
@@ -89,9 +89,9 @@ TEST_P(SavedBlocksTest, ComeBackElsewhereThoughTheirPlacesWereTakenAtOnce) {
     back.push_back(storage.saved_at(place, 0, 2 * kBlocks - 1 - block));
   }
   storage.save(away);
-  for (BlockId block = 0; block < kBlocks; ++block) storage.copy_block(0, 2 * kBlocks, block);  // zeros
+  for (BlockId block = 0; block < kBlocks; ++block) storage.copy_block(0, 2 * kBlocks, 0, block);  // zeros
   storage.restore(back);
-  for (BlockId block = 0; block < kBlocks; ++block) storage.copy_block(0, kBlocks + block, 2 * kBlocks + block);
+  for (BlockId block = 0; block < kBlocks; ++block) storage.copy_block(0, kBlocks + block, 0, 2 * kBlocks + block);
   std::vector<std::byte> found(bytes);
   for (BlockId block = 0; block < kBlocks; ++block) {
     storage.read_block(0, block, found);

@@ -128,6 +128,47 @@ TEST_P(RecurrentTest, StatesOfEveryRule) {
   }
 }
 
+// States that are rounded, kept and gone on from: every backend has the bits of ref.
+TEST_P(RecurrentTest, RoundedStates) {
+  if (tested_->limits().states == BackendLimits::States::kF32) GTEST_SKIP() << "not on this device";
+  for (const StateShape& shape : kShapes) {
+    for (const auto format : {StateFormat::kBF16, StateFormat::kInt8}) {
+      std::vector<std::byte> expected;
+      for (Backend* backend : {ref_.get(), tested_.get()}) {
+        KvGroup live{.layers = {0, 1}, .state = shape, .state_format = format};
+        KvGroup kept = live;
+        live.state_use = KvGroup::StateUse::kLive;
+        kept.state_use = KvGroup::StateUse::kKept;
+        const std::int64_t bytes = block_bytes_of(live, 16);
+        KvStorage storage(*backend, {6, bytes}, 16);
+        storage.set_group(0, live);
+        storage.set_group(1, kept);
+        const std::vector<float> noise = noise_vector(static_cast<size_t>(bytes) / sizeof(float), 9);
+        storage.write_block(0, 2, std::as_bytes(std::span(noise)));
+        const BlockId block = 2;
+        std::vector<SequenceView> views{{&block, 0, 0, 16}};
+        views[0].block_count = 1;
+        for (const int layer : {0, 1}) {
+          for (const auto part : {StateRoundOp::Part::kConvInputs, StateRoundOp::Part::kMatrices}) {
+            backend->run(StateRoundOp{format, part, storage.state_view(0, layer), SequenceViews(views)});
+          }
+        }
+        const BlockId place = 3 * static_cast<BlockId>(bytes / storage.block_bytes(1));  // in the fourth page
+        storage.copy_block(0, 2, 1, place);
+        storage.copy_block(1, place, 0, 5);
+        std::vector<std::byte> rounded(static_cast<size_t>(bytes));
+        std::vector<std::byte> back(static_cast<size_t>(bytes));
+        storage.read_block(0, 2, rounded);
+        storage.read_block(0, 5, back);
+        EXPECT_EQ(rounded, back);
+        EXPECT_FALSE(std::ranges::equal(rounded, std::as_bytes(std::span(noise))));
+        if (expected.empty()) expected = rounded;
+        EXPECT_EQ(rounded, expected);
+      }
+    }
+  }
+}
+
 TEST_P(RecurrentTest, Decays) {
   const OwnedMatrix x(7, 12, 10);
   const std::vector<float> bias = noise_vector(12, 11);

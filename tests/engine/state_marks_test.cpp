@@ -14,24 +14,23 @@ namespace {
 using Marks = std::vector<Position>;
 
 TEST(StateMarks, TheEndOfThePromptComesFirst) {
-  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 100, .block_tokens = 16, .budget = 4}), Marks({96}));
-  EXPECT_EQ(states_to_keep({.prompt = 97, .tokens = 97, .block_tokens = 16, .budget = 4}), Marks({96}));
-  EXPECT_EQ(states_to_keep({.prompt = 96, .tokens = 96, .block_tokens = 16, .budget = 4}), Marks({80}));
-  EXPECT_EQ(states_to_keep({.prompt = 16, .tokens = 16, .block_tokens = 16, .budget = 4}), Marks());
-  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 100, .block_tokens = 16, .budget = 0}), Marks());
+  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 100, .step = 16, .budget = 4}), Marks({96}));
+  EXPECT_EQ(states_to_keep({.prompt = 97, .tokens = 97, .step = 16, .budget = 4}), Marks({96}));
+  EXPECT_EQ(states_to_keep({.prompt = 96, .tokens = 96, .step = 16, .budget = 4}), Marks({80}));
+  EXPECT_EQ(states_to_keep({.prompt = 16, .tokens = 16, .step = 16, .budget = 4}), Marks());
+  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 100, .step = 16, .budget = 0}), Marks());
 }
 
 TEST(StateMarks, ThenWhereTextsPartAndPlacesBetween) {
-  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 100, .block_tokens = 16, .budget = 2, .parted = 48}),
-            Marks({48, 96}));
-  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 133, .block_tokens = 16, .budget = 4}), Marks({96, 128}));
-  EXPECT_EQ(states_to_keep({.prompt = 4000, .tokens = 4000, .block_tokens = 16, .budget = 4}),
+  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 100, .step = 16, .budget = 2, .parted = 48}), Marks({48, 96}));
+  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 133, .step = 16, .budget = 4}), Marks({96, 128}));
+  EXPECT_EQ(states_to_keep({.prompt = 4000, .tokens = 4000, .step = 16, .budget = 4}),
             Marks({992, 2000, 2992, 3984}));
 }
 
 TEST(StateMarks, WhatBreakpointsAskForIsBesideTheBudget) {
   const std::vector<Breakpoint> marks{{40}, {64}, {5}};
-  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 100, .block_tokens = 16, .budget = 1, .breakpoints = marks}),
+  EXPECT_EQ(states_to_keep({.prompt = 100, .tokens = 100, .step = 16, .budget = 1, .breakpoints = marks}),
             Marks({32, 64, 96}));
 }
 
@@ -43,8 +42,9 @@ class StatesInAnEngine : public ::testing::Test {
     spec.eos.clear();
     return make_random_model(spec, backend, {512, {}}, 1);
   }
-  RequestRecord run(const std::vector<TokenId>& prompt, std::int64_t answer = 4) {
+  RequestRecord run(const std::vector<TokenId>& prompt, std::int64_t answer = 4, std::optional<int> budget = {}) {
     Request request;
+    request.state_budget = budget;
     request.prompt = prompt;
     request.max_tokens = answer;
     RequestRecord record;
@@ -95,6 +95,38 @@ TEST_F(StatesInAnEngine, TwoThatComeTogetherShareWhatBothBeginWith) {
   }
   engine_.run();
   EXPECT_EQ(records[1].reuse.reused_tokens, 32) << describe(records[1].reuse);
+}
+
+// A request may leave fewer states behind than the engine lets anyone, and not more.
+TEST_F(StatesInAnEngine, ARequestHasABudgetOfItsOwn) {
+  const int most = SchedulerConfig{}.state_budget;
+  EXPECT_EQ(run(text(40, 5), 4, 0).reuse.reused_tokens, 0);
+  EXPECT_EQ(run(text(40, 5), 4, 0).reuse.reused_tokens, 0);  // nothing was left by the first
+  EXPECT_EQ(run(text(40, 5), 4, 1).reuse.reused_tokens, 0);
+  EXPECT_EQ(run(text(40, 5), 4, most).reuse.reused_tokens, 32);
+  EXPECT_THROW(run(text(40, 5), 4, most + 1), Error);
+  EXPECT_THROW(run(text(40, 5), 4, -1), Error);
+}
+
+// Rounded states, in an engine whose blocks are smaller than the step between two places where one may be kept.
+TEST_F(StatesInAnEngine, RoundedOnesAreKeptAtTheirSteps) {
+  EngineConfig config;
+  config.kv = parse_kv_policy("f16, states=int8", "test");
+  config.block_tokens = 8;
+  Engine engine(*backend_, *model_, config);
+  for (const int expected : {0, 32}) {
+    Request request;
+    request.prompt = text(44, 6);
+    request.max_tokens = 2;
+    std::int64_t reused = -1;
+    engine.submit(request, [&](const Update& update) { reused = update.record->reuse.reused_tokens; });
+    engine.run();
+    EXPECT_EQ(reused, expected);
+  }
+}
+
+TEST_F(StatesInAnEngine, AModelWithoutStatesHasNoFormatOfThem) {
+  EXPECT_THROW(kv_groups(load_config(golden_dir("gqa")), parse_kv_policy("f16, states=bf16", "test")), Error);
 }
 
 TEST_F(StatesInAnEngine, PoliciesThatEvictTokensAreRefused) {

@@ -41,6 +41,7 @@ struct Cell {
     if (weights != WeightQuantization::kAsStored) out += "_" + std::string(name_of(weights)) + "_weights";
     if (policy.k_rank > 0 || policy.v_rank > 0) out += "_rank";
     if (policy.channels > 0) out += "_channels";
+    if (policy.states != StateFormat::kF32) out += "_states_" + std::string(state_format_name(policy.states));
     if (!policy.retention.full()) out += "_sinks";
     if (policy.recent > 0) out += "_recent";
     if (policy.evict.on()) out += "_" + std::string(name_of(policy.evict.method));
@@ -93,6 +94,7 @@ inline void add_gpu(std::vector<Cell>& cells) {
   std::set<std::string> names;
   for (size_t i = 0, count = cells.size(); i < count; ++i) {
     Cell cell = cells[i];
+    if (cell.policy.states != StateFormat::kF32) continue;  // no GPU has them
     cell.device = "cuda:0";
     cell.isa = "auto";
     cell.threads = 1;
@@ -179,7 +181,7 @@ inline void add_kinds_of_layers(std::vector<Cell>& cells) {
   add("cpu", "falcon_rw", "int8, recent=20:bf16");
 }
 
-// Layers with states beside rows, which every policy leaves as they are.
+// Layers with states beside rows, which a policy leaves as they are, or rounds.
 inline void add_states(std::vector<Cell>& cells) {
   const auto add = [&](const char* device, const char* model, const char* policy) {
     cells.push_back(
@@ -188,6 +190,13 @@ inline void add_states(std::vector<Cell>& cells) {
   for (const char* device : {"ref", "cpu", "far", "repeating"}) add(device, "qwen3_next", "f16");
   add("cpu", "qwen3_next", "int8, recent=20:bf16, sinks=4");
   add("cpu", "qwen3_5_moe", "bf16");
+  // States in formats of their own, which are rounded wherever they may be kept.
+  for (const char* device : {"ref", "cpu", "far", "repeating"}) add(device, "qwen3_next", "f16, states=int8");
+  add("cpu", "qwen3_next", "int8, states=bf16, recent=20:bf16, sinks=4");
+  add("cpu", "granitemoehybrid", "f16, states=bf16");
+  add("ref", "falcon_h1", "bf16, states=int8");
+  add("cpu", "kimi_linear", "bf16, states=int8");
+  add("cpu", "lfm2", "f16, states=int8");
   add("cpu", "granitemoehybrid", "f16");
   add("cpu", "lfm2", "f16");
   // Layers of one branch, and experts without gates; attention beside a state; states that decay row by row beside

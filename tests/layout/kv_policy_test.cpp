@@ -46,6 +46,33 @@ TEST(KvPolicy, EvictionHasOneTextToo) {
   }
 }
 
+TEST(KvPolicy, StatesHaveAFormatOfTheirOwn) {
+  EXPECT_EQ(canonical("states = bf16, int8"), "int8, states=bf16");
+  EXPECT_EQ(canonical("states=f32"), "f16");
+  EXPECT_EQ(canonical("sinks=4, states=int8, window=64"), "f16, states=int8, window=64, sinks=4");
+  EXPECT_EQ(parse_kv_policy("bf16, states=int8", "--kv").states, StateFormat::kInt8);
+  EXPECT_THROW(parse_kv_policy("states=int4", "--kv"), Error);
+  EXPECT_THROW(parse_kv_policy("states=bf16, states=bf16", "--kv"), Error);
+}
+
+// How many states a request leaves behind names no block: it is no part of a policy.
+TEST(KvPolicy, ARequestMaySayHowManyStatesItLeaves) {
+  const RequestedKv both = parse_requested_kv("state_budget=2, bf16, states=int8", "kv");
+  EXPECT_EQ(both.state_budget, 2);
+  ASSERT_TRUE(both.policy.has_value());
+  EXPECT_EQ(to_text(*both.policy), "bf16, states=int8");
+  const RequestedKv alone = parse_requested_kv("state_budget=0", "kv");
+  EXPECT_EQ(alone.state_budget, 0);
+  EXPECT_FALSE(alone.policy.has_value());
+  const RequestedKv none = parse_requested_kv("f16", "kv");
+  EXPECT_EQ(none.state_budget, std::nullopt);
+  EXPECT_EQ(none.policy, parse_kv_policy("f16", "kv"));
+  EXPECT_THROW(parse_requested_kv("state_budget=-1", "kv"), Error);
+  EXPECT_THROW(parse_requested_kv("state_budget=1025", "kv"), Error);
+  EXPECT_THROW(parse_requested_kv("state_budget=1, state_budget=1", "kv"), Error);
+  EXPECT_THROW(parse_kv_policy("f16, state_budget=2", "--kv"), Error);
+}
+
 TEST(KvPolicy, LayersHaveFormatsOfTheirOwn) {
   EXPECT_EQ(canonical("3-5:int8/int4, int4, 0 : int8, recent=64:f16"), "int4, 0:int8, 3-5:int8/int4, recent=64:f16");
   const KvPolicy mixed = parse_kv_policy("k=int8, v=int2, 1:f32, 3-5:int8/int4, 7:int4", "--kv");

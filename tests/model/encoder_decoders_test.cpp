@@ -1,6 +1,8 @@
 // Answers of encoder-decoders against Hugging Face transformers, on every backend; and that nothing of an answer
 // depends on what it was computed beside, or in which parts.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +16,10 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "model/config.h"
+#include "model/convert.h"
+#include "model/families/family.h"
+#include "model/gguf/gguf_form.h"
+#include "model/gguf/gguf_model.h"
 #include "model/safetensors.h"
 #include "support/fixtures.h"
 
@@ -175,6 +181,61 @@ TEST_P(EncoderDecoderTest, APromptIsTheSource) {
   }
   EXPECT_EQ(answers[0].size(), 9U);
   EXPECT_EQ(answers[0], answers[1]);
+}
+
+// A golden model as a GGUF file of its own.
+class GgufOf {
+ public:
+  GgufOf(const std::string& golden, DType type)
+      : folder_(std::filesystem::temp_directory_path() / fmt::format("kvasir_{}_{}", ::getpid(), golden)) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    notes_ = convert_to_gguf(golden_dir(golden), path(), {}, {type, {}});
+  }
+  ~GgufOf() { std::filesystem::remove_all(folder_); }
+  GgufOf(const GgufOf&) = delete;
+  GgufOf& operator=(const GgufOf&) = delete;
+
+  std::filesystem::path path() const { return folder_ / "model.gguf"; }
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::string> notes_;
+};
+
+// What transformers computed, from a file of GGUF in float32; and in the folder's own type the folder's bits.
+TEST_P(EncoderDecoderTest, AFileOfGgufIsTheSameModel) {
+  if (gguf_form_of(load_config(golden_dir(GetParam()))).architecture.empty()) {
+    EXPECT_THROW(GgufOf(GetParam(), DType::kF32), Error);
+    return;
+  }
+  const std::vector<SourceAnswer> golden = read_answers(GetParam());
+  const GgufOf exact(GetParam(), DType::kF32);
+  SourceEngine engine(exact.path(), {"cpu", 2, "auto", ActivationPrecision::kF32}, in_f32());
+  const auto logits = engine.run(golden);
+  for (size_t i = 0; i < golden.size(); ++i) ASSERT_LT(worst_of(logits[i], golden[i].logits), 1e-4) << i;
+  ASSERT_EQ(exact.notes().size(), 1U);
+  EXPECT_NE(exact.notes()[0].find("attention.relative_max_distance"), std::string::npos);
+
+  const GgufOf stored(GetParam(), DType::kBF16);
+  SourceEngine folder(GetParam(), {"cpu", 2, "auto"});
+  SourceEngine file(stored.path(), {"cpu", 2, "auto"});
+  EXPECT_EQ(file.run(golden), folder.run(golden));
+  EXPECT_EQ(file.model().config().answer_start, folder.model().config().answer_start);
+  EXPECT_EQ(file.model().config().family->name, folder.model().config().family->name);
+
+  const GgufOf again(GetParam(), DType::kF32);
+  const GgufModel model(again.path());
+  for (const char* name : {"token_embd.weight", "enc.blk.1.attn_o.weight", "enc.blk.0.attn_rel_b.weight",
+                           "enc.output_norm.weight", "dec.blk.0.attn_norm.weight", "dec.blk.0.cross_attn_q.weight",
+                           "dec.blk.0.cross_attn_norm.weight", "dec.blk.0.ffn_up.weight", "dec.output_norm.weight"}) {
+    EXPECT_NE(model.find(name), nullptr) << name;
+  }
+  EXPECT_EQ(model.integer("t5.decoder_start_token_id", 0, 100), 0);
+  EXPECT_EQ(model.integer("t5.attention.relative_buckets_count", 0, 100), 8);
+  EXPECT_EQ(model.integer("t5.block_count", 0, 100), 2);
+  EXPECT_EQ(model.integer("t5.decoder_block_count", 0, 100), folder.model().config().layer_count() / 2);
 }
 
 TEST(EncoderDecoderTest, WhatCannotBeAskedIsRefused) {

@@ -122,6 +122,25 @@ TEST(Policies, WhatTheOperatorDoesNotAllowIsRefused) {
             R"(["f16","bf16, window=64"])");
 }
 
+// It names no block, so that it is nobody's to allow, but has the operator's as its bound.
+TEST(Policies, ARequestSaysHowManyStatesItLeaves) {
+  LlmOptions options = draft_options();
+  options.state_budget = 3;
+  LoadedModel model(options);
+  const TestServer server(model);
+  Json body = {{"prompt", "A fox"}, {"max_tokens", 2}};
+  for (const Json& kv :
+       std::vector<Json>{{{"state_budget", 0}}, {{"state_budget", 3}, {"format", "f16"}}, "f16, state_budget=1"}) {
+    body["kv"] = kv;
+    const Reply reply = server.post("/v1/completions", body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+  }
+  body["kv"] = {{"state_budget", 4}};
+  const Reply refused = server.post("/v1/completions", body);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("use a state_budget of 0 to 3"), std::string::npos) << refused.body;
+}
+
 // A policy that is too far off is told of and left, and the metrics say what was seen.
 TEST(Policies, TheCanaryFallsBackAndSaysSo) {
   LlmOptions options = draft_options();

@@ -85,6 +85,20 @@ class OpMemory {
     op.state = of(op.state);
     return op;
   }
+  StateRoundOp operator()(StateRoundOp op) const {
+    op.state = of(op.state);
+    return op;
+  }
+  StateEncodeOp operator()(StateEncodeOp op) const {
+    op.from = move_(op.from, op.codes.shape.floats() * op.codes.layers);
+    op.to = move_(op.to, state_bytes(op.codes.shape, op.codes.layers, op.codes.format));
+    return op;
+  }
+  StateDecodeOp operator()(StateDecodeOp op) const {
+    op.from = move_(op.from, state_bytes(op.codes.shape, op.codes.layers, op.codes.format));
+    op.to = move_(op.to, op.codes.shape.floats() * op.codes.layers);
+    return op;
+  }
   AddNormOp operator()(const AddNormOp& op) const { return {of(op.x), of(op.y), of(op.rule, op.x.cols), of(op.out)}; }
   GatedMatmulOp operator()(const GatedMatmulOp& op) const {
     return {op.weight, of(op.gate), of(op.up), move_(op.bias, op.out.cols), of(op.out)};

@@ -194,6 +194,9 @@ class CpuBackend final : public Backend {
   void compute(const CausalConvOp& op) { recurrent_.run(op); }
   void compute(const DecayOp& op) { recurrent_.run(op); }
   void compute(const RecurrenceOp& op) { recurrent_.run(op); }
+  void compute(const StateRoundOp& op) { recurrent_.run(op); }
+  void compute(const StateEncodeOp& op) { recurrent_.run(op); }
+  void compute(const StateDecodeOp& op) { recurrent_.run(op); }
 
   template <class Body>
   void each_row_of(std::span<const SequenceView> sequences, const Body& body) {

@@ -85,4 +85,32 @@ void Recurrent::run(const RecurrenceOp& op) {
   });
 }
 
+void Recurrent::run(const StateRoundOp& op) {
+  const StateShape& shape = op.state.shape;
+  const bool inputs = op.part == StateRoundOp::Part::kConvInputs;
+  const int parts = inputs ? 1 : shape.heads;
+  pool_.parallel_for(std::ssize(op.sequences) * parts, [&](std::int64_t item, int) {
+    const BlockId block = op.sequences[static_cast<size_t>(item / parts)].blocks[0];
+    if (inputs) return round_conv_inputs(op.format, shape, op.state.conv_inputs(block));
+    round_matrix(op.format, shape, op.state.matrix(block, static_cast<int>(item % parts)));
+  });
+}
+
+// Layers are independent of each other.
+void Recurrent::run(const StateEncodeOp& op) {
+  const auto& [format, shape, layers] = op.codes;
+  const std::int64_t bytes = state_bytes(shape, 1, format);
+  pool_.parallel_for(layers, [&, &format = format, &shape = shape](std::int64_t layer, int) {
+    encode_state(format, shape, 1, op.from + layer * shape.floats(), op.to + layer * bytes);
+  });
+}
+
+void Recurrent::run(const StateDecodeOp& op) {
+  const auto& [format, shape, layers] = op.codes;
+  const std::int64_t bytes = state_bytes(shape, 1, format);
+  pool_.parallel_for(layers, [&, &format = format, &shape = shape](std::int64_t layer, int) {
+    decode_state(format, shape, 1, op.from + layer * bytes, op.to + layer * shape.floats());
+  });
+}
+
 }  // namespace kvasir::cpu

@@ -14,6 +14,9 @@ class Recurrent {
   void run(const CausalConvOp& op);
   void run(const DecayOp& op);
   void run(const RecurrenceOp& op);
+  void run(const StateRoundOp& op);
+  void run(const StateEncodeOp& op);
+  void run(const StateDecodeOp& op);
 
  private:
   RecurrentKernels kernels_;

@@ -43,7 +43,7 @@ class CudaBackend final : public Backend {
   }
   std::string kernel_version() const override { return fmt::format("cuda-5-{}", name_of(activations_)); }
 
-  BackendLimits limits() const override { return {.head_dim = kMostHeadDim}; }
+  BackendLimits limits() const override { return {.head_dim = kMostHeadDim, .states = BackendLimits::States::kF32}; }
 
   Buffer allocate(size_t bytes) override {
     void* at = nullptr;
@@ -164,6 +164,10 @@ class CudaBackend final : public Backend {
     leave_batch_alone();
     perform(op);
   }
+  // See limits(): no policy asks for them.
+  void take(const StateRoundOp&) { CHECK(false); }
+  void take(const StateEncodeOp&) { CHECK(false); }
+  void take(const StateDecodeOp&) { CHECK(false); }
   // Rows of neighbouring sequences lie one after the other, and are projected together. Sequences of the batch's
   // groups may have other rows when it comes again, and what is recorded is of these rows.
   void take(const ProjectOp& op) {

@@ -348,6 +348,13 @@ class RefBackend final : public Backend {
   static void compute(const CausalConvOp& op) { ref_conv(op); }
   static void compute(const DecayOp& op) { ref_decay(op); }
   static void compute(const RecurrenceOp& op) { ref_recurrence(op); }
+  static void compute(const StateRoundOp& op) { ref_round_states(op); }
+  static void compute(const StateEncodeOp& op) {
+    encode_state(op.codes.format, op.codes.shape, op.codes.layers, op.from, op.to);
+  }
+  static void compute(const StateDecodeOp& op) {
+    decode_state(op.codes.format, op.codes.shape, op.codes.layers, op.from, op.to);
+  }
 
   // A row as it meets weights of this type.
   std::vector<float> as_multiplied(DType weights, std::span<const float> row) const {

@@ -86,4 +86,17 @@ void ref_recurrence(const RecurrenceOp& op) {
   }
 }
 
+void ref_round_states(const StateRoundOp& op) {
+  const StateShape& shape = op.state.shape;
+  for (const SequenceView& sequence : op.sequences) {
+    if (op.part == StateRoundOp::Part::kConvInputs) {
+      round_conv_inputs(op.format, shape, op.state.conv_inputs(sequence.blocks[0]));
+      continue;
+    }
+    for (int head = 0; head < shape.heads; ++head) {
+      round_matrix(op.format, shape, op.state.matrix(sequence.blocks[0], head));
+    }
+  }
+}
+
 }  // namespace kvasir

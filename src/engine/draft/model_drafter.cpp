@@ -125,7 +125,9 @@ void ModelDrafter::run_pass() {
     }
     if (row.completes) batch_.logit_rows.push_back(batch_.rows() - 1);
   }
-  for (const BlockCopy& copy : p_.cache.take_copies()) p_.storage.copy_block(copy.group, copy.from, copy.to);
+  for (const BlockCopy& copy : p_.cache.take_copies()) {
+    p_.storage.copy_block(copy.group, copy.from, copy.to_group, copy.to);
+  }
   guess(p_.model.forward(batch_, p_.storage));
   const double seconds = seconds_since(began);
   if (batch_.rows() == std::ssize(batch_.logit_rows)) costs_.measure(batch_.rows(), seconds);

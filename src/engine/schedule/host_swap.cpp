@@ -14,15 +14,15 @@ std::int64_t slots_written(const KvCache& cache, const KvLease& lease) {
 }
 
 // Of one group's table, those to be saved where rows are from `first` on. A state is saved whole; a source has a
-// name, and is read again if it was evicted.
+// name, and is read again if it was evicted. So has a kept state in a format of its own.
 struct Slots {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 Slots slots_of(const KvCache& cache, const KvLease& lease, size_t i, std::int64_t first) {
   const size_t group = cache.groups_of(lease.policy())[i];
-  if (cache.keeps_state(group)) return {0, lease.table(i).size()};
-  if (cache.keeps_source(group)) return {};
+  if (cache.writes_state(group)) return {0, lease.table(i).size()};
+  if (cache.keeps_state(group) || cache.keeps_source(group)) return {};
   return {first, slots_written(cache, lease)};
 }
 
@@ -43,6 +43,15 @@ std::int64_t first_private_slot(const KvCache& cache, const KvLease& lease) {
   return first;
 }
 
+// Whether it has not begun to write what it found: what would be saved is not there yet.
+bool lacks_state(const KvCache& cache, const KvLease& lease) {
+  const std::span<const size_t> groups = cache.groups_of(lease.policy());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (cache.writes_state(groups[i]) && lease.table(i).size() == 0) return true;
+  }
+  return false;
+}
+
 bool has_holes(const KvCache& cache, const KvLease& lease, std::int64_t from) {
   for (size_t i = 0; i < cache.groups_of(lease.policy()).size(); ++i) {
     const Slots slots = slots_of(cache, lease, i, from);
@@ -58,7 +67,7 @@ bool has_holes(const KvCache& cache, const KvLease& lease, std::int64_t from) {
 std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) const {
   if (!cache.shares(lease.policy())) return 0;  // which rows it has is not in its blocks
   const std::int64_t first = first_private_slot(cache, lease);
-  if (has_holes(cache, lease, first)) return 0;
+  if (has_holes(cache, lease, first) || lacks_state(cache, lease)) return 0;
   std::uint64_t bytes = 0;
   const std::span<const size_t> groups = cache.groups_of(lease.policy());
   for (size_t i = 0; i < groups.size(); ++i) {
@@ -69,7 +78,8 @@ std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) co
 }
 
 void HostSwap::run_copies(KvCache& cache) {
-  for (const BlockCopy& copy : cache.take_copies()) storage_.copy_block(copy.group, copy.from, copy.to);
+  for (const BlockCopy& copy : cache.take_copies())
+    storage_.copy_block(copy.group, copy.from, copy.to_group, copy.to);
 }
 
 std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease) {

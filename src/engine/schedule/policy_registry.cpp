@@ -1,6 +1,7 @@
 #include "engine/schedule/policy_registry.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/engine_config.h"
 
@@ -21,15 +22,37 @@ std::int64_t group_budget(const EvictionRule& rule, const KvGroup& group, int mo
   return sum / std::ssize(group.layers);
 }
 
+namespace {
+
+CacheGroupConfig::Keeps keeps_of(KvGroup::StateUse use) {
+  switch (use) {
+    case KvGroup::StateUse::kLive:
+      return CacheGroupConfig::Keeps::kLiveState;
+    case KvGroup::StateUse::kKept:
+      return CacheGroupConfig::Keeps::kKeptState;
+    case KvGroup::StateUse::kBoth:
+      break;
+  }
+  return CacheGroupConfig::Keeps::kState;
+}
+
+}  // namespace
+
 std::vector<CacheGroupConfig> cache_groups(const ModelSpec& spec, std::span<const KvGroup> groups, int block_tokens) {
   std::vector<CacheGroupConfig> out;
   for (const KvGroup& group : groups) {
     CacheGroupConfig one{group.retention, block_bytes_of(group, block_tokens)};
-    if (group.keeps_state()) one.keeps = CacheGroupConfig::Keeps::kState;
+    if (group.keeps_state()) one.keeps = keeps_of(group.state_use);
+    if (group.only_kept()) one.state_step = static_cast<int>(kStateStep);
     if (!group.keeps_state() && is_of_source(spec, group)) one.keeps = CacheGroupConfig::Keeps::kSource;
     out.push_back(one);
   }
   return out;
+}
+
+std::int64_t state_step(std::span<const KvGroup> groups, int block_tokens) {
+  const bool rounded = std::ranges::any_of(groups, &KvGroup::only_kept);
+  return rounded ? std::lcm(std::int64_t{block_tokens}, kStateStep) : block_tokens;
 }
 
 std::shared_ptr<const ResolvedPolicy> resolve_policy(ModelId id, const Model& model, const KvPolicy& policy,

@@ -40,6 +40,9 @@ struct ActivePolicy : ResolvedPolicy {
 CachePolicy::Sharing sharing_of(const KvPolicy& policy);
 std::vector<CacheGroupConfig> cache_groups(const ModelSpec& spec, std::span<const KvGroup> groups, int block_tokens);
 
+// Of what length a text is a multiple wherever states of these groups are kept.
+std::int64_t state_step(std::span<const KvGroup> groups, int block_tokens);
+
 // How a sequence with so long a prompt evicts tokens, if its policy does; and what each head of a group then keeps,
 // in a model of so many layers.
 std::optional<EvictionRule> eviction_rule(const KvPolicy& policy, Position prompt);

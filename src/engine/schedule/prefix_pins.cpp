@@ -21,6 +21,7 @@ bool PrefixPins::pin(KvCache& cache, const KvLease& lease, const PinRequest& wan
   if (!cache.may_truncate(lease, whole)) return false;
   Pin pin{name, wanted.expires, wanted.yields, cache.fork(lease)};
   cache.truncate(pin.lease, whole);
+  if (!cache.hold_kept_states(pin.lease)) return false;
   pins_.push_back(std::move(pin));
   count(pins_.back().lease, 1);
   if (bytes() > most_bytes_ || bytes(lease.tenant().id) > wanted.most_bytes) {

@@ -67,6 +67,9 @@ class Scheduler {
     pins_ = pins;
   }
   const SchedulerConfig& config() const { return config_; }
+  int state_budget_of(const Sequence& sequence) const {
+    return sequence.request.state_budget.value_or(config_.state_budget);
+  }
   void set_costs(const CostModel& costs) { costs_ = costs; }
   void set_weight(std::uint32_t tenant, double weight) { waiting_.set_weight(tenant, weight); }
 

@@ -118,7 +118,8 @@ void Scheduler::keep_state_at(Sequence& sequence, Position mark) {
 // shares. States are kept where the two part.
 bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) {
   if (!cache.reuses() || !cache.shares(sequence.policy_id())) return false;
-  const std::int64_t size = cache.block_tokens();
+  const bool states = cache.has_states(sequence.policy_id());
+  const std::int64_t step = states ? cache.state_step(sequence.policy_id()) : cache.block_tokens();
   return std::ranges::any_of(running_, [&](const std::unique_ptr<Sequence>& other) {
     if (other->finish != FinishReason::kNone || other->policy_id() != sequence.policy_id()) return false;
     if (other->num_uncomputed_tokens() <= 1 && other->source_rows() == 0) return false;
@@ -126,9 +127,9 @@ bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& s
     if (other->source_rows() > 0) return true;
     const std::span<const TokenId> mine(sequence.tokens.data(), sequence.tokens.size() - 1);
     const auto agreed = std::ranges::mismatch(mine, other->tokens).in1 - mine.begin();
-    const Position shared = agreed / size * size;
+    const Position shared = agreed / step * step;
     if (shared <= other->lease.length()) return false;
-    if (cache.has_states(other->policy_id())) keep_state_at(*other, shared);
+    if (states) keep_state_at(*other, shared);
     return true;
   });
 }
@@ -137,9 +138,9 @@ void Scheduler::mark_states(const KvCache& cache, Sequence& sequence, const Reus
   sequence.state_marks.clear();
   if (!cache.reuses() || !cache.has_states(sequence.policy_id())) return;
   const Position parted = report.stop == ReuseStop::kStateBefore ? report.rows_upto : 0;
-  sequence.state_marks =
-      states_to_keep({std::ssize(sequence.request.prompt), std::ssize(sequence.tokens), cache.block_tokens(),
-                      config_.state_budget, sequence.request.breakpoints, parted});
+  sequence.state_marks = states_to_keep({std::ssize(sequence.request.prompt), std::ssize(sequence.tokens),
+                                         cache.state_step(sequence.policy_id()), state_budget_of(sequence),
+                                         sequence.request.breakpoints, parted});
 }
 
 Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget) {

@@ -15,7 +15,7 @@ void add_mark(std::vector<Position>& marks, Position mark) {
 }
 
 std::vector<Position> states_to_keep(const StateQuestion& q) {
-  const auto boundary = [&q](Position position) { return position / q.block_tokens * q.block_tokens; };
+  const auto boundary = [&q](Position position) { return position / q.step * q.step; };
   std::vector<Position> marks;
   int left = q.budget;
   const auto keep = [&](Position position) {

@@ -11,17 +11,17 @@
 namespace kvasir {
 
 struct StateQuestion {
-  std::int64_t prompt = 0;  // tokens
-  std::int64_t tokens = 0;  // known ones: the prompt, and what was answered before a pause
-  int block_tokens = 1;
+  std::int64_t prompt = 0;                       // tokens
+  std::int64_t tokens = 0;                       // known ones: the prompt, and what was answered before a pause
+  std::int64_t step = 1;                         // states are kept behind multiples of so many tokens
   int budget = 0;                                // of states, beside those that breakpoints ask for and the answer's
   std::span<const Breakpoint> breakpoints = {};  // of the request
   Position parted = 0;  // up to here another text agrees, and no state was kept; 0: none does
 };
 
-// Ascending: ends of blocks. First of all the last one that leaves a token of the prompt to compute, since a prompt
-// comes again, whole or with more behind it; then where texts part; then places at even distances, for texts that
-// part where none has yet.
+// Ascending: multiples of the step. First of all the last one that leaves a token of the prompt to compute, since a
+// prompt comes again, whole or with more behind it; then where texts part; then places at even distances, for texts
+// that part where none has yet.
 std::vector<Position> states_to_keep(const StateQuestion& question);
 
 void add_mark(std::vector<Position>& marks, Position mark);  // which are ascending

@@ -65,7 +65,8 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
     const std::span<const size_t> groups = cache.groups_of(sequence.lease.policy());
     add_source(one, groups, cache, batch);
     for (size_t i = 0; i < groups.size(); ++i) {
-      if (cache.keeps_source(groups[i])) continue;
+      const bool only_kept = cache.keeps_state(groups[i]) && !cache.writes_state(groups[i]);
+      if (cache.keeps_source(groups[i]) || only_kept) continue;
       std::vector<SequenceView>& views = batch.sequences[groups[i]];
       views.push_back({sequence.lease.table(i).data(), sequence.lease.rows(i) + in_flight, first_row, one.rows});
       if (cache.keeps_state(groups[i])) views.back().block_count = 1;

@@ -60,7 +60,9 @@ Matrix StepPipeline::run(std::span<const ScheduledTokens> scheduled) {
 }
 
 Matrix StepPipeline::run_model(ModelId model) {
-  for (const BlockCopy& copy : p_.cache.take_copies()) p_.storage.copy_block(copy.group, copy.from, copy.to);
+  for (const BlockCopy& copy : p_.cache.take_copies()) {
+    p_.storage.copy_block(copy.group, copy.from, copy.to_group, copy.to);
+  }
   const Matrix logits = p_.models[model].model->forward(batches_[model].rows, p_.storage);
   CHECK(logits.cols == p_.models[model].vocab() || logits.rows == 0);
   return logits;

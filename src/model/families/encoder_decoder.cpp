@@ -46,19 +46,26 @@ void add_encoder(ModelSpec& spec, const DecoderConfig& config) {
 
 namespace {
 
-// In no GGUF file that is read here.
-std::vector<TensorSpec> without_gguf(std::vector<TensorSpec> tensors) {
+// GGUF's "blk.N." and what stands behind all layers, in one of its two lists: "enc.blk.N.". The rest is of both.
+std::vector<TensorSpec> in_gguf_list(std::vector<TensorSpec> tensors, std::string_view list) {
   for (TensorSpec& tensor : tensors) {
-    tensor.gguf.clear();
-    tensor.gguf_else.clear();
+    if (list.empty()) tensor.gguf.clear();
+    if (tensor.layer < 0 && tensor.role != TensorRole::kFinalNorm) continue;
+    if (!tensor.gguf.empty()) tensor.gguf = fmt::format("{}.{}", list, tensor.gguf);
   }
   return tensors;
+}
+
+// "blk.5.attn_q.weight" is of the third block.
+std::string in_block(std::string_view name, std::string_view layers, int layer) {
+  const std::string before = fmt::format("{}.{}.", layers, layer);
+  return fmt::format("{}.{}.{}", layers, layer / 2, name.substr(before.size()));
 }
 
 }  // namespace
 
 std::vector<TensorSpec> encoder_tensors(const ModelSpec& spec, const LayerNames& names) {
-  return without_gguf(decoder_tensors(spec, GgufRows::kAsStored, {}, names));
+  return in_gguf_list(decoder_tensors(spec, GgufRows::kAsStored, {}, names), names.gguf_list);
 }
 
 std::vector<TensorSpec> block_tensors(const ModelSpec& spec, const LayerNames& text, const LayerNames& source) {
@@ -67,13 +74,13 @@ std::vector<TensorSpec> block_tensors(const ModelSpec& spec, const LayerNames& t
     for (TensorSpec& tensor : decoder_tensors(spec, GgufRows::kAsStored, {}, *names)) {
       if (tensor.layer < 0 ? second == 1 : tensor.layer % 2 != second) continue;
       if (tensor.layer >= 0) {
-        const std::string layer = fmt::format("{}.{}.", names->layers, tensor.layer);
-        tensor.name = fmt::format("{}.{}.{}", names->layers, tensor.layer / 2, tensor.name.substr(layer.size()));
+        tensor.name = in_block(tensor.name, names->layers, tensor.layer);
+        tensor.gguf = in_block(tensor.gguf, "blk", tensor.layer);
       }
       out.push_back(std::move(tensor));
     }
   }
-  return without_gguf(std::move(out));
+  return in_gguf_list(std::move(out), text.gguf_list);
 }
 
 }  // namespace kvasir

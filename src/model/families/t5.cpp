@@ -4,47 +4,56 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "model/families/family.h"
+#include "model/gguf/gguf_reader.h"
 
 namespace kvasir {
+
+extern const Family kUmt5Family;
+
 namespace {
 
-constexpr LayerNames kT5Encoder{.attention_norm = {"layer.0.layer_norm"},
-                                .mlp_norm = {"layer.1.layer_norm"},
-                                .up = {"layer.1.DenseReluDense.wi_1"},
-                                .down = {"layer.1.DenseReluDense.wo"},
-                                .q = {"layer.0.SelfAttention.q"},
-                                .k = {"layer.0.SelfAttention.k"},
-                                .v = {"layer.0.SelfAttention.v"},
-                                .out = {"layer.0.SelfAttention.o"},
-                                .gate = {"layer.1.DenseReluDense.wi_0"},
-                                .relative_bias = {"layer.0.SelfAttention.relative_attention_bias"},
+constexpr LayerNames kT5Encoder{.attention_norm = {"layer.0.layer_norm", "attn_norm"},
+                                .mlp_norm = {"layer.1.layer_norm", "ffn_norm"},
+                                .up = {"layer.1.DenseReluDense.wi_1", "ffn_up"},
+                                .down = {"layer.1.DenseReluDense.wo", "ffn_down"},
+                                .q = {"layer.0.SelfAttention.q", "attn_q"},
+                                .k = {"layer.0.SelfAttention.k", "attn_k"},
+                                .v = {"layer.0.SelfAttention.v", "attn_v"},
+                                .out = {"layer.0.SelfAttention.o", "attn_o"},
+                                .gate = {"layer.1.DenseReluDense.wi_0", "ffn_gate"},
+                                .relative_bias = {"layer.0.SelfAttention.relative_attention_bias", "attn_rel_b"},
                                 .layers = "encoder.block",
+                                .gguf_list = "enc",
                                 .embedding = "shared.weight",
                                 .final_norm = "encoder.final_layer_norm"};
 
 constexpr LayerNames t5_text_names() {
   LayerNames names = kT5Encoder;
   names.layers = "decoder.block";
+  names.gguf_list = "dec";
   names.final_norm = "decoder.final_layer_norm";
   return names;
 }
 
 constexpr LayerNames t5_source_names() {
   LayerNames names = t5_text_names();
-  names.attention_norm.name = "layer.1.layer_norm";
-  names.q.name = "layer.1.EncDecAttention.q";
-  names.k.name = "layer.1.EncDecAttention.k";
-  names.v.name = "layer.1.EncDecAttention.v";
-  names.out.name = "layer.1.EncDecAttention.o";
+  names.attention_norm = {"layer.1.layer_norm", "cross_attn_norm"};
+  names.q = {"layer.1.EncDecAttention.q", "cross_attn_q"};
+  names.k = {"layer.1.EncDecAttention.k", "cross_attn_k"};
+  names.v = {"layer.1.EncDecAttention.v", "cross_attn_v"};
+  names.out = {"layer.1.EncDecAttention.o", "cross_attn_o"};
   names.mlp_norm.name = "layer.2.layer_norm";
   names.gate.name = "layer.2.DenseReluDense.wi_0";
   names.up.name = "layer.2.DenseReluDense.wi_1";
   names.down.name = "layer.2.DenseReluDense.wo";
   return names;
 }
+
+constexpr std::int64_t kMostBuckets = 1 << 12;
 
 // "relu", or "gated-gelu", whose gelu is the one with tanh.
 void read_feed_forward(const JsonReader& in, DecoderConfig& config) {
@@ -64,7 +73,6 @@ void read_feed_forward(const JsonReader& in, DecoderConfig& config) {
 }
 
 void read_t5(const JsonReader& in, DecoderConfig& config) {
-  constexpr std::int64_t kMostBuckets = 1 << 12;
   constexpr std::int64_t kMostBucketDistance = 1 << 16;
   require_flag(in, "is_encoder_decoder", true);
   read_feed_forward(in, config);
@@ -125,10 +133,30 @@ constexpr ConfigKeys kT5Keys{.layers = "num_layers",
                              .norm_eps = "layer_norm_epsilon"};
 constexpr ConfigDefaults kT5Defaults{.tied = true, .norm_eps = 1e-6, .context = 512};
 
+constexpr int kUsualBuckets = 32;
+constexpr int kUsualDistance = 128;
+constexpr std::array<std::string_view, 3> kT5Known{"attention.relative_buckets_count", "decoder_block_count",
+                                                   "decoder_start_token_id"};
+
+// Files say neither what the MLPs are nor how far biases tell distances apart, and UMT5's are known by the biases
+// that each layer has.
+void read_t5_gguf(const GgufReader& in, DecoderConfig& config) {
+  config.plain_mlp = !in.has_tensor("enc.blk.0.ffn_gate.weight");
+  config.activation = config.plain_mlp ? Activation::kRelu : Activation::kGeluTanh;
+  config.attention_scale = 1;
+  config.bias.kind = PositionBiasSpec::Kind::kBuckets;
+  config.bias.buckets = in.size_or("attention.relative_buckets_count", kMostBuckets, kUsualBuckets);
+  config.bias.most_distance = kUsualDistance;
+  if (in.has_tensor("enc.blk.1.attn_rel_b.weight")) config.family = &kUmt5Family;
+}
+
+constexpr GgufForm kT5Form{.architecture = "t5", .two_lists = true, .known = kT5Known, .read = read_t5_gguf};
+
 }  // namespace
 
 extern constexpr Family kT5Family{.name = "t5",
                                   .also = "mt5",
+                                  .gguf = kT5Form,
                                   .keys = kT5Keys,
                                   .defaults = kT5Defaults,
                                   .read = read_t5,
@@ -136,6 +164,7 @@ extern constexpr Family kT5Family{.name = "t5",
                                   .tensors = t5_tensors};
 
 extern constexpr Family kUmt5Family{.name = "umt5",
+                                    .gguf = kT5Form,
                                     .keys = kT5Keys,
                                     .defaults = kT5Defaults,
                                     .read = read_t5,

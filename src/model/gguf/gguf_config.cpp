@@ -170,6 +170,13 @@ int read_ffn(const GgufReader& in, const DecoderConfig& config) {
   return 0;
 }
 
+// What was read is the encoder's. An answer begins with the padding's token where nothing else is said.
+void read_second_list(const GgufReader& in, DecoderConfig& config) {
+  config.encoder = {config.layers, config.heads, config.ffn};
+  config.layers = in.size_or("decoder_block_count", ShapeLimits::kLayers / 2, config.layers);
+  config.answer_start = {0};
+}
+
 void read_sizes(const GgufReader& in, DecoderConfig& config) {
   config.layers = in.size("block_count", ShapeLimits::kLayers);
   // Layers behind the last one that predict further tokens, and are not run.
@@ -186,6 +193,7 @@ void read_sizes(const GgufReader& in, DecoderConfig& config) {
     in.fail("keys and values of different length are not supported");
   }
   config.vocab = read_vocab(in);
+  if (gguf_form_of(config).two_lists) read_second_list(in, config);
   config.context = in.model().integer(in.key("context_length"), 1, ShapeLimits::kContext);
   config.norm_eps = in.positive_if(gguf_form_of(config).norm_eps).value_or(1e-5);
 }

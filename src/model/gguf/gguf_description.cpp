@@ -39,6 +39,9 @@ class Keys {
   std::vector<GgufOutKey>& to_;
 };
 
+// The layers that a file counts: of an encoder-decoder the encoder's.
+const ModelSpec& counted(const ModelSpec& spec) { return spec.reads_source() ? spec.encoder.front() : spec; }
+
 // The width of MLPs that all rows go through, or of experts where there are none such.
 std::vector<int> dense_widths(const ModelSpec& spec) {
   std::vector<int> out;
@@ -87,7 +90,7 @@ void add_heads(const ModelSpec& spec, Keys& out) {
 }
 
 void add_sizes(const ModelSpec& spec, Keys& out) {
-  out.size("block_count", spec.layer_count());
+  out.size("block_count", counted(spec).layer_count());
   out.size("context_length", spec.context);
   out.size("embedding_length", spec.hidden);
   if (gguf_form_of(spec).states.layers == GgufStates::Layers::kOneBranch) {
@@ -97,7 +100,7 @@ void add_sizes(const ModelSpec& spec, Keys& out) {
   } else if (gguf_form_of(spec).two_kinds) {
     out.sizes("feed_forward_length", dense_widths(spec));
   } else {
-    out.size("feed_forward_length", dense_widths(spec).front());
+    out.size("feed_forward_length", dense_widths(counted(spec)).front());
   }
   for (const LayerSpec& layer : spec.layers) {
     if (layer.mlp.moe.experts == 0) continue;
@@ -232,6 +235,7 @@ std::string lost_of_layer(const LayerSpec& want, LayerSpec got) {
 }
 
 std::string lost(const ModelSpec& want, const ModelSpec& got) {
+  if (want.layer_count() != got.layer_count()) return "how many layers it has";
   for (int i = 0; i < want.layer_count(); ++i) {
     const auto at = static_cast<size_t>(i);
     if (i > 0 && want.layers[at] == want.layers[at - 1] && got.layers[at] == got.layers[at - 1]) continue;
@@ -243,6 +247,11 @@ std::string lost(const ModelSpec& want, const ModelSpec& got) {
     return "what its norms are";
   }
   if (want.embedding_scale != got.embedding_scale) return "what its embeddings are scaled by";
+  if (want.answer_start != got.answer_start) return "what its answers begin with";
+  for (size_t i = 0; i < want.encoder.size(); ++i) {
+    const std::string of_encoder = lost(want.encoder[i], got.encoder[i]);
+    if (!of_encoder.empty()) return of_encoder;
+  }
   const std::string of_heads = lost_of_heads(want, got);
   if (!of_heads.empty()) return of_heads;
   const bool same_logits = close(got.logit_scale, want.logit_scale) && got.logit_softcap == want.logit_softcap;

@@ -42,6 +42,7 @@ struct GgufForm {
   std::string_view norm_eps = "attention.layer_norm_rms_epsilon";
   bool divides_logits = false;  // logit_scale divides, where others multiply
   bool maybe_experts = false;   // files may have some or none, whatever Family::experts says
+  bool two_lists = false;       // an encoder-decoder's, "enc" and "dec": block_count is of the former
   bool two_kinds = false;       // layers with a window may have other heads than those without, or other MLPs
 
   // What files mean that do not say it.

@@ -300,10 +300,47 @@ void read_finetuned(const GgufReader& in, std::string_view key, DecoderConfig& c
   for (int i = 0; i < config.layers; ++i) config.no_rope_layers.push_back(i);
 }
 
+// Of encoder-decoders.
+Said said_decoder_blocks(const ModelSpec& spec) {
+  if (!spec.reads_source()) return std::nullopt;
+  return static_cast<std::uint32_t>(spec.layer_count() / 2);
+}
+
+Said said_answer_start(const ModelSpec& spec) {
+  if (!spec.reads_source()) return std::nullopt;
+  return static_cast<std::uint32_t>(spec.answer_start.front());
+}
+
+void read_gguf_answer_start(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  const auto token = in.integer_if(key, 0, config.vocab - 1);
+  if (token) config.answer_start = {static_cast<TokenId>(*token)};
+}
+
+Said said_buckets(const ModelSpec& spec) {
+  const PositionBiasSpec& bias = first_attention(spec).bias;
+  if (bias.kind != PositionBiasSpec::Kind::kBuckets) return std::nullopt;
+  return static_cast<std::uint32_t>(bias.buckets);
+}
+
+Said said_distance(const ModelSpec& spec) {
+  const PositionBiasSpec& bias = first_attention(spec).bias;
+  if (bias.kind != PositionBiasSpec::Kind::kBuckets) return std::nullopt;
+  return static_cast<std::uint32_t>(bias.most_distance);
+}
+
+void read_distance(const GgufReader& in, std::string_view key, DecoderConfig& config) {
+  constexpr int kMostDistance = 1 << 16;
+  config.bias.most_distance = in.size_or(key, kMostDistance, config.bias.most_distance);
+}
+
 constexpr auto kKnown = GgufOption::Write::kWhereKnown;
 constexpr auto kNeeded = GgufOption::Write::kWhereNeeded;
 
 constexpr std::array kOptions{
+    GgufOption{"decoder_block_count", kKnown, said_decoder_blocks, nullptr},  // before what layers are compared for
+    GgufOption{"decoder_start_token_id", kKnown, said_answer_start, read_gguf_answer_start},
+    GgufOption{"attention.relative_buckets_count", kKnown, said_buckets, nullptr},
+    GgufOption{"attention.relative_max_distance", kNeeded, said_distance, read_distance},  // ours
     GgufOption{"attention.scale", kKnown, [](const ModelSpec& s) -> Said { return first_attention(s).scale; },
                read_positive<&DecoderConfig::attention_scale>},
     GgufOption{"attn_logit_softcapping", kKnown,

@@ -64,7 +64,7 @@ struct AnswerOptions {
   bool explain = false;  // say why the cache was used as it was
   bool show_reasoning = true;
   CacheSpace space;
-  std::optional<KvPolicy> kv;  // nullopt: the server's own
+  RequestedKv kv;  // nothing: the server's own
   SpeculativeParams speculative;
   std::string prediction;  // what the answer may be like; empty: nobody knows
 };

@@ -167,12 +167,12 @@ CacheSpace read_cache_space(const Fields& fields) {
   return {read("cache_salt"), read("prompt_cache_key")};
 }
 
-std::optional<KvPolicy> read_kv(const Fields& fields) {
+RequestedKv read_kv(const Fields& fields) {
   const Json* field = fields.find("kv");
-  if (field == nullptr) return std::nullopt;
+  if (field == nullptr) return {};
   try {
-    if (field->is_string()) return parse_kv_policy(field->get_ref<const std::string&>(), "kv");
-    if (field->is_object()) return parse_kv_policy(policy_text(*field), "kv");
+    if (field->is_string()) return parse_requested_kv(field->get_ref<const std::string&>(), "kv");
+    if (field->is_object()) return parse_requested_kv(policy_text(*field), "kv");
   } catch (const ApiError&) {
     throw;
   } catch (const Error& error) {

@@ -46,8 +46,9 @@ ResponseFormat read_openai_format(const Fields& fields, const std::string& name,
 // cache_salt and prompt_cache_key, which stand beside the messages in every API.
 CacheSpace read_cache_space(const Fields& fields);
 
-// `kv`, which stands there too: a KV policy as text, or as an object of its settings with "format" for both formats.
-std::optional<KvPolicy> read_kv(const Fields& fields);
+// `kv`, which stands there too: a KV policy as text, or as an object of its settings with "format" for both formats;
+// either may have a state_budget.
+RequestedKv read_kv(const Fields& fields);
 
 // A string, or up to `most` of them.
 std::vector<std::string> read_stops(const Fields& fields, const std::string& name, size_t most);
