@@ -135,6 +135,9 @@ void add_log_options(CLI::App& command, ServeOptions& options) {
   group.option_with_default("--log-format", options.log_format, "text (key=value) or json, one line for each event")
       ->check(CLI::IsMember({"text", "json"}));
   group.option("--log-file", options.log.file, "File to log to, opened again on SIGUSR1 and SIGHUP. Default: stderr");
+  group.option("--trace", options.trace,
+               "File for a line about each request, without its text, for kvasir plan --trace; opened again as the "
+               "log is. A file that is there is continued");
   group.flag("-q,--quiet", options.quiet, "No line for each request");
 }
 

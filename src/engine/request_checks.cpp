@@ -31,7 +31,7 @@ CheckedRequest RequestChecks::check(Request request) const {
   check_speculative(request, model);
   std::shared_ptr<const ResolvedPolicy> policy = policy_of(request, model);
   check_room(request, *policy, model.context);
-  return {std::move(request), std::move(policy)};
+  return {std::move(request), std::move(policy), p_.config.clock->now()};
 }
 
 void RequestChecks::check_vocabulary(std::span<const TokenId> tokens, const ServedModel& model) {
