@@ -14,6 +14,7 @@
 #include "server/answer/formats/reasoning_formats.h"
 #include "server/answer/formats/tool_formats.h"
 #include "server/http/http_text.h"
+#include "server/trace_file.h"
 
 namespace kvasir {
 namespace {
@@ -172,6 +173,7 @@ void check(ServeOptions& options, Log& log) {
   check_canary(options);
   check_bodies(options);
   check_formats(options.service);
+  if (!options.trace.empty()) TraceFile::check(options.trace);
   HttpOptions& http = options.http;
   if (options.service.max_queued < 0)
     fail_usage(fmt::format("{} requests cannot queue", options.service.max_queued), "--max-queued", "use 0 or more");

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
-#include "base/clock.h"
+#include "base/time_source.h"
 #include "engine/draft/drafters.h"
 #include "engine/request.h"
 #include "engine/schedule/policy_registry.h"
@@ -47,7 +47,7 @@ struct EngineConfig {
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share; see warm_public_texts()
   SpeculationConfig speculation;
   std::optional<CostModel> costs;    // nullopt: measured, by …
-  std::shared_ptr<const Clock> clock;  // … this; null: the machine's, from when the engine is made
+  std::shared_ptr<const TimeSource> clock;  // … this; null: the machine's, from when the engine is made
   std::uint64_t shuffle_blocks = 0;  // a seed: hand blocks out in another order. No answer may depend on it.
 };
 

@@ -27,6 +27,13 @@ int open_lines(const std::filesystem::path& file) {
   return ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
 }
 
+int checked_open(const LineFile::Options& options) {
+  const int fd = open_lines(options.file);
+  if (fd >= 0) return fd;
+  fail_usage(fmt::format("the {} cannot be opened: {}", options.what, std::strerror(errno)), options.file.string(),
+             fmt::format("use a path that can be written, or leave {} out", options.option));
+}
+
 }  // namespace
 
 struct LineFile::State {
@@ -151,17 +158,12 @@ bool LineFile::State::put(std::string_view bytes) {
   return true;
 }
 
+void LineFile::check(const Options& options) {
+  if (!options.file.empty()) ::close(checked_open(options));
+}
+
 LineFile::LineFile(Options options) : state_(std::make_shared<State>(std::move(options))) {
-  const Options& wanted = state_->options;
-  if (!wanted.file.empty()) {
-    state_->fd = open_lines(wanted.file);
-    if (state_->fd < 0) {
-      const std::string why = std::strerror(errno);
-      state_->fd = STDERR_FILENO;
-      fail_usage(fmt::format("the {} cannot be opened: {}", wanted.what, why), wanted.file.string(),
-                 fmt::format("use a path that can be written, or leave {} out", wanted.option));
-    }
-  }
+  if (!state_->options.file.empty()) state_->fd = checked_open(state_->options);
   // No signal is this thread's: not those the server waits for, and not the one a pipe without a reader sends.
   sigset_t all;
   sigset_t before;

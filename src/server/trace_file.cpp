@@ -10,6 +10,10 @@
 namespace kvasir {
 namespace {
 
+LineFile::Options plain_options(const std::filesystem::path& file, size_t queue_bytes) {
+  return {file, queue_bytes, "trace", "--trace", lost_line, {}, {}};
+}
+
 LineFile::Options lines_of(const Engine& engine, const TraceFile::Options& options) {
   TraceConfig config = trace_config(engine);
   config.id = random_hex(64);
@@ -17,7 +21,7 @@ LineFile::Options lines_of(const Engine& engine, const TraceFile::Options& optio
   config.model = options.model;
   config.device = options.device;
   config.samples = options.samples;
-  LineFile::Options out{options.file, options.queue_bytes, "trace", "--trace", lost_line, {}, {}};
+  LineFile::Options out = plain_options(options.file, options.queue_bytes);
   out.heading = [line = trace_line(config)] { return line; };
   return out;
 }
@@ -30,6 +34,8 @@ Key256 fresh_secret() {
 }
 
 }  // namespace
+
+void TraceFile::check(const std::filesystem::path& file) { LineFile::check(plain_options(file, 0)); }
 
 TraceFile::TraceFile(Engine& engine, const Options& options)
     : lines_(lines_of(engine, options)),

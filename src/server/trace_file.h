@@ -23,6 +23,7 @@ class TraceFile {
   // The engine outlives this, and does not run yet; it runs no more when this goes. Throws Error when the file cannot
   // be opened.
   TraceFile(Engine& engine, const Options& options);
+  static void check(const std::filesystem::path& file);  // throws the same, before there is an engine
 
   void reopen() noexcept { lines_.reopen(); }                         // after it was moved away; from any thread
   std::int64_t dropped() const noexcept { return lines_.dropped(); }  // lines so far

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "base/clock.h"
+#include "base/time_source.h"
 #include "model/model.h"
 #include "trace/request_trace.h"
 #include "trace/step_costs.h"
 
 namespace kvasir {
 
-class CountedClock final : public Clock {
+class CountedTime final : public TimeSource {
  public:
   double now() const override { return now_; }
   void advance_to(double seconds) { now_ = seconds > now_ ? seconds : now_; }
@@ -33,7 +33,7 @@ class IdleBackend final : public Backend {
   using NextToken = std::function<TokenId(const SampleRule& rule)>;
 
   struct Parts {
-    CountedClock& clock;
+    CountedTime& clock;
     const StepCostModel& costs;
     double swap_bytes_per_second = 0;
     TraceConfig::Samples samples = TraceConfig::Samples::kOnHost;

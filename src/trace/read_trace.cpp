@@ -31,11 +31,6 @@ std::int64_t integer_or(const JsonReader& object, std::string_view key, IntegerR
   return found ? found->integer(range) : otherwise;
 }
 
-double number_or(const JsonReader& object, std::string_view key, double otherwise) {
-  const auto found = object.find(key);
-  return found ? found->number() : otherwise;
-}
-
 std::vector<KvPolicy> policies_in(const JsonReader& list) {
   std::vector<KvPolicy> out;
   for (const JsonReader one : list.items()) out.push_back(parse_kv_policy(std::string(one.text()), list.where()));

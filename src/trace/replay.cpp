@@ -59,7 +59,7 @@ class Replay {
  private:
   // Speculation and public texts need texts.
   EngineConfig with_clock(EngineConfig config) const {
-    config.clock = std::shared_ptr<const Clock>(std::shared_ptr<const Clock>(), &clock_);
+    config.clock = std::shared_ptr<const TimeSource>(std::shared_ptr<const TimeSource>(), &clock_);
     config.costs.reset();
     config.speculation.drafters.clear();
     config.public_texts.clear();
@@ -158,7 +158,7 @@ class Replay {
 
   const RequestTrace& trace_;
   double rate_;
-  CountedClock clock_;
+  CountedTime clock_;
   StepCostModel costs_;
   IdleBackend backend_;
   IdleModel model_;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "base/clock.h"
+#include "base/time_source.h"
 #include "engine/draft/pass_costs.h"
 #include "engine/schedule/host_swap.h"
 #include "engine/schedule/scheduler.h"
@@ -16,7 +16,7 @@ class CostMeter {
  public:
   // What is given outlives this.
   struct Parts {
-    const Clock& clock;
+    const TimeSource& clock;
     const HostSwap& swap;
     Scheduler& scheduler;
   };

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
-#include "base/clock.h"
+#include "base/time_source.h"
 #include "engine/schedule/host_pool.h"
 #include "kv/cache.h"
 
@@ -31,7 +31,7 @@ class HostSwap {
  public:
   // The storage outlives this and all that is saved, and the clock this. Memory is taken when something is saved for
   // the first time.
-  HostSwap(KvStorage& storage, std::uint64_t bytes, const Clock& clock)
+  HostSwap(KvStorage& storage, std::uint64_t bytes, const TimeSource& clock)
       : storage_(storage), clock_(clock), pool_(std::make_shared<HostPool>(storage, bytes)) {}
 
   // What saving this lease would take; 0: it cannot be saved.
@@ -63,7 +63,7 @@ class HostSwap {
   double measured_seconds_ = 0;
 
   KvStorage& storage_;
-  const Clock& clock_;
+  const TimeSource& clock_;
   std::shared_ptr<HostPool> pool_;
 };
 

@@ -5,17 +5,17 @@
 
 namespace kvasir {
 
-class Clock {
+class TimeSource {
  public:
-  Clock() = default;
-  Clock(const Clock&) = delete;
-  Clock& operator=(const Clock&) = delete;
-  virtual ~Clock() = default;
+  TimeSource() = default;
+  TimeSource(const TimeSource&) = delete;
+  TimeSource& operator=(const TimeSource&) = delete;
+  virtual ~TimeSource() = default;
 
   virtual double now() const = 0;  // seconds since some moment; from any thread, and never less than before
 };
 
-class SteadyClock final : public Clock {
+class SteadyTime final : public TimeSource {
  public:
   double now() const override {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
