@@ -49,6 +49,11 @@ std::vector<std::string> notes_on(const PlanReport& report) {
     notes.push_back(fmt::format("the weights on disk are quantized ({}); planned as {}", config.quantization,
                                 name_of(report.weights_dtype)));
   }
+  if (report.gpus > 1) {
+    notes.push_back(fmt::format("the memory of {} cards is taken for one, layers split evenly among them; Kvasir itself "
+                                "runs on one GPU a process",
+                                report.gpus));
+  }
   if (report.input.memory_bytes && report.input.reserve_bytes == 0) {
     notes.push_back("nothing is set aside for activations and the driver; --reserve does");
   }
@@ -203,7 +208,11 @@ PlanReport make_plan_report(NamedShape model, const PlanOptions& options) {
   report.input.users = options.users;
   report.input.block_tokens = options.block_tokens;
   if (!options.memory.empty()) report.input.memory_bytes = parse_bytes(options.memory, "--memory");
-  if (!options.gpu.empty()) report.input.memory_bytes = gpu_named(options.gpu).memory_bytes;
+  if (!options.gpu.empty()) {
+    const GpuGroup gpus = gpus_named(options.gpu);
+    report.input.memory_bytes = gpus.memory_bytes();
+    report.gpus = gpus.count;
+  }
   if (!options.reserve.empty()) report.input.reserve_bytes = parse_bytes(options.reserve, "--reserve");
   report.plan = plan_memory(report.input);
   report.notes = notes_on(report);
@@ -274,7 +283,8 @@ std::string plan_as_json(const PlanReport& report) {
     out["ways_out"].push_back({{"what", suggestion.what},
                                {"saves_bytes", suggestion.saves_bytes},
                                {"then_total_bytes", suggestion.then_total_bytes},
-                               {"fits", suggestion.fits}});
+                               {"fits", suggestion.fits},
+                               {"divergence", or_null(suggestion.divergence)}});
   }
   out["notes"] = report.notes;
   // A path may hold bytes that are not UTF-8: replace them rather than throw.

@@ -34,6 +34,7 @@ struct PlanReport {
   KvPolicy kv;
   PlanInput input;
   MemoryPlan plan;
+  std::int64_t gpus = 1;
   std::vector<std::string> notes;  // what a reader should know before believing the numbers
 };
 

@@ -57,7 +57,7 @@ EngineConfig plain_engine(const ModelSpec& spec) {
 void set_sizes(const TraceOptions& options, const NamedShape& model, EngineConfig& engine) {
   if (!options.kv_memory.empty()) engine.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   if (!options.memory.empty()) engine.kv_bytes = pool_of(parse_bytes(options.memory, "--memory"), model, options);
-  if (!options.gpu.empty()) engine.kv_bytes = pool_of(gpu_named(options.gpu).memory_bytes, model, options);
+  if (!options.gpu.empty()) engine.kv_bytes = pool_of(gpus_named(options.gpu).memory_bytes(), model, options);
   if (!options.swap_memory.empty()) engine.swap_bytes = parse_bytes(options.swap_memory, "--swap-memory", 0);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iosfwd>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,9 +22,10 @@ void read_trace(std::istream& in, const std::string& where, RequestTrace& into);
 // Costs alone: of a trace of ours, or of what `kvasir bench --json` printed. Throws Error when there are none.
 StepCosts read_costs(const std::filesystem::path& file);
 
-// Of prompt and answer: the same numbers as far as the trace says that texts are the same. `index`: of the request in
-// its trace. Each is below kTraceVocab.
-std::vector<TokenId> tokens_of(const TracedRequest& request, std::uint64_t index);
+// Of prompt and answer, the first `most` of them: the same numbers as far as the trace says that texts are the same.
+// `index`: of the request in its trace. Each is below kTraceVocab.
+std::vector<TokenId> tokens_of(const TracedRequest& request, std::uint64_t index,
+                               std::int64_t most = std::numeric_limits<std::int64_t>::max());
 inline constexpr TokenId kTraceVocab = kTags;
 inline constexpr TokenId kEndOfAnswer = kTraceVocab;  // what ends an answer that ended by itself
 

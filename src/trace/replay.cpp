@@ -96,8 +96,13 @@ class Replay {
   }
 
   void submit(const TracedRequest& traced, std::uint64_t index) {
+    const std::int64_t context = engine_.context();
+    if (traced.prompt_tokens >= context) {
+      ++out_.foretold.refused;
+      return;
+    }
     RunningRequest& running = running_[index];
-    running = {&traced, time_of(traced), tokens_of(traced, index), 0, 0};
+    running = {&traced, time_of(traced), tokens_of(traced, index, context), 0, 0};
     set_share(traced);
     try {
       const RequestId id = engine_.submit(request_of(traced, index, running.tokens),
