@@ -122,6 +122,15 @@ TracedRequest request_in(const JsonReader& json) {
   measured.seconds = json.get("seconds").number();
   measured.preemptions = integer_or(json, "preemptions", up_to(kMost), 0);
   measured.waits = integer_or(json, "waits", up_to(kMost), 0);
+  if (const auto drafted = json.find("drafted")) {
+    std::vector<std::int64_t> numbers;
+    for (const JsonReader number : drafted->items()) numbers.push_back(number.integer(up_to(kMostTokens)));
+    if (numbers.size() != 2 || numbers[1] > numbers[0] || numbers[1] > out.answer_tokens) {
+      drafted->fail("is not how many tokens were verified, and how many of them were right");
+    }
+    measured.drafted = numbers[0];
+    measured.accepted = numbers[1];
+  }
   out.measured = measured;
   return out;
 }

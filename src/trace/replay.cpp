@@ -11,6 +11,8 @@
 #include "engine/engine.h"
 #include "trace/idle_backend.h"
 #include "trace/read_trace.h"
+#include "trace/recorded_drafter.h"
+#include "trace/turns.h"
 
 namespace kvasir {
 namespace {
@@ -36,13 +38,22 @@ class Replay {
         backend_({clock_, costs_, plan.costs.swap_bytes_per_second.value_or(kSwapBytesPerSecond), plan.samples,
                   [this](const SampleRule& rule) { return next_token(rule); }}),
         model_(backend_, plan.spec, plan.engine.scheduler.max_batch_tokens),
-        engine_(backend_, model_, with_clock(plan.engine)) {
+        engine_(backend_, model_, with_clock(plan.engine)),
+        drafter_([this](std::uint64_t index) { return drafts_of(index); }),
+        turns_(find_turns(trace)),
+        next_turns_(trace.requests.size()) {
+    if (std::ranges::any_of(trace.requests, [](const TracedRequest& one) { return drafted(one) > 0; })) {
+      engine_.use_drafter(&drafter_);
+    }
+    for (size_t i = 0; i < trace.requests.size(); ++i) {
+      turns_[i] ? next_turns_[turns_[i]->index].push_back(i) : coming_.push({time_of(trace.requests[i]), i});
+    }
     engine_.on_step([this](const StepTime&) { ++out_.steps; });
   }
 
   Replayed run() {
-    while (next_ < trace_.requests.size() || !engine_.idle()) {
-      if (engine_.idle()) clock_.advance_to(time_of(trace_.requests[next_]));
+    while (!coming_.empty() || !engine_.idle()) {
+      if (engine_.idle()) clock_.advance_to(coming_.top().first);
       submit_those_that_came();
       cancel_those_who_left();
       engine_.step();
@@ -90,19 +101,29 @@ class Replay {
   }
 
   void submit_those_that_came() {
-    for (; next_ < trace_.requests.size() && time_of(trace_.requests[next_]) <= clock_.now(); ++next_) {
-      submit(trace_.requests[next_], next_);
+    while (!coming_.empty() && coming_.top().first <= clock_.now()) {
+      const auto [came, index] = coming_.top();
+      coming_.pop();
+      submit(index, came);
     }
   }
 
-  void submit(const TracedRequest& traced, std::uint64_t index) {
+  // Whoever goes on where this one's answer ended comes after that.
+  void end_turn(std::uint64_t index) {
+    for (const size_t next : std::exchange(next_turns_[index], {})) {
+      coming_.push({clock_.now() + turns_[next]->think_seconds, next});
+    }
+  }
+
+  void submit(std::uint64_t index, double came) {
+    const TracedRequest& traced = trace_.requests[index];
     const std::int64_t context = engine_.context();
     if (traced.prompt_tokens >= context) {
       ++out_.foretold.refused;
-      return;
+      return end_turn(index);
     }
     RunningRequest& running = running_[index];
-    running = {&traced, time_of(traced), tokens_of(traced, index, context), 0, 0};
+    running = {&traced, came, tokens_of(traced, index, context), 0, 0};
     set_share(traced);
     try {
       const RequestId id = engine_.submit(request_of(traced, index, running.tokens),
@@ -113,6 +134,7 @@ class Replay {
       if (error.kind() != Error::Kind::kCapacity) throw;
       ++out_.foretold.refused;
       running_.erase(index);
+      end_turn(index);
     }
   }
 
@@ -153,6 +175,18 @@ class Replay {
     if (running.first_token > 0 && running.traced->twin_of == 0) all.first_token_seconds.push_back(running.first_token);
     last_end_ = std::max(last_end_, clock_.now());
     running_.erase(index);
+    end_turn(index);
+  }
+
+  static std::int64_t drafted(const TracedRequest& request) {
+    return request.measured ? request.measured->drafted : 0;
+  }
+
+  RecordedDrafter::Drafts drafts_of(std::uint64_t index) const {
+    const RunningRequest& running = running_.at(index);
+    if (drafted(*running.traced) == 0) return {};
+    const MeasuredRequest& measured = *running.traced->measured;
+    return {running.traced->answer_tokens, measured.drafted, measured.accepted, running.tokens};
   }
 
   // The engine heard of it between two steps, when it may have waited for a while.
@@ -168,7 +202,11 @@ class Replay {
   IdleBackend backend_;
   IdleModel model_;
   Engine engine_;
-  size_t next_ = 0;
+  RecordedDrafter drafter_;
+  std::vector<std::optional<EarlierTurn>> turns_;  // by request: what it comes after, …
+  std::vector<std::vector<size_t>> next_turns_;    // … and those that come after it, until it is over
+  using Coming = std::pair<double, std::uint64_t>;
+  std::priority_queue<Coming, std::vector<Coming>, std::greater<>> coming_;
   std::unordered_map<std::uint64_t, RunningRequest> running_;  // by its place in the trace
   using Leaving = std::pair<double, RequestId>;
   std::priority_queue<Leaving, std::vector<Leaving>, std::greater<>> leaving_;

@@ -20,6 +20,8 @@ struct MeasuredRequest {
   std::int64_t computed_tokens = 0;
   std::int64_t preemptions = 0;  // pauses …
   std::int64_t waits = 0;        // … and times it only waited for blocks
+  std::int64_t drafted = 0;      // tokens that were verified, …
+  std::int64_t accepted = 0;     // … and those of them that were right
   double queue_seconds = 0;
   double first_token_seconds = 0;  // 0: there was no token
   double seconds = 0;              // until it was over

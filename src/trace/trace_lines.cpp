@@ -76,6 +76,7 @@ std::string trace_line(const TracedRequest& request) {
     out["seconds"] = rounded(measured->seconds);
     if (measured->preemptions > 0) out["preemptions"] = measured->preemptions;
     if (measured->waits > 0) out["waits"] = measured->waits;
+    if (measured->drafted > 0) out["drafted"] = {measured->drafted, measured->accepted};
   }
   out["tags"] = request.tags;
   return text_of(out);

@@ -96,6 +96,11 @@ std::string TraceRecorder::line_of(const Sequence& sequence) const {
   measured.computed_tokens = record.computed_tokens;
   measured.preemptions = record.preemptions;
   measured.waits = std::ranges::count(record.pauses, Preemption::How::kWait, &Preemption::how);
+  for (const DraftRecord& drafts : record.drafts) {
+    measured.drafted += drafts.proposed;
+    measured.accepted += drafts.accepted;
+  }
+  measured.accepted = std::min(measured.accepted, out.answer_tokens);
   measured.queue_seconds = record.queue_seconds;
   measured.first_token_seconds = record.first_token_seconds;
   measured.seconds = engine_.now() - sequence.submitted;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "base/error.h"
 #include "model/known_models.h"
@@ -142,6 +143,41 @@ TEST(Replay, HostMemoryTakesThePlaceOfComputing) {
   EXPECT_EQ(without.scheduler.swaps, 0);
   EXPECT_GT(with.scheduler.swaps, 0);
   EXPECT_LE(with.foretold.computed_tokens, without.foretold.computed_tokens);
+}
+
+// Of a trace that says what was measured: prompt and answer as tags.
+TracedRequest measured_turn(double at, double seconds, const std::string& prompt, const std::string& answer) {
+  TracedRequest out = asked(at, std::ssize(prompt), std::ssize(answer));
+  for (const char c : prompt + answer) out.tags += {'A', c};
+  out.measured = MeasuredRequest{.computed_tokens = 1, .seconds = seconds};
+  return out;
+}
+
+// On a slower machine the next turn comes later, and finds what the last one left.
+TEST(Replay, NobodyAsksOnBeforeTheAnswerIsThere) {
+  const std::string first(40, 'a');
+  const std::string answer(30, 'b');
+  const RequestTrace trace = trace_of({measured_turn(0, 0.01, first, answer),
+                                       measured_turn(0.02, 0.01, first + answer + "more", "xyzxyz"),
+                                       measured_turn(0.02, 0.01, std::string(40, 'c'), "xyzxyz")});
+  const RequestOutcomes all = replay(trace, plan_with(65536)).foretold;
+  EXPECT_GT(all.reused_tokens, 64);           // 70 but for what the last block lacks
+  EXPECT_GT(all.seconds, 30 * 1e-3 + 10e-3);  // thirty steps, and the time to think
+  EXPECT_LT(all.first_token_seconds.back(), 0.02);  // it counts from when it came then
+}
+
+TEST(Replay, DraftsAreAsOftenRightAsTheyWere) {
+  TracedRequest plain = asked(0, 100, 60);
+  plain.measured = MeasuredRequest{.computed_tokens = 1};
+  TracedRequest drafted = plain;
+  drafted.measured->drafted = 60;
+  drafted.measured->accepted = 30;
+  const Replayed without = replay(trace_of({plain}), plan_with(65536));
+  const Replayed with = replay(trace_of({drafted}), plan_with(65536));
+  EXPECT_EQ(with.foretold.answer_tokens, 60);
+  EXPECT_NEAR(static_cast<double>(with.steps), static_cast<double>(without.steps) - 30, 3);
+  EXPECT_NEAR(static_cast<double>(with.foretold.computed_tokens),
+              static_cast<double>(without.foretold.computed_tokens) + 30, 4);
 }
 
 TEST(Replay, QuantilesAreOfThoseThatThereAre) {

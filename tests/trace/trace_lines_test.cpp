@@ -49,7 +49,7 @@ TracedRequest some_request() {
   out.kv = "int8";
   out.breakpoints = {{2, std::chrono::seconds(300)}};
   out.priority = -1;
-  out.measured = MeasuredRequest{1, 4, 2, 1, 0.5, 0.75, 2.5};
+  out.measured = MeasuredRequest{1, 4, 2, 1, 5, 2, 0.5, 0.75, 2.5};
   return out;
 }
 
