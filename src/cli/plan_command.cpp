@@ -50,9 +50,10 @@ std::vector<std::string> notes_on(const PlanReport& report) {
                                 name_of(report.weights_dtype)));
   }
   if (report.gpus > 1) {
-    notes.push_back(fmt::format("the memory of {} cards is taken for one, layers split evenly among them; Kvasir itself "
-                                "runs on one GPU a process",
-                                report.gpus));
+    notes.push_back(
+        fmt::format("the memory of {} cards is taken for one, layers split evenly among them; Kvasir itself "
+                    "runs on one GPU a process",
+                    report.gpus));
   }
   if (report.input.memory_bytes && report.input.reserve_bytes == 0) {
     notes.push_back("nothing is set aside for activations and the driver; --reserve does");
@@ -128,11 +129,10 @@ std::vector<std::string> groups_of(const PlanReport& report) {
                                 group.layers, size(group.bytes_per_block)));
       continue;
     }
-    out.push_back(fmt::format("{:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}",
-                              group.layers, formats_of(group.layout),
-                              group.of_source ? "a source" : kept_by(group.retention),
-                              format_count(group.bytes_per_token), count(group.blocks_per_request),
-                              size(group.bytes_per_request)));
+    out.push_back(fmt::format(
+        "{:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}", group.layers,
+        formats_of(group.layout), group.of_source ? "a source" : kept_by(group.retention),
+        format_count(group.bytes_per_token), count(group.blocks_per_request), size(group.bytes_per_request)));
   }
   return out;
 }

@@ -38,8 +38,10 @@ void add_memory_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--weights-dtype", options.weights_dtype,
                      "f32, f16, bf16, q8_0, q4_k, …; default: as the model has them");
   auto* memory = command.add_option("--memory", options.memory, "Memory to fit into, such as 24GB or 80GiB");
-  command.add_option("--gpu", options.gpu, "A GPU whose memory to fit into, such as h100, or several, as 4xh100")->excludes(memory);
-  command.add_option("--reserve", options.reserve, "Memory to keep free for activations and the driver; default: none");
+  command.add_option("--gpu", options.gpu, "A GPU whose memory to fit into, such as h100, or several, as 4xh100")
+      ->excludes(memory);
+  command.add_option("--reserve", options.reserve,
+                     "Memory to keep free for activations and the driver; default: none");
   command.add_option("--block-size", options.block_tokens, "Tokens of a block")
       ->check(CLI::Range(1, kLargestBlockTokens))
       ->capture_default_str();

@@ -149,7 +149,8 @@ double number_of(const std::string& text, const char* option) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size() && value > 0 && value <= 1e6) return value;
-  fail_usage(fmt::format("'{}' is not how many times as fast requests could come", text), option, "use a number above 0");
+  fail_usage(fmt::format("'{}' is not how many times as fast requests could come", text), option,
+             "use a number above 0");
 }
 
 TraceOptions with_value(TraceOptions options, const std::string& key, const std::string& value) {

@@ -45,7 +45,8 @@ constexpr auto kFigures = std::to_array<Figure>({
     {"hit rate", "hit_rate", [](const RequestOutcomes& o) { return o.hit_rate(); }, percent},
     {"computed tokens", "computed_tokens",
      [](const RequestOutcomes& o) { return static_cast<double>(o.computed_tokens); }, whole},
-    {"preemptions", "preemptions", [](const RequestOutcomes& o) { return static_cast<double>(o.preemptions); }, whole},
+    {"preemptions", "preemptions", [](const RequestOutcomes& o) { return static_cast<double>(o.preemptions); },
+     whole},
     {"waits for blocks", "waits", [](const RequestOutcomes& o) { return static_cast<double>(o.waits); }, whole},
     {"queue, median", "queue_p50", [](const RequestOutcomes& o) { return quantile(o.queue_seconds, 0.5); }, seconds},
     {"queue, 95%", "queue_p95", [](const RequestOutcomes& o) { return quantile(o.queue_seconds, 0.95); }, seconds},
@@ -90,8 +91,8 @@ TextTable outcome_table(const TraceReport& report) {
 
 TextTable sweep_table(const TraceReport& report) {
   TextTable out;
-  out.header = {report.swept,     "pool",        "hit rate",         "preemptions",     "waits",
-                "queue, 95%",     "first token", "first token, 95%", "tokens a second"};
+  out.header = {report.swept, "pool",        "hit rate",         "preemptions",    "waits",
+                "queue, 95%", "first token", "first token, 95%", "tokens a second"};
   for (const SweepPoint& point : report.sweep) {
     if (!point.replayed) {
       out.rows.push_back({point.value, "-", "-", "-", "-", "-", "-", "-", "-"});
@@ -231,9 +232,9 @@ void write_sweep_svg(const TraceReport& report, const std::string& file) {
   }
   const auto x_scale = sizes ? Chart::Scale::kLog : Chart::Scale::kLinear;
   const std::string x_label = sizes ? report.swept + ", GB" : report.swept;
-  write_svg(file, std::array{Chart{"Prompt tokens found in the cache", x_label, "%", x_scale, Chart::Scale::kLinear,
-                                   {hits}},
-                             Chart{"Time to first token", x_label, "ms", x_scale, Chart::Scale::kLog, {median, most}}});
+  write_svg(file, std::array{
+                      Chart{"Prompt tokens found in the cache", x_label, "%", x_scale, Chart::Scale::kLinear, {hits}},
+                      Chart{"Time to first token", x_label, "ms", x_scale, Chart::Scale::kLog, {median, most}}});
 }
 
 }  // namespace kvasir

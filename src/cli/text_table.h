@@ -12,7 +12,8 @@ struct TextTable {
   std::vector<std::vector<std::string>> rows;  // each as long as the header
 };
 
-std::string as_aligned(const TextTable& table);   // indented by two spaces; the header first, unless all of it is empty
+std::string as_aligned(
+    const TextTable& table);  // indented by two spaces; the header first, unless all of it is empty
 std::string as_markdown(const TextTable& table);  // what Markdown means by '|' is escaped
 
 }  // namespace kvasir

@@ -57,7 +57,7 @@ struct Request {
   std::optional<Key256> prefix_key;
   SpeculativeParams speculative;
   std::shared_ptr<const std::vector<TokenId>> prediction;  // what the answer may be like; null: nobody knows
-  int priority = 0;                 // within the tenant: the smaller goes first
+  int priority = 0;                                        // within the tenant: the smaller goes first
   Tenant tenant;
   std::string label;  // what logs call it; empty: its id
   // What the engine asks itself may be of any policy, and no on_finished() listener is notified of its end.

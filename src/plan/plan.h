@@ -69,7 +69,7 @@ struct MemoryPlan {
   std::optional<bool> fits;
   std::optional<std::int64_t> max_context;  // for that many users; 0: not one token fits
   std::optional<std::int64_t> max_users;    // at that context
-  std::vector<Suggestion> suggestions;  // when it does not fit: see find_suggestions()
+  std::vector<Suggestion> suggestions;      // when it does not fit: see find_suggestions()
 };
 
 MemoryPlan plan_memory(const PlanInput& input);

@@ -40,7 +40,7 @@ constexpr auto kMeasured = std::to_array<MeasuredFormats>({
 
 // Of what nobody can measure beforehand, on the same scale: where it stands among formats.
 constexpr double kSameAnswers = 0;
-constexpr double kLessService = 1e-3;     // answers stay, but there are fewer or shorter ones
+constexpr double kLessService = 1e-3;      // answers stay, but there are fewer or shorter ones
 constexpr double kForgetsTheMiddle = 0.1;  // as a window does: a needle there is lost
 constexpr double kCostsMoney = 1e9;
 
@@ -94,8 +94,9 @@ void SuggestionList::add_format(KvFormat k, KvFormat v) {
   const bool known = measured != kMeasured.end();
   const std::string what = k == v ? fmt::format("keep K and V in {}", format_name(k))
                                   : fmt::format("keep K in {} and V in {}", format_name(k), format_name(v));
-  add(known ? fmt::format("{} (a divergence of {:.1e} nats, measured on the shipped model)", what, measured->divergence)
-            : what,
+  add(known
+          ? fmt::format("{} (a divergence of {:.1e} nats, measured on the shipped model)", what, measured->divergence)
+          : what,
       total, known ? measured->divergence : kForgetsTheMiddle);
   if (known) suggestions_.back().divergence = measured->divergence;
 }

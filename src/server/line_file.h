@@ -26,9 +26,9 @@ class LineFile {
     std::function<std::string()> heading;                           // of each file that is opened; empty: none
   };
 
-  explicit LineFile(Options options);  // throws Error when the file cannot be opened, as
+  explicit LineFile(Options options);         // throws Error when the file cannot be opened, as
   static void check(const Options& options);  // this does, and nothing else
-  ~LineFile();                         // writes what waits, for a second at most
+  ~LineFile();                                // writes what waits, for a second at most
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
 

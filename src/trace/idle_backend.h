@@ -1,5 +1,5 @@
-// A backend and a model that compute nothing, so that an engine shows on a clock that is only counted what it would do
-// with real ones: who runs when, what is found again, and who must wait.
+// A backend and a model that compute nothing, so that an engine shows on a clock that is only counted what it would
+// do with real ones: who runs when, what is found again, and who must wait.
 #pragma once
 
 #include <deque>

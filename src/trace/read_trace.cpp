@@ -247,7 +247,8 @@ class TraceReader {
     for (const JsonReader hash : json.get("hash_ids").items()) request.hashes.push_back(hash.integer());
     const std::int64_t blocks = (request.prompt_tokens + kMooncakeBlock - 1) / kMooncakeBlock;
     if (std::ssize(request.hashes) > blocks) {
-      json.get("hash_ids").fail(fmt::format("has more than {} entries, one for each {} tokens", blocks, kMooncakeBlock));
+      json.get("hash_ids")
+          .fail(fmt::format("has more than {} entries, one for each {} tokens", blocks, kMooncakeBlock));
     }
     into_.requests.push_back(std::move(request));
   }
@@ -271,7 +272,8 @@ class TraceReader {
     if (prompt < 1 || answer < 0 || prompt > kMostTokens || answer > kMostTokens) {
       fail("has lengths that no text has", std::string(kFormats));
     }
-    const std::chrono::year_month_day day{std::chrono::year(when[0]), std::chrono::month(static_cast<unsigned>(when[1])),
+    const std::chrono::year_month_day day{std::chrono::year(when[0]),
+                                          std::chrono::month(static_cast<unsigned>(when[1])),
                                           std::chrono::day(static_cast<unsigned>(when[2]))};
     if (!day.ok()) fail("names a day that there is not", std::string(kFormats));
     const auto days = std::chrono::sys_days(day).time_since_epoch().count();
@@ -313,8 +315,8 @@ void add_decode(const JsonReader& test, double seconds, StepCosts& costs) {
   const auto depth = static_cast<double>(test.get("depth").integer(up_to(kMostTokens)));
   const auto batch = static_cast<double>(test.get("batch").integer({1, 1 << 20}));
   const auto steps = static_cast<double>(tokens);
-  costs.add(StepCostCell{tokens, steps * batch, batch * (steps * depth + steps * (steps + 1) / 2), steps * batch,
-                         seconds});
+  costs.add(
+      StepCostCell{tokens, steps * batch, batch * (steps * depth + steps * (steps + 1) / 2), steps * batch, seconds});
 }
 
 bool is_bench(const std::string& text) { return text.find("\"results\"") != std::string::npos; }

@@ -39,7 +39,8 @@ class RecordedDrafter final : public Drafter {
     if (drafts.proposed == 0 || steps <= 0) return;
     const std::int64_t done = ask.sequence.num_output_tokens();
     // Where the sequence is by now, in steps: each brought a token, and what was right.
-    const double step = static_cast<double>(done) * static_cast<double>(steps) / static_cast<double>(drafts.answer_tokens);
+    const double step =
+        static_cast<double>(done) * static_cast<double>(steps) / static_cast<double>(drafts.answer_tokens);
     const auto until = [step](std::int64_t sum, std::int64_t all, double more) {
       return static_cast<std::int64_t>((step + more) * static_cast<double>(sum) / static_cast<double>(all));
     };

@@ -172,7 +172,8 @@ class Replay {
     all.answer_tokens += running.answered;
     all.preemptions += record.preemptions;
     all.waits += std::ranges::count(record.pauses, Preemption::How::kWait, &Preemption::how);
-    if (running.first_token > 0 && running.traced->twin_of == 0) all.first_token_seconds.push_back(running.first_token);
+    if (running.first_token > 0 && running.traced->twin_of == 0)
+      all.first_token_seconds.push_back(running.first_token);
     last_end_ = std::max(last_end_, clock_.now());
     running_.erase(index);
     end_turn(index);

@@ -1,5 +1,5 @@
-// A trace asked again of an engine that computes nothing: the real scheduler, the real cache, and a clock that goes as
-// fast as they decide.
+// A trace asked again of an engine that computes nothing: the real scheduler, the real cache, and a clock that goes
+// as fast as they decide.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace kvasir {
 
 // What became of the requests of a trace, as a replay foretells it or as it was recorded. In the order of the trace.
 struct RequestOutcomes {
-  std::int64_t requests = 0;  // that were answered, or cancelled by whoever asked
-  std::int64_t refused = 0;   // that can never fit
+  std::int64_t requests = 0;       // that were answered, or cancelled by whoever asked
+  std::int64_t refused = 0;        // that can never fit
   std::int64_t prompt_tokens = 0;  // of requests that began
   std::int64_t reused_tokens = 0;
   std::int64_t computed_tokens = 0;
   std::int64_t answer_tokens = 0;
   std::int64_t preemptions = 0;
   std::int64_t waits = 0;
-  double seconds = 0;  // from the first request to the end of the last
+  double seconds = 0;                       // from the first request to the end of the last
   std::vector<double> queue_seconds;        // ascending
   std::vector<double> first_token_seconds;  // ascending, of those that had a token
 

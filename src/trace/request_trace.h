@@ -34,14 +34,14 @@ struct TracedRequest {
   std::int64_t max_tokens = 0;     // that were asked for
   FinishReason finish = FinishReason::kLength;
   // What is known of its tokens, one of these; where nothing is, no other text begins like it.
-  std::string tags;                   // of prompt and answer: see TextTags
-  std::vector<std::int64_t> hashes;   // of the prompt's blocks of `hash_tokens` tokens, each of all before it as well
+  std::string tags;                  // of prompt and answer: see TextTags
+  std::vector<std::int64_t> hashes;  // of the prompt's blocks of `hash_tokens` tokens, each of all before it as well
   std::int64_t hash_tokens = 0;
   std::uint64_t id = 0;       // in the server that wrote the trace
   std::uint64_t twin_of = 0;  // whose prompt it answers as well; 0: its own
   std::uint32_t tenant = 0;
   std::optional<TenantShare> share;  // of its tenant; none: that of who was given none
-  std::string kv;  // empty: the server's own policy
+  std::string kv;                    // empty: the server's own policy
   std::vector<Breakpoint> breakpoints;
   int priority = 0;
   std::optional<MeasuredRequest> measured;

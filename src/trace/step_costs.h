@@ -1,5 +1,5 @@
-// How long steps take: measured, kept as sums of steps of about one kind, and a model of them that says what a step of
-// so many rows takes that look at so many keys, and of which so many are sampled from.
+// How long steps take: measured, kept as sums of steps of about one kind, and a model of them that says what a step
+// of so many rows takes that look at so many keys, and of which so many are sampled from.
 #pragma once
 
 #include <array>

@@ -14,7 +14,8 @@ constexpr int kDigitBits = 6;
 constexpr std::array<std::int8_t, 256> digit_values() {
   std::array<std::int8_t, 256> out{};
   out.fill(-1);
-  for (size_t i = 0; i < kDigits.size(); ++i) out[static_cast<unsigned char>(kDigits[i])] = static_cast<std::int8_t>(i);
+  for (size_t i = 0; i < kDigits.size(); ++i)
+    out[static_cast<unsigned char>(kDigits[i])] = static_cast<std::int8_t>(i);
   return out;
 }
 constexpr std::array<std::int8_t, 256> kValues = digit_values();

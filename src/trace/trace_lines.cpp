@@ -56,12 +56,8 @@ std::string trace_line(const TraceConfig& config) {
 }
 
 std::string trace_line(const TracedRequest& request) {
-  Json out{{"at", rounded(request.at)},
-           {"id", request.id},
-           {"prompt", request.prompt_tokens},
-           {"answer", request.answer_tokens},
-           {"most", request.max_tokens},
-           {"finish", name_of(request.finish)}};
+  Json out{{"at", rounded(request.at)},       {"id", request.id},           {"prompt", request.prompt_tokens},
+           {"answer", request.answer_tokens}, {"most", request.max_tokens}, {"finish", name_of(request.finish)}};
   if (request.twin_of != 0) out["twin_of"] = request.twin_of;
   if (request.tenant != 0) out["tenant"] = request.tenant;
   if (const auto& share = request.share) out["share"] = {share->guaranteed, share->most, share->weight};

@@ -14,16 +14,16 @@ class PlanTraceTest : public ProgramTest {
 
   // A small load on the small model, and the trace of it.
   std::string recorded() {
-    Child server({KVASIR_PROGRAM, "serve", "--port", "0", "-m", KVASIR_SOURCE_DIR "/models/tales-draft", "--kv-memory",
-                  "2MB", "--trace", file("trace")},
+    Child server({KVASIR_PROGRAM, "serve", "--port", "0", "-m", KVASIR_SOURCE_DIR "/models/tales-draft",
+                  "--kv-memory", "2MB", "--trace", file("trace")},
                  file("err"));
     const std::string said = server.said("try:");
     const size_t at = said.find("http://");
     HttpClient client(parse_url(said.substr(at, said.find_first_of(" \"\n", at) - at)));
     for (int i = 0; i < 6; ++i) {
-      const auto answer = client.post("/v1/completions", "",
-                                      R"({"prompt":"Once upon a time there was a fox who","max_tokens":)" +
-                                          std::to_string(4 + i) + "}");
+      const auto answer = client.post(
+          "/v1/completions", "",
+          R"({"prompt":"Once upon a time there was a fox who","max_tokens":)" + std::to_string(4 + i) + "}");
       EXPECT_EQ(answer.status, 200) << answer.body;
     }
     EXPECT_EQ(server.end(), 0);

@@ -83,8 +83,8 @@ struct Asked {
   std::int64_t leaves_after = 0;  // tokens; 0: it stays
 };
 
-// Five conversations of two tenants that begin alike in part, come back with more, stop by themselves or leave, in too
-// little memory; now and then a beginning is to be kept.
+// Five conversations of two tenants that begin alike in part, come back with more, stop by themselves or leave, in
+// too little memory; now and then a beginning is to be kept.
 std::vector<Asked> load() {
   std::vector<Asked> out;
   for (std::uint64_t i = 0; i < 14; ++i) {
@@ -97,7 +97,8 @@ std::vector<Asked> load() {
     request.tenant.id = static_cast<std::uint32_t>(1 + i % 2);
     request.tenant.secret.bytes.fill(static_cast<std::uint8_t>(i % 2));
     if (i % 5 == 4) request.breakpoints = {{20, std::chrono::seconds(1)}};
-    out.push_back({static_cast<double>(i * i % 7) * 4e-3 + static_cast<double>(i) * 6e-3, request, i % 6 == 5 ? 3 : 0});
+    out.push_back(
+        {static_cast<double>(i * i % 7) * 4e-3 + static_cast<double>(i) * 6e-3, request, i % 6 == 5 ? 3 : 0});
   }
   std::ranges::stable_sort(out, {}, &Asked::at);
   return out;

@@ -93,8 +93,8 @@ TEST(Plan, WhatIsKnownComesOut) {
   const auto of = [](const char* model, std::int64_t context, KvFormat format = KvFormat::kF16) {
     return plan_memory(input_of(model, context, format));
   };
-  EXPECT_EQ(of("llama-3.1-8b", 32768).kv_bytes, 4'294'967'296U);  // 4.29 GB
-  EXPECT_EQ(of("llama-7b", 1024).kv_bytes, 536'870'912U);         // 0.5 GB for 1,024 tokens
+  EXPECT_EQ(of("llama-3.1-8b", 32768).kv_bytes, 4'294'967'296U);                    // 4.29 GB
+  EXPECT_EQ(of("llama-7b", 1024).kv_bytes, 536'870'912U);                           // 0.5 GB for 1,024 tokens
   EXPECT_EQ(4 * of("llama-3.1-8b", 1024).kv_bytes, of("llama-7b", 1024).kv_bytes);  // 8 KV heads of 32
   // Half of f16, and a scale of two bytes for each row of 128.
   EXPECT_EQ(of("llama-3.1-8b", 16, KvFormat::kE4M3).bytes_per_token, 131072U / 2 + 2U * 2 * 8 * 32);

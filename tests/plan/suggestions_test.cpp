@@ -61,13 +61,14 @@ TEST(Suggestions, WhatIsEnoughComesByWhatItCosts) {
   const MemoryPlan plan = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF16, 24 * kGB));
   std::vector<std::string> order;
   for (const Suggestion& suggestion : plan.suggestions) {
-    for (const char* words : {"in int8 (", "fp8_e4m3", "K in int8 and V in int4", "fp8_e5m2", "K and V in int4", "int2",
-                              "a context", "the last ", "more memory"}) {
+    for (const char* words : {"in int8 (", "fp8_e4m3", "K in int8 and V in int4", "fp8_e5m2", "K and V in int4",
+                              "int2", "a context", "the last ", "more memory"}) {
       if (suggestion.what.find(words) != std::string::npos) order.emplace_back(words);
     }
   }
-  const std::vector<std::string> expected{"in int8 (",       "a context", "fp8_e4m3", "K in int8 and V in int4", "fp8_e5m2",
-                                          "K and V in int4", "the last ", "int2",     "more memory"};
+  const std::vector<std::string> expected{"in int8 (",  "a context",       "fp8_e4m3",  "K in int8 and V in int4",
+                                          "fp8_e5m2",   "K and V in int4", "the last ", "int2",
+                                          "more memory"};
   EXPECT_EQ(order, expected);
 }
 

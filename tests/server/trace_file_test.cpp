@@ -162,8 +162,9 @@ TEST_F(TraceFileTest, AReplayAgreesWithTheServersOwnMetrics) {
     EXPECT_EQ(replayed.foretold.requests, measured->requests);
     EXPECT_EQ(replayed.foretold.answer_tokens, measured->answer_tokens);
     EXPECT_NEAR(replayed.foretold.hit_rate() / measured->hit_rate(), 1, 0.02) << seed;
-    EXPECT_NEAR(static_cast<double>(replayed.foretold.computed_tokens) / static_cast<double>(measured->computed_tokens),
-                1, 0.02)
+    EXPECT_NEAR(
+        static_cast<double>(replayed.foretold.computed_tokens) / static_cast<double>(measured->computed_tokens), 1,
+        0.02)
         << seed;
   }
 }

@@ -62,9 +62,9 @@ TEST(Replay, OneRequestTakesItsSteps) {
 }
 
 TEST(Replay, WhatBeginsAlikeIsFoundAndWhatIsEvictedIsNot) {
-  const RequestTrace trace = trace_of(
-      {asked(0, 1024, 4, {1, 2}), asked(1, 1024, 4, {1, 2}), asked(2, 1024, 4, {1, 3}), asked(3, 1024, 4, {4, 5}),
-       asked(4, 1024, 4, {1, 2})});
+  const RequestTrace trace =
+      trace_of({asked(0, 1024, 4, {1, 2}), asked(1, 1024, 4, {1, 2}), asked(2, 1024, 4, {1, 3}),
+                asked(3, 1024, 4, {4, 5}), asked(4, 1024, 4, {1, 2})});
   // All find all: the whole prompt but its last token, half of it, nothing, and the whole again.
   const RequestOutcomes roomy = replay(trace, plan_with(65536)).foretold;
   EXPECT_NEAR(static_cast<double>(roomy.reused_tokens), 1023 + 512 + 0 + 1023, 4);
@@ -119,8 +119,8 @@ TEST(Replay, WhoLeavesBeforeTheFirstTokenLeavesAtThatTime) {
   EXPECT_NEAR(all.seconds, 0.3, 0.1);
 }
 
-// A device is given steps ahead of their tokens: the same tokens in the same order, and whoever comes meanwhile waits a
-// step longer.
+// A device is given steps ahead of their tokens: the same tokens in the same order, and whoever comes meanwhile waits
+// a step longer.
 TEST(Replay, OnADeviceStepsRunAhead) {
   std::vector<TracedRequest> requests;
   for (int i = 0; i < 6; ++i) requests.push_back(asked(0.013 * i, 100, 50));
@@ -157,12 +157,12 @@ TracedRequest measured_turn(double at, double seconds, const std::string& prompt
 TEST(Replay, NobodyAsksOnBeforeTheAnswerIsThere) {
   const std::string first(40, 'a');
   const std::string answer(30, 'b');
-  const RequestTrace trace = trace_of({measured_turn(0, 0.01, first, answer),
-                                       measured_turn(0.02, 0.01, first + answer + "more", "xyzxyz"),
-                                       measured_turn(0.02, 0.01, std::string(40, 'c'), "xyzxyz")});
+  const RequestTrace trace =
+      trace_of({measured_turn(0, 0.01, first, answer), measured_turn(0.02, 0.01, first + answer + "more", "xyzxyz"),
+                measured_turn(0.02, 0.01, std::string(40, 'c'), "xyzxyz")});
   const RequestOutcomes all = replay(trace, plan_with(65536)).foretold;
-  EXPECT_GT(all.reused_tokens, 64);           // 70 but for what the last block lacks
-  EXPECT_GT(all.seconds, 30 * 1e-3 + 10e-3);  // thirty steps, and the time to think
+  EXPECT_GT(all.reused_tokens, 64);                 // 70 but for what the last block lacks
+  EXPECT_GT(all.seconds, 30 * 1e-3 + 10e-3);        // thirty steps, and the time to think
   EXPECT_LT(all.first_token_seconds.back(), 0.02);  // it counts from when it came then
 }
 

@@ -11,8 +11,8 @@ double law(const StepSize& step) { return 1e-3 + 3e-5 * step.rows + 2e-8 * step.
 StepCosts measured() {
   StepCosts costs;
   const auto add = [&costs](const StepSize& step) {
-    costs.add(StepTime{static_cast<int>(step.rows), static_cast<int>(step.samples), static_cast<std::int64_t>(step.keys),
-                       law(step)});
+    costs.add(StepTime{static_cast<int>(step.rows), static_cast<int>(step.samples),
+                       static_cast<std::int64_t>(step.keys), law(step)});
   };
   for (int i = 0; i < 400; ++i) {
     const double depth = 10.0 * (i % 40);
@@ -27,8 +27,8 @@ TEST(StepCostModel, FindsWhatRowsKeysAndSamplesCost) {
   const StepCostModel model(measured());
   EXPECT_NEAR(model.key_seconds(), 2e-8, 4e-10);
   EXPECT_NEAR(model.sample_seconds(), 4e-5, 2e-6);
-  for (const StepSize& step : {StepSize{1, 50, 1}, StepSize{4, 800, 4}, StepSize{40, 4000, 20}, StepSize{300, 60000, 1},
-                               StepSize{512, 200000, 0}}) {
+  for (const StepSize& step : {StepSize{1, 50, 1}, StepSize{4, 800, 4}, StepSize{40, 4000, 20},
+                               StepSize{300, 60000, 1}, StepSize{512, 200000, 0}}) {
     EXPECT_NEAR(model.seconds(step) / law(step), 1, 0.05) << step.rows;
   }
 }

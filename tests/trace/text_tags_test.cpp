@@ -58,8 +58,9 @@ TEST(TextTags, SayHowFarTextsBeginAlike) {
     std::vector<TokenId> c = a;
     c[common] += 1;
     const std::vector<TokenId> of_c = tags_in(tags.of(c, "space"));
-    EXPECT_LT(std::ranges::count_if(std::views::iota(common, size_t{200}), [&](size_t i) { return of_a[i] == of_c[i]; }),
-              3);
+    EXPECT_LT(
+        std::ranges::count_if(std::views::iota(common, size_t{200}), [&](size_t i) { return of_a[i] == of_c[i]; }),
+        3);
   }
 }
 
@@ -67,10 +68,12 @@ TEST(TextTags, AreOthersUnderAnotherSecretAndInAnotherSpace) {
   const std::vector<TokenId> text = some_text(100, 1);
   const std::string plain = TextTags(Key256{{7}}).of(text, "space");
   EXPECT_EQ(plain, TextTags(Key256{{7}}).of(text, "space"));
-  for (const std::string& other : {TextTags(Key256{{8}}).of(text, "space"), TextTags(Key256{{7}}).of(text, "spaces")}) {
+  for (const std::string& other :
+       {TextTags(Key256{{8}}).of(text, "space"), TextTags(Key256{{7}}).of(text, "spaces")}) {
     const std::vector<TokenId> a = tags_in(plain);
     const std::vector<TokenId> b = tags_in(other);
-    EXPECT_LT(std::ranges::count_if(std::views::iota(size_t{0}, a.size()), [&](size_t i) { return a[i] == b[i]; }), 3);
+    EXPECT_LT(std::ranges::count_if(std::views::iota(size_t{0}, a.size()), [&](size_t i) { return a[i] == b[i]; }),
+              3);
   }
 }
 

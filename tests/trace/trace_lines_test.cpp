@@ -94,8 +94,8 @@ TEST(TraceLines, StepsAreReadBack) {
 // A full disk tears a line, and says how many it lost once there is room again.
 TEST(TraceLines, TornAndLostLinesAreCounted) {
   const std::string line = trace_line(some_request());
-  const RequestTrace trace =
-      read_back(heading() + line.substr(0, 40) + "\n" + lost_line(3) + "\n" + line + "\n" + R"({"source":12})" + "\n");
+  const RequestTrace trace = read_back(heading() + line.substr(0, 40) + "\n" + lost_line(3) + "\n" + line + "\n" +
+                                       R"({"source":12})" + "\n");
   EXPECT_EQ(trace.unread_lines, 1);
   EXPECT_EQ(trace.lost_lines, 3);
   EXPECT_EQ(trace.other_requests, 1);

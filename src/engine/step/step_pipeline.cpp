@@ -207,7 +207,8 @@ std::span<const ComputedRows> StepPipeline::collect_outputs() {
   sampled_.resize(current_.sampled_on_device() ? static_cast<size_t>(current_.samples) : 0);
   if (current_.sampled_on_device()) p_.backend.take_sampled(std::exchange(current_.ticket, kNoSample), sampled_);
   p_.costs.measure(current_.rows, current_.samples, current_.began);
-  if (p_.listeners.on_step) p_.listeners.on_step({current_.rows, current_.samples, current_.keys, p_.costs.whole_seconds()});
+  if (p_.listeners.on_step)
+    p_.listeners.on_step({current_.rows, current_.samples, current_.keys, p_.costs.whole_seconds()});
   if (current_.steady && steady_.ends_nobody(sampled_)) {
     steady_.publish(sampled_);
   } else {
