@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -13,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cli/policy_file.h"
+#include "cli/text_table.h"
 #include "layout/codec.h"
 #include "plan/gpus.h"
 
@@ -50,6 +49,12 @@ std::vector<std::string> notes_on(const PlanReport& report) {
     notes.push_back(fmt::format("the weights on disk are quantized ({}); planned as {}", config.quantization,
                                 name_of(report.weights_dtype)));
   }
+  if (report.gpus > 1) {
+    notes.push_back(
+        fmt::format("the memory of {} cards is taken for one, layers split evenly among them; Kvasir itself "
+                    "runs on one GPU a process",
+                    report.gpus));
+  }
   if (report.input.memory_bytes && report.input.reserve_bytes == 0) {
     notes.push_back("nothing is set aside for activations and the driver; --reserve does");
   }
@@ -81,11 +86,6 @@ std::string formats_of(const KvLayout& layout) {
   return layout.k_format == layout.v_format ? k : fmt::format("{}/{}", k, format_name(layout.v_format));
 }
 
-void add_row(std::string& out, std::string_view name, std::string_view value, std::string_view detail) {
-  out += detail.empty() ? fmt::format("  {:<15} {:>16}\n", name, value)
-                        : fmt::format("  {:<15} {:>16}  {}\n", name, value, detail);
-}
-
 std::string state_line(const GroupPlan& group) {
   const std::string bytes = size(group.bytes_per_block);
   switch (group.state_use) {
@@ -100,43 +100,69 @@ std::string state_line(const GroupPlan& group) {
   return fmt::format("keep a state of {}, and as much at each place where it is kept", bytes);
 }
 
-void add_groups(std::string& out, const PlanReport& report) {
-  if (report.plan.groups.size() < 2) return;
-  out += "\nLayers that are cached alike\n";
-  for (const GroupPlan& group : report.plan.groups) {
-    if (!group.state.none()) {
-      out += fmt::format("  {:>4} layers {}\n", group.layers, state_line(group));
-      continue;
-    }
-    out += fmt::format("  {:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}\n",
-                       group.layers, formats_of(group.layout),
-                       group.of_source ? "a source" : kept_by(group.retention), format_count(group.bytes_per_token),
-                       count(group.blocks_per_request), size(group.bytes_per_request));
-  }
-}
+struct Row {
+  std::string name;
+  std::string value;
+  std::string detail;  // may be empty
+};
 
-void add_limits(std::string& out, const PlanReport& report) {
+void add_limits(std::vector<Row>& out, const PlanReport& report) {
   const MemoryPlan& plan = report.plan;
   if (!plan.fits) return;
-  add_row(out, "memory", size(*report.input.memory_bytes), "");
+  out.push_back({"memory", size(*report.input.memory_bytes), ""});
   const bool unbounded = *plan.max_context == kLongestContext;
-  add_row(out, "longest context", unbounded ? "no limit" : count(*plan.max_context),
-          fmt::format("tokens, {}", users_of(report)));
-  add_row(out, "most users", count(*plan.max_users), fmt::format("at {} tokens", count(report.input.context)));
+  out.push_back({"longest context", unbounded ? "no limit" : count(*plan.max_context),
+                 fmt::format("tokens, {}", users_of(report))});
+  out.push_back({"most users", count(*plan.max_users), fmt::format("at {} tokens", count(report.input.context))});
 }
 
-void add_suggestions(std::string& out, const MemoryPlan& plan) {
-  if (plan.suggestions.empty()) return;
-  out += "\nWays out\n";
-  int number = 0;
-  for (const Suggestion& suggestion : plan.suggestions) {
-    const std::string effect =
-        suggestion.saves_bytes == 0
-            ? std::string()
-            : fmt::format(": saves {}, then {}, {}", size(suggestion.saves_bytes), size(suggestion.then_total_bytes),
-                          suggestion.fits ? "fits" : "still does not fit");
-    out += fmt::format("  {}. {}{}\n", ++number, suggestion.what, effect);
+std::vector<Row> rows_of(const PlanReport& report) {
+  const MemoryPlan& plan = report.plan;
+  const PlanInput& input = report.input;
+  std::vector<Row> out{
+      {"weights", size(input.weights_bytes),
+       fmt::format("{} parameters, {}", format_count(parameter_count(report.model.config)),
+                   name_of(report.weights_dtype))},
+      {"KV per token", format_count(plan.bytes_per_token) + " B", to_text(report.kv)},
+      {"KV per block", format_count(plan.bytes_per_block) + " B", fmt::format("{} tokens", input.block_tokens)},
+      {"KV per request", size(plan.bytes_per_request), fmt::format("{} tokens", count(input.context))},
+      {"KV in all", size(plan.kv_bytes), users_of(report)}};
+  if (input.reserve_bytes > 0) out.push_back({"reserve", size(input.reserve_bytes), ""});
+  out.push_back({"total", size(plan.total_bytes), ""});
+  add_limits(out, report);
+  return out;
+}
+
+// Nothing where all layers are alike.
+std::vector<std::string> groups_of(const PlanReport& report) {
+  std::vector<std::string> out;
+  if (report.plan.groups.size() < 2) return out;
+  for (const GroupPlan& group : report.plan.groups) {
+    if (!group.state.none()) {
+      out.push_back(fmt::format("{:>4} layers {}", group.layers, state_line(group)));
+      continue;
+    }
+    out.push_back(fmt::format(
+        "{:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}", group.layers,
+        formats_of(group.layout), group.of_source ? "a source" : kept_by(group.retention),
+        format_count(group.bytes_per_token), count(group.blocks_per_request), size(group.bytes_per_request)));
   }
+  return out;
+}
+
+std::string text_of(const Suggestion& suggestion) {
+  if (suggestion.saves_bytes == 0) return suggestion.what;
+  return fmt::format("{}: saves {}, then {}, {}", suggestion.what, size(suggestion.saves_bytes),
+                     size(suggestion.then_total_bytes), suggestion.fits ? "fits" : "still does not fit");
+}
+
+// What is aligned on a terminal is not in Markdown.
+std::string without_padding(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+  }
+  return out;
 }
 
 template <class T>
@@ -197,7 +223,11 @@ PlanReport make_plan_report(NamedShape model, const PlanOptions& options) {
   report.input.users = options.users;
   report.input.block_tokens = options.block_tokens;
   if (!options.memory.empty()) report.input.memory_bytes = parse_bytes(options.memory, "--memory");
-  if (!options.gpu.empty()) report.input.memory_bytes = gpu_named(options.gpu).memory_bytes;
+  if (!options.gpu.empty()) {
+    const GpuGroup gpus = gpus_named(options.gpu);
+    report.input.memory_bytes = gpus.memory_bytes();
+    report.gpus = gpus.count;
+  }
   if (!options.reserve.empty()) report.input.reserve_bytes = parse_bytes(options.reserve, "--reserve");
   report.plan = plan_memory(report.input);
   report.notes = notes_on(report);
@@ -205,24 +235,37 @@ PlanReport make_plan_report(NamedShape model, const PlanOptions& options) {
 }
 
 std::string plan_as_text(const PlanReport& report) {
-  const MemoryPlan& plan = report.plan;
-  const PlanInput& input = report.input;
   std::string out = fmt::format("{} {}\n\n", report.model.name, verdict(report));
-  add_row(out, "weights", size(input.weights_bytes),
-          fmt::format("{} parameters, {}", format_count(parameter_count(report.model.config)),
-                      name_of(report.weights_dtype)));
-  add_row(out, "KV per token", format_count(plan.bytes_per_token) + " B", to_text(report.kv));
-  add_row(out, "KV per block", format_count(plan.bytes_per_block) + " B",
-          fmt::format("{} tokens", input.block_tokens));
-  add_row(out, "KV per request", size(plan.bytes_per_request), fmt::format("{} tokens", count(input.context)));
-  add_row(out, "KV in all", size(plan.kv_bytes), users_of(report));
-  if (input.reserve_bytes > 0) add_row(out, "reserve", size(input.reserve_bytes), "");
-  add_row(out, "total", size(plan.total_bytes), "");
-  add_limits(out, report);
-  add_groups(out, report);
-  add_suggestions(out, plan);
+  for (const Row& row : rows_of(report)) {
+    out += fmt::format("  {:<15} {:>16}{}{}\n", row.name, row.value, row.detail.empty() ? "" : "  ", row.detail);
+  }
+  const std::vector<std::string> groups = groups_of(report);
+  if (!groups.empty()) out += "\nLayers that are cached alike\n";
+  for (const std::string& group : groups) out += fmt::format("  {}\n", group);
+  if (!report.plan.suggestions.empty()) out += "\nWays out\n";
+  int number = 0;
+  for (const Suggestion& suggestion : report.plan.suggestions) {
+    out += fmt::format("  {}. {}\n", ++number, text_of(suggestion));
+  }
   if (!report.notes.empty()) out += "\n";
   for (const std::string& note : report.notes) out += fmt::format("Note: {}.\n", note);
+  return out;
+}
+
+std::string plan_as_markdown(const PlanReport& report) {
+  TextTable table{{report.model.name, "", ""}, {}};
+  for (const Row& row : rows_of(report)) table.rows.push_back({row.name, row.value, row.detail});
+  std::string out = fmt::format("**{}** {}.\n\n{}", report.model.name, verdict(report), as_markdown(table));
+  const std::vector<std::string> groups = groups_of(report);
+  if (!groups.empty()) out += "\nLayers that are cached alike:\n\n";
+  for (const std::string& group : groups) out += fmt::format("- {}\n", without_padding(group));
+  if (!report.plan.suggestions.empty()) out += "\nWays out:\n\n";
+  int number = 0;
+  for (const Suggestion& suggestion : report.plan.suggestions) {
+    out += fmt::format("{}. {}\n", ++number, text_of(suggestion));
+  }
+  if (!report.notes.empty()) out += "\n";
+  for (const std::string& note : report.notes) out += fmt::format("- Note: {}.\n", note);
   return out;
 }
 
@@ -255,43 +298,12 @@ std::string plan_as_json(const PlanReport& report) {
     out["ways_out"].push_back({{"what", suggestion.what},
                                {"saves_bytes", suggestion.saves_bytes},
                                {"then_total_bytes", suggestion.then_total_bytes},
-                               {"fits", suggestion.fits}});
+                               {"fits", suggestion.fits},
+                               {"divergence", or_null(suggestion.divergence)}});
   }
   out["notes"] = report.notes;
   // A path may hold bytes that are not UTF-8: replace them rather than throw.
   return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-void add_plan_command(CLI::App& app) {
-  CLI::App* command = app.add_subcommand("plan", "Say what a model and its cache will take, and whether it fits");
-  const auto options = std::make_shared<PlanOptions>();
-  const auto json = std::make_shared<bool>(false);
-  command
-      ->add_option("-m,--model", options->model, "A model's folder, its config.json, a .gguf file, or a known name")
-      ->required();
-  command->add_option("-c,--ctx-size", options->context, "Tokens of one sequence; default: the model's context")
-      ->check(CLI::Range(std::int64_t{1}, kLongestContext));
-  command->add_option("-u,--users", options->users, "Sequences at a time")
-      ->check(CLI::Range(std::int64_t{1}, kMostUsers))
-      ->capture_default_str();
-  command
-      ->add_option("--kv,--kv-dtype", options->kv,
-                   "KV policy, like \"bf16\" or \"f16, window=1024, sinks=4\", or @FILE")
-      ->capture_default_str();
-  command->add_option("--weights-dtype", options->weights_dtype,
-                      "f32, f16, bf16, q8_0, q4_k, …; default: as the model has them");
-  auto* memory = command->add_option("--memory", options->memory, "Memory to fit into, such as 24GB or 80GiB");
-  command->add_option("--gpu", options->gpu, "A GPU whose memory to fit into, such as h100")->excludes(memory);
-  command->add_option("--reserve", options->reserve,
-                      "Memory to keep free for activations and the driver; default: none");
-  command->add_option("--block-size", options->block_tokens, "Tokens of a block")
-      ->check(CLI::Range(1, kLargestBlockTokens))
-      ->capture_default_str();
-  command->add_flag("--json", *json, "Print JSON");
-  command->callback([options, json] {
-    const PlanReport report = make_plan_report(*options);
-    fmt::print("{}", *json ? plan_as_json(report) : plan_as_text(report));
-  });
 }
 
 }  // namespace kvasir

@@ -34,6 +34,7 @@ struct PlanReport {
   KvPolicy kv;
   PlanInput input;
   MemoryPlan plan;
+  std::int64_t gpus = 1;
   std::vector<std::string> notes;  // what a reader should know before believing the numbers
 };
 
@@ -43,6 +44,7 @@ PlanReport make_plan_report(NamedShape model, const PlanOptions& options);  // o
 
 std::string plan_as_text(const PlanReport& report);
 std::string plan_as_json(const PlanReport& report);
+std::string plan_as_markdown(const PlanReport& report);
 
 // Registers the subcommand. Its callback prints to stdout and throws Error on bad input. A plan that does not
 // fit is an answer, not a failure: the exit code is 0.

@@ -22,6 +22,7 @@
 #include "cli/service_manager.h"
 #include "server/memory_return.h"
 #include "server/serve.h"
+#include "server/trace_file.h"
 
 namespace kvasir {
 namespace {
@@ -120,8 +121,9 @@ class Serving {
         server_(options.http, callbacks()),
         manager_(notify_socket()) {
     server_.drain_on_signals();
-    server_.on_signal(SIGUSR1, [this] { log_.reopen(); });
-    if (options.service.keys || !options.log.file.empty()) server_.on_signal(SIGHUP, [this] { hang_up(); });
+    server_.on_signal(SIGUSR1, [this] { reopen_files(); });
+    const bool files = !options.log.file.empty() || !options.trace.empty();
+    if (options.service.keys || files) server_.on_signal(SIGHUP, [this] { hang_up(); });
   }
 
   // Listens first: who asks while the model is loaded is told so.
@@ -130,6 +132,7 @@ class Serving {
     try {
       load(model_, options_);
       if (!options_.no_warmup) warm_up(model_->engine, batches_to_warm_up(options_.model.device));
+      if (!options_.trace.empty()) trace_.emplace(model_->engine, trace_options());
       service_.emplace(*model_, options_.service);
     } catch (...) {
       loading_ = false;
@@ -170,8 +173,20 @@ class Serving {
     std::_Exit(0);
   }
 
-  void hang_up() {
+  TraceFile::Options trace_options() const {
+    const bool device = device_named(options_.model.device).starts_with("cuda");
+    const std::string& model = options_.model.model;
+    return {options_.trace, model.empty() ? options_.service.model_name : model, model_->backend->description(),
+            device ? TraceConfig::Samples::kOnDevice : TraceConfig::Samples::kOnHost};
+  }
+
+  void reopen_files() {
     log_.reopen();
+    if (!loading_ && trace_) trace_->reopen();
+  }
+
+  void hang_up() {
+    reopen_files();
     if (!options_.service.keys || loading_) return;
     manager_.tell_reloading();
     reload(*service_, options_.keys, log_);
@@ -183,8 +198,9 @@ class Serving {
   Log& log_;
   FrontDoor door_;
   std::optional<LoadedModel> model_;
+  std::optional<TraceFile> trace_;
   std::optional<Service> service_;
-  std::atomic<bool> loading_ = true;  // the two above; until then, or until that failed
+  std::atomic<bool> loading_ = true;  // the three above; until then, or until that failed
   HttpServer server_;
   ServiceManager manager_;
 };
@@ -210,7 +226,7 @@ void add_serve_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("serve", "Serve the OpenAI, Anthropic and Ollama APIs");
   command->footer(
       "Logs go to stderr or --log-file, one line each. SIGHUP reads the keys again, SIGUSR1 opens the log file "
-      "again. "
+      "and the trace again. "
       "SIGTERM and Ctrl-C finish what runs, for --drain-timeout at most, then end; a second one ends now.");
   add_serve_options(*command, *options);
   command->callback([options] { serve(*options); });

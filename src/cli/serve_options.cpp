@@ -14,6 +14,7 @@
 #include "server/answer/formats/reasoning_formats.h"
 #include "server/answer/formats/tool_formats.h"
 #include "server/http/http_text.h"
+#include "server/trace_file.h"
 
 namespace kvasir {
 namespace {
@@ -135,6 +136,9 @@ void add_log_options(CLI::App& command, ServeOptions& options) {
   group.option_with_default("--log-format", options.log_format, "text (key=value) or json, one line for each event")
       ->check(CLI::IsMember({"text", "json"}));
   group.option("--log-file", options.log.file, "File to log to, opened again on SIGUSR1 and SIGHUP. Default: stderr");
+  group.option("--trace", options.trace,
+               "File for a line about each request, without its text, for kvasir plan --trace; opened again as the "
+               "log is. A file that is there is continued");
   group.flag("-q,--quiet", options.quiet, "No line for each request");
 }
 
@@ -169,6 +173,7 @@ void check(ServeOptions& options, Log& log) {
   check_canary(options);
   check_bodies(options);
   check_formats(options.service);
+  if (!options.trace.empty()) TraceFile::check(options.trace);
   HttpOptions& http = options.http;
   if (options.service.max_queued < 0)
     fail_usage(fmt::format("{} requests cannot queue", options.service.max_queued), "--max-queued", "use 0 or more");

@@ -23,6 +23,7 @@ struct ServeOptions {
   HttpOptions http;
   ServiceOptions service;
   Log::Options log;
+  std::filesystem::path trace;  // empty: none
   std::string alias;
   std::string max_body = "16MiB";
   std::string max_bodies_memory = "256MiB";

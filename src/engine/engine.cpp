@@ -63,12 +63,12 @@ Engine::Engine(Backend& backend, std::span<const EngineModel> models, EngineConf
       storage_(backend, pages_of(models, config_), config_.block_tokens),
       cache_(cache_config(models_.front(), backend, config_, pages_of(models, config_))),
       policies_(backend, *models_.front().kv, cache_, storage_),
-      swap_(storage_, *config_.swap_bytes),
+      swap_(storage_, *config_.swap_bytes, *config_.clock),
       pins_(cache_, static_cast<std::int64_t>(config_.pinned_share * static_cast<double>(cache_.memory_bytes()))),
       scheduler_(config_.scheduler),
       shares_(cache_),
       checks_({config_, models_, cache_, shares_, backend}),
-      costs_(swap_, scheduler_, config_.costs),
+      costs_({*config_.clock, swap_, scheduler_}, config_.costs),
       speculator_({scheduler_, cache_, costs_}, config_.speculation,
                   make_model_drafter({backend, models_, cache_, storage_, policies_}, config_.speculation)),
       masks_(scheduler_),
@@ -224,6 +224,8 @@ void Engine::pin(Sequence& sequence, PrefixPins::Moment moment) {
 void Engine::notify(const StepOutput& output) const {
   if (output.tokens.empty()) return;
   Sequence& sequence = *output.sequence;
+  RequestRecord& record = sequence.record;
+  if (record.first_token_seconds == 0) record.first_token_seconds = costs_.now() - sequence.submitted;
   const FinishReason ended = std::exchange(sequence.finish, FinishReason::kNone);
   const size_t count = output.tokens.size() - (ended == FinishReason::kLength ? 1 : 0);
   for (size_t i = 0; i < count && sequence.finish == FinishReason::kNone; ++i) {
@@ -251,6 +253,7 @@ void Engine::finish_done() {
     const bool has_last = sequence->finish == FinishReason::kLength;
     notify(*sequence, has_last ? sequence->tokens.back() : -1,
            has_last && !sequence->logprobs.empty() ? &sequence->logprobs.back() : nullptr);
+    if (listeners_.on_end && sequence->request.origin == Request::Origin::kClient) listeners_.on_end(*sequence);
     // It ended before its prompt was computed: so did the other answers to it.
     for (const Sequence::Fork& fork : sequence->forks) {
       if (fork.branch.on_update) fork.branch.on_update({fork.id, -1, sequence->finish, nullptr, &sequence->record});

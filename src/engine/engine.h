@@ -59,6 +59,7 @@ class Engine {
 
   // A tenant's share of the pool and of the work, from the next step on.
   void set_share(std::uint32_t tenant, TenantShare share);
+  TenantShare share_of(std::uint32_t tenant) const { return shares_.of(tenant); }
 
   // Computes the public texts and keeps them, at the system's expense: whether a tenant has used one can then not be
   // told from how fast it is. Requires an idle engine.
@@ -79,6 +80,8 @@ class Engine {
   void observe(OnLogits observer) { listeners_.on_logits = std::move(observer); }
   void on_preemption(OnPreemption listener) { listeners_.on_preemption = std::move(listener); }
   void on_finished(OnFinished listener) { listeners_.on_finished = std::move(listener); }
+  void on_end(OnEnd listener) { listeners_.on_end = std::move(listener); }
+  void on_step(OnStep listener) { listeners_.on_step = std::move(listener); }
 
   // This one guesses from the next step on, and all that it says is verified; it outlives its use. Null: those of the
   // configuration.

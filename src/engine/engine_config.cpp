@@ -116,6 +116,7 @@ EngineConfig resolve_config(EngineConfig config, std::span<const EngineModel> mo
   }
   scheduler.max_sequences = std::max(scheduler.max_sequences, 1);
   scheduler.state_budget = std::max(scheduler.state_budget, 0);
+  if (config.clock == nullptr) config.clock = std::make_shared<SteadyTime>();
   return config;
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "base/time_source.h"
 #include "engine/draft/drafters.h"
 #include "engine/request.h"
 #include "engine/schedule/policy_registry.h"
@@ -44,8 +46,9 @@ struct EngineConfig {
   double pinned_share = 0.5;                // of the blocks, and of a tenant's most: breakpoints keep no more
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share; see warm_public_texts()
   SpeculationConfig speculation;
-  std::optional<CostModel> costs;    // nullopt: measured
-  std::uint64_t shuffle_blocks = 0;  // a seed: hand blocks out in another order. No answer may depend on it.
+  std::optional<CostModel> costs;           // nullopt: measured, by …
+  std::shared_ptr<const TimeSource> clock;  // … this; null: the machine's, from when the engine is made
+  std::uint64_t shuffle_blocks = 0;         // a seed: hand blocks out in another order. No answer may depend on it.
 };
 
 // A model that an engine runs, and the policy of its requests that name none. All of an engine's models share its

@@ -34,6 +34,7 @@ void Engine::start(std::span<const RequestId> ids, CheckedRequest checked, OnUpd
     auto sequence = std::make_unique<Sequence>(ids[0], std::move(checked.request), OnUpdate{});
     sequence->use(policies_.use(*model.model, *policy));
     sequence->context = model.context;
+    sequence->submitted = checked.submitted;
     sequence->record.kv = sequence->policy->text;
     sequence->forks.reserve(branches.size());
     added = scheduler_.add(std::move(sequence));
@@ -126,6 +127,7 @@ RequestId Engine::fork(RequestId id, std::uint64_t seed, OnUpdate on_update) {
   auto copy = std::make_unique<Sequence>(new_id(), std::move(request), std::move(on_update));
   copy->use(from->policy);
   copy->context = from->context;
+  copy->submitted = from->submitted;
   for (size_t i = from->request.prompt.size(); i < from->tokens.size(); ++i) {
     copy->tokens.push_back(from->tokens[i]);
     copy->sampler.accept(from->tokens[i]);
@@ -185,6 +187,8 @@ Sequence& Engine::twin_of(const Sequence& sequence, Sequence::Fork& fork) {
   auto twin = std::make_unique<Sequence>(fork.id, sequence.request, OnUpdate{});
   twin->use(sequence.policy);
   twin->context = sequence.context;
+  twin->submitted = sequence.submitted;
+  twin->twin_of = sequence.id;
   twin->answer_for(fork);
   twin->record = sequence.record;
   twin->record.failure.clear();

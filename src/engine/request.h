@@ -110,7 +110,8 @@ struct RequestRecord {
   int preemptions = 0;              // pauses but those that only waited
   std::string kv;                   // the policy it ran under
   ReuseReport reuse;                // of the first open
-  double queue_seconds = 0;         // from submit to the first step
+  double queue_seconds = 0;         // from submit to the first step …
+  double first_token_seconds = 0;   // … and to the first token; 0: there was none
   std::vector<Chunk> chunks;        // of the prompt, and of what a pause lost; the first kMostChunks
   std::vector<Preemption> pauses;   // the first kMostPauses
   std::int64_t evicted_tokens = 0;  // of all its tokens, the mean over the heads of layers that evict

@@ -32,7 +32,7 @@ CheckedRequest RequestChecks::check(Request request) const {
   check_state_budget(request);
   std::shared_ptr<const ResolvedPolicy> policy = policy_of(request, model);
   check_room(request, *policy, model.context);
-  return {std::move(request), std::move(policy)};
+  return {std::move(request), std::move(policy), p_.config.clock->now()};
 }
 
 void RequestChecks::check_vocabulary(std::span<const TokenId> tokens, const ServedModel& model) {

@@ -17,6 +17,7 @@ namespace kvasir {
 struct CheckedRequest {
   Request request;
   std::shared_ptr<const ResolvedPolicy> kv;
+  double submitted = 0;  // when that was asked, on the engine's clock
 };
 
 class RequestChecks {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -67,7 +66,8 @@ struct alignas(64) Sequence {
   bool waiting_for_prefix = false;             // it waited for another's prompt
   std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Speculator
   std::unique_ptr<SequenceDrafts> drafts;      // once somebody guessed
-  std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
+  double submitted = 0;                        // when it was asked for, on the engine's clock
+  RequestId twin_of = 0;                       // whose prompt it answers as well; 0: its own
   struct Fork {
     RequestId id = 0;
     Branch branch;

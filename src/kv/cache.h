@@ -113,6 +113,7 @@ class KvCache {
 
   // Seconds on any clock that only goes forward, for what is told of the past. Decides nothing.
   void set_clock(double seconds) { now_ = seconds; }
+  double clock() const { return now_; }
 
   bool shares(PolicyId policy) const { return policies_[policy].sharing == CachePolicy::Sharing::kByName; }
   bool reuses() const { return config_.reuse == CacheConfig::Reuse::kOn; }

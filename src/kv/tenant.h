@@ -21,6 +21,8 @@ struct TenantShare {
   double guaranteed = 0;  // what it has cached up to this share nobody else takes; others may use what it leaves idle
   double most = 1;        // it never has more
   double weight = 1;      // of the tokens computed while several wait
+
+  friend bool operator==(const TenantShare&, const TenantShare&) = default;
 };
 
 // What a tenant's requests did to the cache.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
 
 #include "base/error.h"
@@ -37,6 +38,21 @@ std::string canonical(std::string_view name) {
 }  // namespace
 
 std::span<const GpuSpec> known_gpus() { return kGpus; }
+
+GpuGroup gpus_named(std::string_view name) {
+  constexpr std::int64_t kMost = 1024;
+  GpuGroup out;
+  const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  const size_t times = name.find_first_not_of(' ', digits);
+  const bool several = digits > 0 && times != std::string_view::npos && (name[times] == 'x' || name[times] == 'X');
+  if (!several) return {1, &gpu_named(name)};
+  const auto [end, error] = std::from_chars(name.data(), name.data() + digits, out.count);
+  if (error != std::errc() || out.count < 1 || out.count > kMost) {
+    fail_usage(fmt::format("'{}' is not so many GPUs", name), "--gpu", fmt::format("use 1x to {}x", kMost));
+  }
+  out.gpu = &gpu_named(name.substr(times + 1));
+  return out;
+}
 
 const GpuSpec& gpu_named(std::string_view name) {
   const std::string wanted = canonical(name);

@@ -18,4 +18,13 @@ std::span<const GpuSpec> known_gpus();  // smallest first
 // not matter. Throws Error listing the known ones.
 const GpuSpec& gpu_named(std::string_view name);
 
+// Several of a kind: "4xH100", "2 x rtx4090"; without a number one.
+struct GpuGroup {
+  std::int64_t count = 1;
+  const GpuSpec* gpu = nullptr;
+
+  std::uint64_t memory_bytes() const { return static_cast<std::uint64_t>(count) * gpu->memory_bytes; }
+};
+GpuGroup gpus_named(std::string_view name);  // throws Error likewise, and for more than 1,024
+
 }  // namespace kvasir

@@ -52,6 +52,9 @@ struct Suggestion {
   std::uint64_t saves_bytes = 0;
   std::uint64_t then_total_bytes = 0;
   bool fits = false;
+  // What it costs: how far the shipped model's answers were measured to be from those of a cache in f32, in nats
+  // (docs/kv-prices.md). None: answers stay as they are, or nobody measured it.
+  std::optional<double> divergence = std::nullopt;
 };
 
 // Sums saturate at 2^64-1 rather than wrap.
@@ -69,7 +72,7 @@ struct MemoryPlan {
   std::optional<bool> fits;
   std::optional<std::int64_t> max_context;  // for that many users; 0: not one token fits
   std::optional<std::int64_t> max_users;    // at that context
-  std::vector<Suggestion> suggestions;  // when it does not fit; those that then fit first, the largest saving first
+  std::vector<Suggestion> suggestions;      // when it does not fit: see find_suggestions()
 };
 
 MemoryPlan plan_memory(const PlanInput& input);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -18,6 +19,30 @@ namespace {
 
 // The first tokens that a window cut into a model must keep: without them its attention has nowhere to rest.
 constexpr std::int64_t kSinks = 4;
+
+// Of K and V in these formats, in nats, on the shipped model: docs/kv-prices.md says how it was measured, and a test
+// compares.
+struct MeasuredFormats {
+  KvFormat k;
+  KvFormat v;
+  double divergence;
+};
+constexpr auto kMeasured = std::to_array<MeasuredFormats>({
+    {KvFormat::kF16, KvFormat::kF16, 3.4e-5},
+    {KvFormat::kBF16, KvFormat::kBF16, 5.9e-5},
+    {KvFormat::kInt8, KvFormat::kInt8, 1.7e-4},
+    {KvFormat::kE4M3, KvFormat::kE4M3, 3.2e-3},
+    {KvFormat::kInt8, KvFormat::kInt4, 6.5e-3},
+    {KvFormat::kE5M2, KvFormat::kE5M2, 1.3e-2},
+    {KvFormat::kInt4, KvFormat::kInt4, 2.6e-2},
+    {KvFormat::kInt2, KvFormat::kInt2, 4.2e-1},
+});
+
+// Of what nobody can measure beforehand, on the same scale: where it stands among formats.
+constexpr double kSameAnswers = 0;
+constexpr double kLessService = 1e-3;      // answers stay, but there are fewer or shorter ones
+constexpr double kForgetsTheMiddle = 0.1;  // as a window does: a needle there is lost
+constexpr double kCostsMoney = 1e9;
 
 // Collects suggestions for one plan; each is a changed input, or the same input with fewer bytes.
 class SuggestionList {
@@ -41,41 +66,49 @@ class SuggestionList {
     return plan_memory(changed).total_bytes;
   }
 
-  void add(std::string what, std::uint64_t total) {
-    suggestions_.push_back({std::move(what), plan_.total_bytes - total, total, total <= memory()});
+  void add(std::string what, std::uint64_t total, double harm) {
+    suggestions_.push_back({{std::move(what), plan_.total_bytes - total, total, total <= memory()}, harm});
   }
+  void add_format(KvFormat k, KvFormat v);
+
+  struct Ranked : Suggestion {
+    double harm = 0;
+  };
 
   const PlanInput& input_;
   const MemoryPlan& plan_;
-  std::vector<Suggestion> suggestions_;
+  std::vector<Ranked> suggestions_;
 };
 
-std::string names_of(const std::vector<KvFormat>& formats) {
-  std::string names;
-  for (const KvFormat format : formats) {
-    names += fmt::format("{}{}", names.empty() ? "" : " or ", format_name(format));
+// Nothing where the cache would not be smaller.
+void SuggestionList::add_format(KvFormat k, KvFormat v) {
+  PlanInput changed = input_;
+  for (KvGroup& group : changed.groups) {
+    group.k_format = k;
+    group.v_format = v;
   }
-  return names;
+  const std::uint64_t total = total_of(changed);
+  if (total >= plan_.total_bytes) return;
+  const auto measured = std::ranges::find_if(
+      kMeasured, [&](const MeasuredFormats& formats) { return formats.k == k && formats.v == v; });
+  const bool known = measured != kMeasured.end();
+  const std::string what = k == v ? fmt::format("keep K and V in {}", format_name(k))
+                                  : fmt::format("keep K in {} and V in {}", format_name(k), format_name(v));
+  add(known
+          ? fmt::format("{} (a divergence of {:.1e} nats, measured on the shipped model)", what, measured->divergence)
+          : what,
+      total, known ? measured->divergence : kForgetsTheMiddle);
+  if (known) suggestions_.back().divergence = measured->divergence;
 }
 
-// Every format the project has that makes the cache smaller, those of one size in one line; but none that leaves
-// numbers out, which costs more quality than fewer bits for each.
+// Every format the project has that makes the cache smaller, and the best pair of two; but none that leaves numbers
+// out, which costs more quality than fewer bits for each.
 void SuggestionList::add_formats() {
-  std::vector<std::pair<std::uint64_t, std::vector<KvFormat>>> by_total;
   for (const KvFormat format : kAllKvFormats) {
-    if (is_pruned(format)) continue;
-    PlanInput changed = input_;
-    for (KvGroup& group : changed.groups) group.k_format = group.v_format = format;
-    const std::uint64_t total = total_of(changed);
-    if (total >= plan_.total_bytes) continue;
-    const auto same = std::ranges::find(by_total, total, &decltype(by_total)::value_type::first);
-    if (same == by_total.end()) {
-      by_total.push_back({total, {format}});
-    } else {
-      same->second.push_back(format);
-    }
+    if (!is_pruned(format)) add_format(format, format);
   }
-  for (const auto& [total, formats] : by_total) add("keep K and V in " + names_of(formats), total);
+  const auto has_v = [](const KvGroup& group) { return group.keeps_state() || group.shape.v_dim > 0; };
+  if (std::ranges::all_of(input_.groups, has_v)) add_format(KvFormat::kInt8, KvFormat::kInt4);
 }
 
 void SuggestionList::add_shorter_context() {
@@ -83,7 +116,7 @@ void SuggestionList::add_shorter_context() {
   changed.context = *plan_.max_context;
   if (changed.context < 1) return;
   add(fmt::format("a context of {} tokens", format_count(static_cast<std::uint64_t>(changed.context))),
-      total_of(changed));
+      total_of(changed), kLessService);
 }
 
 void SuggestionList::add_fewer_users() {
@@ -91,7 +124,7 @@ void SuggestionList::add_fewer_users() {
   changed.users = *plan_.max_users;
   if (changed.users < 1) return;
   add(fmt::format("{} at a time", changed.users == 1 ? "1 user" : fmt::format("{} users", changed.users)),
-      total_of(changed));
+      total_of(changed), kLessService);
 }
 
 // The shortest prefix that, common to all users and so stored once, makes the rest fit. Blocks of windows are
@@ -109,7 +142,7 @@ void SuggestionList::add_shared_prefix() {
   if (blocks > most) return;
   add(fmt::format("a prefix of {} tokens that all users share",
                   format_count(blocks * static_cast<std::uint64_t>(input_.block_tokens))),
-      plan_.total_bytes - blocks * saved_by_block);
+      plan_.total_bytes - blocks * saved_by_block, kSameAnswers);
 }
 
 // The widest window over the layers that now keep everything.
@@ -127,7 +160,7 @@ void SuggestionList::add_window() {
   if (window < input_.block_tokens || window >= input_.context) return;
   add(fmt::format("keep only the last {} tokens and the first {} (changes answers)",
                   format_count(static_cast<std::uint64_t>(window)), kSinks),
-      with_window(window));
+      with_window(window), kForgetsTheMiddle);
 }
 
 void SuggestionList::add_memory() {
@@ -138,14 +171,19 @@ void SuggestionList::add_memory() {
     break;
   }
   suggestions_.push_back(
-      {fmt::format("{} bytes more memory ({})", format_count(missing()), card), 0, plan_.total_bytes, true});
+      {{fmt::format("{} bytes more memory ({})", format_count(missing()), card), 0, plan_.total_bytes, true},
+       kCostsMoney});
 }
 
+// What is not enough by itself is the better the more it saves: something else must come with it.
 std::vector<Suggestion> SuggestionList::in_order() {
-  std::ranges::stable_sort(suggestions_, [](const Suggestion& a, const Suggestion& b) {
-    return std::tuple(a.fits, a.saves_bytes) > std::tuple(b.fits, b.saves_bytes);
-  });
-  return std::move(suggestions_);
+  const auto rank = [](const Ranked& one) {
+    const bool last = one.harm == kCostsMoney;
+    const double saves = static_cast<double>(one.saves_bytes);
+    return std::tuple(last, !one.fits, one.fits ? one.harm : 0, -saves, one.harm);
+  };
+  std::ranges::stable_sort(suggestions_, {}, rank);
+  return {suggestions_.begin(), suggestions_.end()};
 }
 
 }  // namespace

@@ -28,12 +28,6 @@ std::string in_quotes(std::string_view value) {
   return out + '"';
 }
 
-std::string now_text() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(ms / 1000)), ms % 1000);
-}
-
 std::string text_of_field(const LogField& field) {
   if (const auto* text = std::get_if<std::string>(&field.value)) return in_quotes(text->substr(0, kLongestValue));
   if (const auto* number = std::get_if<std::int64_t>(&field.value)) return fmt::format("{}", *number);
@@ -47,6 +41,12 @@ OrderedJson json_of_field(const LogField& field) {
 }
 
 }  // namespace
+
+std::string now_text() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(ms / 1000)), ms % 1000);
+}
 
 std::string log_line(const LogEvent& event, LogFormat format) {
   if (format == LogFormat::kJson) {

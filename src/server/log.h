@@ -28,6 +28,8 @@ struct LogEvent {
 // {"time":"2026-08-01T12:00:00.123Z","event":"drain","key":"value",…}
 std::string log_line(const LogEvent& event, LogFormat format);
 
+std::string now_text();  // "2026-08-01T12:00:00.123Z"
+
 LogEvent event_of(const HttpExchange& exchange);
 
 }  // namespace kvasir

@@ -171,7 +171,10 @@ TEST(PlanCommand, CommandLine) {
   const std::string text = output_of({"plan", "-m", "llama-3.1-8b", "-c", "65536", "--memory", "24GB", "--json"});
   EXPECT_EQ(nlohmann::json::parse(text)["fits"], false);
   EXPECT_NE(output_of({"plan", "-m", "tales", "-u", "4", "--block-size", "32"}).find("4 users"), std::string::npos);
-  EXPECT_THROW(output_of({"plan"}), CLI::ParseError);
+  EXPECT_THROW(output_of({"plan"}), Error);
+  EXPECT_THROW(output_of({"plan", "-m", "tales", "--sweep", "memory=1G..2G"}), Error);  // of a trace
+  EXPECT_THROW(output_of({"plan", "-m", "tales", "--json", "--markdown"}), CLI::ParseError);
+  EXPECT_NE(output_of({"plan", "-m", "tales", "--markdown"}).find("| KV per token | "), std::string::npos);
   EXPECT_THROW(output_of({"plan", "-m", "tales", "-c", "0"}), CLI::ParseError);
   EXPECT_THROW(output_of({"plan", "-m", "tales", "-u", "-3"}), CLI::ParseError);
   EXPECT_THROW(output_of({"plan", "-m", "tales", "--block-size", "0"}), CLI::ParseError);

@@ -88,6 +88,30 @@ TEST(Plan, KnownBytesPerToken) {
   EXPECT_EQ(per_token("tales-draft"), 512U);
 }
 
+// What others have said of these models.
+TEST(Plan, WhatIsKnownComesOut) {
+  const auto of = [](const char* model, std::int64_t context, KvFormat format = KvFormat::kF16) {
+    return plan_memory(input_of(model, context, format));
+  };
+  EXPECT_EQ(of("llama-3.1-8b", 32768).kv_bytes, 4'294'967'296U);                    // 4.29 GB
+  EXPECT_EQ(of("llama-7b", 1024).kv_bytes, 536'870'912U);                           // 0.5 GB for 1,024 tokens
+  EXPECT_EQ(4 * of("llama-3.1-8b", 1024).kv_bytes, of("llama-7b", 1024).kv_bytes);  // 8 KV heads of 32
+  // Half of f16, and a scale of two bytes for each row of 128.
+  EXPECT_EQ(of("llama-3.1-8b", 16, KvFormat::kE4M3).bytes_per_token, 131072U / 2 + 2U * 2 * 8 * 32);
+  EXPECT_EQ(of("deepseek-v3", 16).bytes_per_token, 61U * 576 * 2);  // 70 KB: one latent row a layer
+  const MemoryPlan gemma = of("gemma-4-31b", 100'000);
+  ASSERT_EQ(gemma.groups.size(), 2U);
+  const bool first_slides = !gemma.groups[0].retention.full();
+  const GroupPlan& sliding = gemma.groups[first_slides ? 0 : 1];
+  const GroupPlan& full = gemma.groups[first_slides ? 1 : 0];
+  EXPECT_EQ(full.layers, 10);
+  EXPECT_EQ(full.bytes_per_token, 80U << 10);
+  EXPECT_EQ(sliding.layers, 50);
+  EXPECT_EQ(sliding.retention.window, 1024);
+  EXPECT_EQ(sliding.bytes_per_token * 1024, 800U << 20);
+  EXPECT_EQ(sliding.blocks_per_request, 65);
+}
+
 TEST(Plan, WithoutMemoryThereIsNoVerdict) {
   const MemoryPlan plan = plan_memory(tiny_input(100));
   EXPECT_FALSE(plan.fits || plan.max_context || plan.max_users || plan.groups[0].pool_blocks);
@@ -245,6 +269,16 @@ TEST(Plan, HugeNumbersSaturate) {
   const MemoryPlan plan = plan_memory(input);
   EXPECT_EQ(plan.total_bytes, std::numeric_limits<std::uint64_t>::max());
   EXPECT_FALSE(*plan.fits);
+}
+
+TEST(Gpus, MayBeSeveral) {
+  EXPECT_EQ(gpus_named("4xh100").memory_bytes(), 4 * gpu_named("h100").memory_bytes);
+  EXPECT_EQ(gpus_named("2 x RTX 4090").memory_bytes(), 48 * kGB);
+  EXPECT_EQ(gpus_named("4090").memory_bytes(), 24 * kGB);
+  EXPECT_EQ(gpus_named("h100").count, 1);
+  for (const char* wrong : {"0xh100", "4xvoodoo", "x h100", "99999999999999999999xh100", "4x"}) {
+    EXPECT_THROW(gpus_named(wrong), Error) << wrong;
+  }
 }
 
 TEST(Gpus, AreFoundByTheirUsualNames) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "model/known_models.h"
@@ -28,7 +30,7 @@ const Suggestion* suggestion_with(const MemoryPlan& plan, const std::string& wor
   return found == plan.suggestions.end() ? nullptr : &*found;
 }
 
-TEST(Suggestions, EachSaysWhatItSavesAndTheOrderIsByEffect) {
+TEST(Suggestions, EachSaysWhatItSavesAndTheOrderIsByHarmAndEffect) {
   PlanInput input = input_of("llama-3.1-8b", 32768, KvFormat::kF32, 80 * kGB);
   input.users = 8;
   const MemoryPlan plan = plan_memory(input);
@@ -42,26 +44,71 @@ TEST(Suggestions, EachSaysWhatItSavesAndTheOrderIsByEffect) {
     }
     if (i == 0) continue;
     const Suggestion& before = plan.suggestions[i - 1];
-    EXPECT_TRUE(before.fits >= suggestion.fits) << suggestion.what;
-    if (before.fits == suggestion.fits) {
+    if (i + 1 < plan.suggestions.size()) {  // the last is more memory
+      EXPECT_TRUE(before.fits >= suggestion.fits) << suggestion.what;
+    }
+    if (before.fits && suggestion.fits && before.divergence && suggestion.divergence) {
+      EXPECT_LE(*before.divergence, *suggestion.divergence) << suggestion.what;
+    }
+    if (!before.fits && !suggestion.fits) {
       EXPECT_GE(before.saves_bytes, suggestion.saves_bytes) << suggestion.what;
     }
   }
 }
 
+// Two bits are not the first advice for a small saving.
+TEST(Suggestions, WhatIsEnoughComesByWhatItCosts) {
+  const MemoryPlan plan = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF16, 24 * kGB));
+  std::vector<std::string> order;
+  for (const Suggestion& suggestion : plan.suggestions) {
+    for (const char* words : {"in int8 (", "fp8_e4m3", "K in int8 and V in int4", "fp8_e5m2", "K and V in int4",
+                              "int2", "a context", "the last ", "more memory"}) {
+      if (suggestion.what.find(words) != std::string::npos) order.emplace_back(words);
+    }
+  }
+  const std::vector<std::string> expected{"in int8 (",  "a context",       "fp8_e4m3",  "K in int8 and V in int4",
+                                          "fp8_e5m2",   "K and V in int4", "the last ", "int2",
+                                          "more memory"};
+  EXPECT_EQ(order, expected);
+}
+
+// The prices are those of the document.
+TEST(Suggestions, DivergencesAreThoseThatWereMeasured) {
+  std::ifstream file(KVASIR_SOURCE_DIR "/docs/kv-prices.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  int compared = 0;
+  const MemoryPlan plan = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF32, 24 * kGB));
+  for (const Suggestion& suggestion : plan.suggestions) {
+    if (!suggestion.divergence) continue;
+    const bool pair = suggestion.what.find("K in int8 and V in int4") != std::string::npos;
+    const std::string rest = suggestion.what.substr(std::string_view("keep K and V in ").size());
+    const std::string policy = pair ? "k=int8, v=int4" : rest.substr(0, rest.find(' '));
+    const size_t row = page.find("\n| `" + policy + "` | ", page.find("| policy | bytes/token"));
+    ASSERT_NE(row, std::string::npos) << policy;
+    std::istringstream cells(page.substr(row + 1, page.find('\n', row + 1) - row));
+    std::string cell;
+    for (int i = 0; i < 7; ++i) std::getline(cells, cell, '|');
+    EXPECT_NEAR(*suggestion.divergence / std::stod(cell), 1, 0.02) << policy << " " << cell;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 8);
+}
+
 TEST(Suggestions, FormatsAreThoseTheProjectHas) {
   const MemoryPlan wide = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF32, 30 * kGB));
-  const Suggestion* half = suggestion_with(wide, "f16 or bf16");
+  const Suggestion* half = suggestion_with(wide, "K and V in f16");
   ASSERT_NE(half, nullptr);
   EXPECT_EQ(half->saves_bytes, 8'589'934'592U);
   EXPECT_TRUE(half->fits);
-  // Smaller than f16: those of one size in one line, and nothing is smaller than the smallest.
+  EXPECT_NE(suggestion_with(wide, "K and V in bf16"), nullptr);
+  // Smaller than f16, and nothing is smaller than the smallest.
   const MemoryPlan narrow = plan_memory(input_of("llama-3.1-8b", 65536, KvFormat::kF16, 24 * kGB));
-  EXPECT_NE(suggestion_with(narrow, "K and V in int8 or fp8_e4m3 or fp8_e5m2"), nullptr);
+  EXPECT_NE(suggestion_with(narrow, "K and V in int8"), nullptr);
+  EXPECT_NE(suggestion_with(narrow, "K and V in fp8_e5m2"), nullptr);
   EXPECT_NE(suggestion_with(narrow, "K and V in int4"), nullptr);
   EXPECT_EQ(suggestion_with(narrow, "f16"), nullptr);
   const MemoryPlan least = plan_memory(input_of("llama-3.1-405b", 65536, KvFormat::kInt2, 24 * kGB));
-  EXPECT_EQ(suggestion_with(least, "K and V in"), nullptr);
+  EXPECT_EQ(suggestion_with(least, "keep K"), nullptr);
 }
 
 TEST(Suggestions, ContextIsTheLongestThatFits) {

@@ -15,12 +15,13 @@ DAG = {
     "sample": ["base"],
     "text": ["base"],
     "engine": ["kv", "model", "sample"],
+    "trace": ["engine"],
     "eval": ["engine", "text"],
     "tune": ["eval"],
     "plan": ["layout"],
     "grammar": ["base"],
     "api": ["engine", "text"],
-    "server": ["api", "eval", "grammar"],
+    "server": ["api", "eval", "grammar", "trace"],
     "cli": ["tune", "plan", "server"],
 }
 # (folder, included folder) -> the only headers allowed

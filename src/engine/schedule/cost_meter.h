@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 
+#include "base/time_source.h"
 #include "engine/draft/pass_costs.h"
 #include "engine/schedule/host_swap.h"
 #include "engine/schedule/scheduler.h"
@@ -14,27 +14,33 @@ namespace kvasir {
 
 class CostMeter {
  public:
-  // What is given outlives this. `fixed`: nothing is measured, this holds.
-  CostMeter(const HostSwap& swap, Scheduler& scheduler, const std::optional<CostModel>& fixed)
-      : swap_(swap), scheduler_(scheduler), costs_(fixed.value_or(CostModel{})), fixed_(fixed.has_value()) {
-    scheduler.set_costs(costs_);
+  // What is given outlives this.
+  struct Parts {
+    const TimeSource& clock;
+    const HostSwap& swap;
+    Scheduler& scheduler;
+  };
+  // `fixed`: nothing is measured, this holds.
+  CostMeter(const Parts& parts, const std::optional<CostModel>& fixed)
+      : p_(parts), costs_(fixed.value_or(CostModel{})), fixed_(fixed.has_value()) {
+    p_.scheduler.set_costs(costs_);
   }
 
-  double now() const {  // seconds, since this was made
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
-  }
+  double now() const { return p_.clock.now(); }
 
   // A step of so many rows, of which so many were sampled from, was given to the backend then, and its tokens came
   // now. It began when the one before ended.
   void measure(int rows, int samples, double began) {
     const double ended = now();
     step_seconds_ = ended - std::max(began, last_ended_);
-    if (rows == samples) passes_.measure(rows, step_seconds_ + host_seconds(began));
+    whole_seconds_ = step_seconds_ + host_seconds(began);
+    if (rows == samples) passes_.measure(rows, whole_seconds_);
     last_ended_ = ended;
     drafting_seconds_ = 0;
     if (!fixed_) learn(rows);
   }
-  double step_seconds() const { return step_seconds_; }  // of the last one
+  double step_seconds() const { return step_seconds_; }    // of the last one
+  double whole_seconds() const { return whole_seconds_; }  // with what the host did between it and the one before
 
   // What a step takes in which every row is sampled from, with what the host does between two such steps.
   const PassCosts& passes() const { return passes_; }
@@ -59,21 +65,20 @@ class CostMeter {
     blend(costs_.step_seconds, step_seconds_, steps_);
     if (rows >= kManyRows) blend(costs_.token_seconds, step_seconds_ / rows, prompts_);
     passes_.set_row_seconds(costs_.token_seconds);
-    costs_.swap_bytes_per_second = swap_.bytes_per_second().value_or(costs_.swap_bytes_per_second);
-    scheduler_.set_costs(costs_);
+    costs_.swap_bytes_per_second = p_.swap.bytes_per_second().value_or(costs_.swap_bytes_per_second);
+    p_.scheduler.set_costs(costs_);
   }
 
-  const HostSwap& swap_;
-  Scheduler& scheduler_;
+  Parts p_;
   CostModel costs_;
   PassCosts passes_;
   bool fixed_;
   std::int64_t steps_ = 0;
   std::int64_t prompts_ = 0;
   double step_seconds_ = 0;
+  double whole_seconds_ = 0;
   double last_ended_ = 0;
   double drafting_seconds_ = 0;  // since then
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace kvasir

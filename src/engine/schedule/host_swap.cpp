@@ -1,7 +1,6 @@
 #include "engine/schedule/host_swap.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.h"
 #include "layout/kv_layout.h"
@@ -106,10 +105,10 @@ std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease
 
 void HostSwap::measure(std::span<const HostCopy> pieces) {
   storage_.finish();
-  const auto start = std::chrono::steady_clock::now();
+  const double start = clock_.now();
   storage_.save(pieces);
   storage_.finish();
-  measured_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  measured_seconds_ += clock_.now() - start;
   for (const HostCopy& piece : pieces) measured_bytes_ += static_cast<double>(piece.bytes);
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "base/time_source.h"
 #include "engine/schedule/host_pool.h"
 #include "kv/cache.h"
 
@@ -28,9 +29,10 @@ struct SavedBlocks {
 
 class HostSwap {
  public:
-  // The storage outlives this and all that is saved. Memory is taken when something is saved for the first time.
-  HostSwap(KvStorage& storage, std::uint64_t bytes)
-      : storage_(storage), pool_(std::make_shared<HostPool>(storage, bytes)) {}
+  // The storage outlives this and all that is saved, and the clock this. Memory is taken when something is saved for
+  // the first time.
+  HostSwap(KvStorage& storage, std::uint64_t bytes, const TimeSource& clock)
+      : storage_(storage), clock_(clock), pool_(std::make_shared<HostPool>(storage, bytes)) {}
 
   // What saving this lease would take; 0: it cannot be saved.
   std::uint64_t bytes_for(const KvCache& cache, const KvLease& lease) const;
@@ -61,6 +63,7 @@ class HostSwap {
   double measured_seconds_ = 0;
 
   KvStorage& storage_;
+  const TimeSource& clock_;
   std::shared_ptr<HostPool> pool_;
 };
 

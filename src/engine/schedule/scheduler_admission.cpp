@@ -183,8 +183,7 @@ Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std
   if (sequence.record.steps == 0) {
     if (sequence.request.origin == Request::Origin::kClient) cache.count_query(sequence.lease, opened.report);
     sequence.record.reuse = opened.report;
-    sequence.record.queue_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - sequence.submitted).count();
+    sequence.record.queue_seconds = cache.clock() - sequence.submitted;
   }
   sequence.draft.clear();
   add_to_step(sequence, rows, budget);

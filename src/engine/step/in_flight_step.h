@@ -25,7 +25,8 @@ struct InFlightStep {
   SampleTicket ticket = kNoSample;  // of tokens that the device samples; kNoSample: the logits are on the host
   ModelId model = 0;                // of the whole batch, where there is a ticket
   std::vector<Rows> scheduled;      // of a steady step none: they are the steady batch's, one each
-  int rows = 0;                     // of the batch
+  int rows = 0;                     // of the batch, …
+  std::int64_t keys = 0;            // … and what they look at: see StepTime
   int samples = 0;                  // of the ticket
   double began = 0;                 // seconds, by the engine's clock
   bool active = false;

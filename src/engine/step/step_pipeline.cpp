@@ -7,6 +7,16 @@
 #include "engine/step/batch_builder.h"
 
 namespace kvasir {
+namespace {
+
+// Each row's token, and all before it.
+std::int64_t keys_of(const ScheduledTokens& one) {
+  const std::int64_t before =
+      one.sampled >= 0 ? std::ssize(one.sequence->tokens) : static_cast<std::int64_t>(one.sequence->lease.length());
+  return one.rows * before + std::int64_t{one.rows} * (one.rows + 1) / 2;
+}
+
+}  // namespace
 
 StepPipeline::StepPipeline(const Parts& parts)
     : p_(parts), batches_(parts.models.size()), steady_(parts.cache, parts.scheduler) {}
@@ -41,12 +51,14 @@ void StepPipeline::describe(std::span<const ScheduledTokens> scheduled, InFlight
   step.ticket = kNoSample;
   step.scheduled.clear();
   step.rows = 0;
+  step.keys = 0;
   step.samples = 0;
   step.steady = false;
   for (const ScheduledTokens& one : scheduled) {
     const int logit_rows = logit_rows_of(one);
     step.scheduled.push_back({one.sequence, one.rows, one.draft, logit_rows, step.samples, one.completes()});
     step.rows += one.rows;
+    step.keys += keys_of(one);
     step.samples += logit_rows;
   }
   step.active = true;
@@ -175,6 +187,7 @@ void StepPipeline::run_steady() {
   CHECK(next_.sampled_on_device());
   next_.model = current_.model;
   next_.rows = current_.rows;
+  next_.keys = current_.keys + current_.rows;
   next_.samples = current_.samples;
   next_.active = true;
   next_.steady = true;
@@ -196,6 +209,8 @@ std::span<const ComputedRows> StepPipeline::collect_outputs() {
   sampled_.resize(current_.sampled_on_device() ? static_cast<size_t>(current_.samples) : 0);
   if (current_.sampled_on_device()) p_.backend.take_sampled(std::exchange(current_.ticket, kNoSample), sampled_);
   p_.costs.measure(current_.rows, current_.samples, current_.began);
+  if (p_.listeners.on_step)
+    p_.listeners.on_step({current_.rows, current_.samples, current_.keys, p_.costs.whole_seconds()});
   if (current_.steady && steady_.ends_nobody(sampled_)) {
     steady_.publish(sampled_);
   } else {
