@@ -13,7 +13,11 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cli/policy_file.h"
+#include "engine/draft/drafters.h"
+#include "engine/draft/model_drafter.h"
 #include "layout/codec.h"
+#include "model/draft_head.h"
+#include "plan/arithmetic.h"
 #include "plan/gpus.h"
 
 namespace kvasir {
@@ -97,8 +101,11 @@ void add_groups(std::string& out, const PlanReport& report) {
     }
     out += fmt::format("  {:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}\n",
                        group.layers, formats_of(group.layout),
-                       group.of_source ? "a source" : kept_by(group.retention), format_count(group.bytes_per_token),
-                       count(group.blocks_per_request), size(group.bytes_per_request));
+                       group.of_source  ? "a source"
+                       : group.of_draft ? "drafts' rows"
+                                        : kept_by(group.retention),
+                       format_count(group.bytes_per_token), count(group.blocks_per_request),
+                       size(group.bytes_per_request));
   }
 }
 
@@ -146,6 +153,7 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
     one["window"] = group.retention.window;
     one["sinks"] = group.retention.sinks;
     if (group.of_source) one["of"] = "source";
+    if (group.of_draft) one["of"] = "draft";
     if (group.retention.chunk > 0) one["chunk"] = group.retention.chunk;
     one["bytes_per_token"] = group.bytes_per_token;
     one["bytes_per_block"] = group.bytes_per_block;
@@ -155,6 +163,41 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
     groups.push_back(std::move(one));
   }
   return groups;
+}
+
+// What drafts beside the model: its shape, and what it takes that is not counted with the model.
+struct PlannedDraft {
+  ModelSpec spec;
+  std::optional<std::uint64_t> weight_bytes;
+};
+
+PlannedDraft draft_of(const std::string& draft, const NamedShape& model) {
+  const ModelSpec& target = model.config;
+  if (draft == kNextNDrafter) {
+    std::optional<ModelSpec> head = next_n_head(target);
+    if (!head) {
+      fail_usage(fmt::format("{} models have no head that guesses the next tokens", target.family_name()), "--draft",
+                 "name a draft model");
+    }
+    // A GGUF file's bytes have it already.
+    return {*std::move(head), model.weight_bytes ? std::optional<std::uint64_t>(0) : std::nullopt};
+  }
+  if (is_eagle3_head(draft)) return {eagle3_spec(draft, target), std::nullopt};
+  NamedShape shape = resolve_shape(draft);
+  check_draft_model(shape.config, draft);
+  return {std::move(shape.config), shape.weight_bytes};
+}
+
+void add_draft(const PlanOptions& options, PlanReport& report) {
+  if (options.draft.empty() || options.draft == "off") return;
+  const PlannedDraft draft = draft_of(options.draft, report.model);
+  const DType dtype = options.weights_dtype.empty() ? draft.spec.dtype : report.weights_dtype;
+  report.draft = options.draft;
+  report.draft_weights = draft.weight_bytes && options.weights_dtype.empty()
+                             ? *draft.weight_bytes
+                             : row_bytes(dtype, static_cast<std::int64_t>(parameter_count(draft.spec)));
+  report.input.weights_bytes = saturating_sum(report.input.weights_bytes, report.draft_weights);
+  report.input.draft_groups = kv_groups(draft.spec, KvPolicy{});
 }
 
 }  // namespace
@@ -184,6 +227,7 @@ PlanReport make_plan_report(NamedShape model, const PlanOptions& options) {
   if (!options.memory.empty()) report.input.memory_bytes = parse_bytes(options.memory, "--memory");
   if (!options.gpu.empty()) report.input.memory_bytes = gpu_named(options.gpu).memory_bytes;
   if (!options.reserve.empty()) report.input.reserve_bytes = parse_bytes(options.reserve, "--reserve");
+  add_draft(options, report);
   report.plan = plan_memory(report.input);
   report.notes = notes_on(report);
   return report;
@@ -193,9 +237,10 @@ std::string plan_as_text(const PlanReport& report) {
   const MemoryPlan& plan = report.plan;
   const PlanInput& input = report.input;
   std::string out = fmt::format("{} {}\n\n", report.model.name, verdict(report));
-  add_row(out, "weights", size(input.weights_bytes),
+  add_row(out, "weights", size(input.weights_bytes - report.draft_weights),
           fmt::format("{} parameters, {}", format_count(parameter_count(report.model.config)),
                       name_of(report.weights_dtype)));
+  if (!report.draft.empty()) add_row(out, "draft weights", size(report.draft_weights), report.draft);
   add_row(out, "KV per token", format_count(plan.bytes_per_token) + " B", to_text(report.kv));
   add_row(out, "KV per block", format_count(plan.bytes_per_block) + " B",
           fmt::format("{} tokens", input.block_tokens));
@@ -218,6 +263,7 @@ std::string plan_as_json(const PlanReport& report) {
   out["parameters"] = parameter_count(report.model.config);
   out["weights_dtype"] = name_of(report.weights_dtype);
   out["weights_bytes"] = report.input.weights_bytes;
+  if (!report.draft.empty()) out["draft"] = {{"model", report.draft}, {"weights_bytes", report.draft_weights}};
   out["context"] = report.input.context;
   out["users"] = report.input.users;
   out["block_tokens"] = report.input.block_tokens;
@@ -272,6 +318,10 @@ void add_plan_command(CLI::App& app) {
   command->add_option("--block-size", options->block_tokens, "Tokens of a block")
       ->check(CLI::Range(1, kLargestBlockTokens))
       ->capture_default_str();
+  command->add_option(
+      "--draft", options->draft,
+      "What guesses tokens: mtp (the model's own head), or a draft model, as --model names it, or the "
+      "folder of an EAGLE-3 head");
   command->add_flag("--json", *json, "Print JSON");
   command->callback([options, json] {
     const PlanReport report = make_plan_report(*options);

@@ -67,6 +67,7 @@ struct alignas(64) Sequence {
   bool waiting_for_prefix = false;             // it waited for another's prompt
   std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Speculator
   std::unique_ptr<SequenceDrafts> drafts;      // once somebody guessed
+  std::int64_t computed_again = 0;             // tokens before those of its step that a drafter wants computed again
   std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   struct Fork {
     RequestId id = 0;

@@ -81,10 +81,13 @@ enum class TensorRole : std::uint8_t {
   kStateSkip,      // a number a head: how much of a value goes past the state
   kStateNorm,      // of each head's values
   kStateOut,
-  kRerankBetween,  // of a classifier: the layer before it …
-  kRerankNorm,     // … that layer's norm …
-  kRerankOut,      // … and itself: [labels][hidden]
-  kOther,          // of a family that is planned and not run
+  kDraftEmbeddingNorm,  // of a draft head: of the embedding, …
+  kDraftGivenNorm,      // … of what it is given, …
+  kDraftJoin,           // … and what makes one row of both, or of several rows that are given
+  kRerankBetween,       // of a classifier: the layer before it …
+  kRerankNorm,          // … that layer's norm …
+  kRerankOut,           // … and itself: [labels][hidden]
+  kOther,               // of a family that is planned and not run
 };
 
 // In which order the rows of a tensor lie in a file.
@@ -156,7 +159,7 @@ struct TensorSpec {
   int rotated_first = 0;  // the first of these
   FilePlace hf = {};
   std::vector<FilePlace> hf_else = {};  // where a file that has no such tensor may have it
-  FilePlace gguf_at = {};  // of the tensor that GGUF calls `gguf`, whose name it leaves out
+  FilePlace gguf_at = {};               // of the tensor that GGUF calls `gguf`, whose name it leaves out
   HeadTiles gguf_tiles = {};
   bool gguf_negated_exp = false;  // GGUF has minus the exponential of Hugging Face's numbers
   int gguf_vector_cols = 0;       // of a vector: that GGUF has it as a matrix with so many columns; 0: it does not
