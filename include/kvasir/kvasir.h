@@ -41,8 +41,9 @@ struct LlmOptions {
   int state_budget = 4;          // of models with recurrent layers: states that a request leaves behind, 0 to 1024
   std::int64_t swap_bytes =
       -1;  // of host memory for paused requests; -1: as much as kv_bytes, at most an eighth of all
-  // Who guesses tokens, which are verified several in a step: "off", "auto" (all that need no model), or a list of
-  // "ngram", "suffix" and the folder of a draft model with the same vocabulary. The answer is the same with each.
+  // Who guesses tokens, which are verified several in a step: "off", "auto" (all that need no further files), or a
+  // list of "ngram", "suffix" and "mtp" (the model's own head) or the folder of a draft model with the same
+  // vocabulary, or of an EAGLE-3 head. The answer is the same with each.
   std::string draft = "off";
   int draft_tokens = 32;   // in a draft, at most
   bool reuse = true;       // find prefixes that are already cached

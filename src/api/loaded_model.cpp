@@ -6,7 +6,6 @@
 #include "api/public_text.h"
 #include "backend/make_backend.h"
 #include "base/error.h"
-#include "engine/draft/model_drafter.h"
 #include "layout/kv_policy.h"
 #include "model/gguf/gguf_model.h"
 #include "sample/generation_config.h"
@@ -36,7 +35,6 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
   config.reuse = options.reuse ? CacheConfig::Reuse::kOn : CacheConfig::Reuse::kOff;
   config.mode = options.recompute ? EngineConfig::Mode::kRecompute : EngineConfig::Mode::kCached;
   config.speculation.drafters = parse_draft_choice(options.draft, "--draft").drafters;
-  config.speculation.model = 1;  // the one that LoadedModel adds
   if (options.draft_tokens < 1 || options.draft_tokens > 64) {
     fail_usage(fmt::format("drafts of {} tokens make no sense", options.draft_tokens), "--draft-tokens",
                "use 1 to 64, or --draft off");
@@ -95,38 +93,11 @@ VectorHead vector_head_of(const LlmOptions& options, ModelSpec spec) {
   return {options.model, spec};
 }
 
-// Tokens must mean the same to both.
-void check_same_vocabulary(const Tokenizer& tokenizer, const std::string& draft) {
-  const Tokenizer other = load_tokenizer(draft);
-  const auto differ = [&](TokenId id) { return tokenizer.bytes_of(id) != other.bytes_of(id); };
-  std::string what;
-  if (tokenizer.vocab_size() != other.vocab_size()) {
-    what = fmt::format("the draft model has {} tokens, and the model {}", other.vocab_size(), tokenizer.vocab_size());
-  }
-  for (TokenId id = 0; what.empty() && id < tokenizer.vocab_size(); ++id) {
-    if (differ(id)) what = fmt::format("token {} is another in the draft model", id);
-  }
-  if (!what.empty()) fail_usage(what, draft, "draft with a model of the same vocabulary, or with --draft auto");
-}
-
-std::unique_ptr<Model> load_draft_model(const LlmOptions& options, const Tokenizer& tokenizer, Backend& backend) {
-  const std::string draft = parse_draft_choice(options.draft, "--draft").model;
-  if (draft.empty()) return nullptr;
-  const ModelSpec spec = load_config(draft);
-  check_runnable(spec, draft);
-  check_draft_model(spec, draft);
-  check_same_vocabulary(tokenizer, draft);
-  return load_model(draft, backend,
-                    {batch_tokens(options.max_batch_tokens, options.device),
-                     {},
-                     {},
-                     parse_weight_quantization(options.weights),
-                     options.context});
-}
-
-std::vector<EngineModel> further_models(const std::unique_ptr<Model>& draft) {
-  if (draft == nullptr) return {};
-  return {{draft.get(), KvPolicy{}}};
+EngineConfig config_with(const LlmOptions& options, std::vector<std::vector<TokenId>> public_texts,
+                         const LoadedDraft& draft) {
+  EngineConfig config = engine_config(options, std::move(public_texts));
+  draft.add_to(config);
+  return config;
 }
 
 }  // namespace
@@ -142,8 +113,8 @@ LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesys
                        {batch_tokens(options.max_batch_tokens, options.device), options.on_load,
                         find_kv_basis(options.kv_basis, options.model), parse_weight_quantization(options.weights),
                         options.context})),
-      draft_model(load_draft_model(options, tokenizer, *backend)),
-      engine(*backend, *model, engine_config(options, public_texts), further_models(draft_model)),
+      draft(load_draft(options, *model, tokenizer, *backend)),
+      engine(*backend, *model, config_with(options, public_texts, draft), draft.further_models()),
       embedder(*backend, *model, options.context),
       vectors(vector_head_of(options, model->config())),
       reranker(make_reranker(options.model, model->config(), tokenizer, chat)) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/draft_loader.h"
 #include "api/reranker.h"
 #include "backend/backend.h"
 #include "engine/embedder.h"
@@ -37,7 +38,7 @@ struct LoadedModel {
   std::vector<std::vector<TokenId>> public_texts;  // beginnings that all tenants share
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Model> model;
-  std::unique_ptr<Model> draft_model;  // null: none guesses
+  LoadedDraft draft;
   Engine engine;
   Embedder embedder;                 // of the same model: it runs between the engine's steps
   VectorHead vectors;                // what it makes of texts …

@@ -100,7 +100,8 @@ void add_draft_options(CLI::App& command, ModelOptions& options) {
       "--draft", options.draft,
       "Who guesses tokens, to be verified several in a step; the answer stays the same. auto: ngram (the request's "
       "own "
-      "text) and suffix (the tenant's recent texts), as they pay; off; or a list of these and a draft model");
+      "text), suffix (the tenant's recent texts) and mtp (the model's own head, where its files have one), as they "
+      "pay; off; or a list of these and a draft model or an EAGLE-3 head");
   group.option_with_default("--draft-tokens", options.draft_tokens, "Tokens in a draft, at most: 1 to 64");
 }
 
@@ -122,13 +123,11 @@ LlmOptions llm_options(const ModelOptions& options) {
 
 // A model in it is looked for as --model's is.
 std::string draft_argument(const std::string& text) {
-  const DraftChoice choice = parse_draft_choice(text, "--draft");
-  if (choice.model.empty()) return text;
-  std::string out;
-  for (const std::string& name : choice.drafters) {
-    out += (out.empty() ? "" : ",") + (name == kModelDrafter ? find_model(choice.model, "--draft").string() : name);
-  }
-  return out;
+  const std::string model = parse_draft_choice(text, "--draft").model;
+  if (model.empty()) return text;
+  const std::string whole = "," + text + ",";
+  const size_t at = whole.find("," + model + ",");
+  return text.substr(0, at) + find_model(model, "--draft").string() + text.substr(at + model.size());
 }
 
 LlmOptions options_of_any_model(const ModelOptions& options) {

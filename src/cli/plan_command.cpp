@@ -12,7 +12,11 @@
 #include "base/error.h"
 #include "cli/policy_file.h"
 #include "cli/text_table.h"
+#include "engine/draft/drafters.h"
+#include "engine/draft/model_drafter.h"
 #include "layout/codec.h"
+#include "model/draft_head.h"
+#include "plan/arithmetic.h"
 #include "plan/gpus.h"
 
 namespace kvasir {
@@ -100,6 +104,11 @@ std::string state_line(const GroupPlan& group) {
   return fmt::format("keep a state of {}, and as much at each place where it is kept", bytes);
 }
 
+std::string keeping(const GroupPlan& group) {
+  if (group.of_source) return "a source";
+  return group.of_draft ? "drafts' rows" : kept_by(group.retention);
+}
+
 struct Row {
   std::string name;
   std::string value;
@@ -120,13 +129,14 @@ std::vector<Row> rows_of(const PlanReport& report) {
   const MemoryPlan& plan = report.plan;
   const PlanInput& input = report.input;
   std::vector<Row> out{
-      {"weights", size(input.weights_bytes),
+      {"weights", size(input.weights_bytes - report.draft_weights),
        fmt::format("{} parameters, {}", format_count(parameter_count(report.model.config)),
                    name_of(report.weights_dtype))},
       {"KV per token", format_count(plan.bytes_per_token) + " B", to_text(report.kv)},
       {"KV per block", format_count(plan.bytes_per_block) + " B", fmt::format("{} tokens", input.block_tokens)},
       {"KV per request", size(plan.bytes_per_request), fmt::format("{} tokens", count(input.context))},
       {"KV in all", size(plan.kv_bytes), users_of(report)}};
+  if (!report.draft.empty()) out.insert(out.begin() + 1, {"draft weights", size(report.draft_weights), report.draft});
   if (input.reserve_bytes > 0) out.push_back({"reserve", size(input.reserve_bytes), ""});
   out.push_back({"total", size(plan.total_bytes), ""});
   add_limits(out, report);
@@ -144,7 +154,7 @@ std::vector<std::string> groups_of(const PlanReport& report) {
     }
     out.push_back(fmt::format(
         "{:>4} layers {:<11} keep {:<12} {:>9} bytes a token, {:>7} blocks a request, {}", group.layers,
-        formats_of(group.layout), group.of_source ? "a source" : kept_by(group.retention),
+        formats_of(group.layout), keeping(group),
         format_count(group.bytes_per_token), count(group.blocks_per_request), size(group.bytes_per_request)));
   }
   return out;
@@ -187,6 +197,7 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
     one["window"] = group.retention.window;
     one["sinks"] = group.retention.sinks;
     if (group.of_source) one["of"] = "source";
+    if (group.of_draft) one["of"] = "draft";
     if (group.retention.chunk > 0) one["chunk"] = group.retention.chunk;
     one["bytes_per_token"] = group.bytes_per_token;
     one["bytes_per_block"] = group.bytes_per_block;
@@ -196,6 +207,41 @@ nlohmann::ordered_json groups_as_json(const MemoryPlan& plan) {
     groups.push_back(std::move(one));
   }
   return groups;
+}
+
+// What drafts beside the model: its shape, and what it takes that is not counted with the model.
+struct PlannedDraft {
+  ModelSpec spec;
+  std::optional<std::uint64_t> weight_bytes;
+};
+
+PlannedDraft draft_of(const std::string& draft, const NamedShape& model) {
+  const ModelSpec& target = model.config;
+  if (draft == kNextNDrafter) {
+    std::optional<ModelSpec> head = next_n_head(target);
+    if (!head) {
+      fail_usage(fmt::format("{} models have no head that guesses the next tokens", target.family_name()), "--draft",
+                 "name a draft model");
+    }
+    // A GGUF file's bytes have it already.
+    return {*std::move(head), model.weight_bytes ? std::optional<std::uint64_t>(0) : std::nullopt};
+  }
+  if (is_eagle3_head(draft)) return {eagle3_spec(draft, target), std::nullopt};
+  NamedShape shape = resolve_shape(draft);
+  check_draft_model(shape.config, draft);
+  return {std::move(shape.config), shape.weight_bytes};
+}
+
+void add_draft(const PlanOptions& options, PlanReport& report) {
+  if (options.draft.empty() || options.draft == "off") return;
+  const PlannedDraft draft = draft_of(options.draft, report.model);
+  const DType dtype = options.weights_dtype.empty() ? draft.spec.dtype : report.weights_dtype;
+  report.draft = options.draft;
+  report.draft_weights = draft.weight_bytes && options.weights_dtype.empty()
+                             ? *draft.weight_bytes
+                             : row_bytes(dtype, static_cast<std::int64_t>(parameter_count(draft.spec)));
+  report.input.weights_bytes = saturating_sum(report.input.weights_bytes, report.draft_weights);
+  report.input.draft_groups = kv_groups(draft.spec, KvPolicy{});
 }
 
 }  // namespace
@@ -229,6 +275,7 @@ PlanReport make_plan_report(NamedShape model, const PlanOptions& options) {
     report.gpus = gpus.count;
   }
   if (!options.reserve.empty()) report.input.reserve_bytes = parse_bytes(options.reserve, "--reserve");
+  add_draft(options, report);
   report.plan = plan_memory(report.input);
   report.notes = notes_on(report);
   return report;
@@ -276,6 +323,7 @@ std::string plan_as_json(const PlanReport& report) {
   out["parameters"] = parameter_count(report.model.config);
   out["weights_dtype"] = name_of(report.weights_dtype);
   out["weights_bytes"] = report.input.weights_bytes;
+  if (!report.draft.empty()) out["draft"] = {{"model", report.draft}, {"weights_bytes", report.draft_weights}};
   out["context"] = report.input.context;
   out["users"] = report.input.users;
   out["block_tokens"] = report.input.block_tokens;

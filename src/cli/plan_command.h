@@ -22,6 +22,7 @@ struct PlanOptions {
   std::int64_t users = 1;
   std::string kv = "f16";
   std::string weights_dtype;  // default: as the config says
+  std::string draft;          // "mtp", or what a draft model or head is called; empty: nobody drafts
   std::string memory;
   std::string gpu;
   std::string reserve;
@@ -33,6 +34,8 @@ struct PlanReport {
   DType weights_dtype = DType::kBF16;
   KvPolicy kv;
   PlanInput input;
+  std::string draft;                // what drafts; empty: nobody
+  std::uint64_t draft_weights = 0;  // of input.weights_bytes
   MemoryPlan plan;
   std::int64_t gpus = 1;
   std::vector<std::string> notes;  // what a reader should know before believing the numbers

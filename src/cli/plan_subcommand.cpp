@@ -45,6 +45,10 @@ void add_memory_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--block-size", options.block_tokens, "Tokens of a block")
       ->check(CLI::Range(1, kLargestBlockTokens))
       ->capture_default_str();
+  command.add_option(
+      "--draft", options.draft,
+      "What guesses tokens: mtp (the model's own head), or a draft model, as --model names it, or the "
+      "folder of an EAGLE-3 head");
 }
 
 void add_trace_options(CLI::App& command, Typed& typed) {
@@ -82,6 +86,9 @@ void plan_from_trace(const CLI::App& command, Typed& typed) {
   if (command.count("--block-size") > 0) trace.block_tokens = plan.block_tokens;
   if (command.count("--users") > 0) {
     fail_usage("a trace has its own users", "--users", "leave it out; --rate makes requests come faster");
+  }
+  if (command.count("--draft") > 0) {
+    fail_usage("a trace tells how right its drafts were", "--draft", "leave it out");
   }
   if (!typed.svg.empty() && trace.sweep.empty()) {
     fail_usage("there is no curve to draw", "--svg", "say what to vary, as --sweep memory=8G..64G");

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "engine/draft/head_drafter.h"
 #include "engine/draft/model_drafter.h"
 #include "engine/step/failures.h"
 
@@ -26,14 +27,24 @@ struct DraftModelParts {
   PolicyRegistry& policies;
 };
 
-std::unique_ptr<Drafter> make_model_drafter(const DraftModelParts& parts, const SpeculationConfig& config) {
-  if (std::ranges::find(config.drafters, kModelDrafter) == config.drafters.end()) return nullptr;
+std::unique_ptr<Drafter> make_pass_drafter(const DraftModelParts& parts, const SpeculationConfig& config) {
+  const auto named = std::ranges::find_if(kPassDrafters, [&](std::string_view name) {
+    return std::ranges::find(config.drafters, name) != config.drafters.end();
+  });
+  if (named == kPassDrafters.end()) return nullptr;
   CHECK(config.model < parts.models.size());
   const ServedModel& draft = parts.models[config.model];
+  const ServedModel& target = parts.models.front();
+  const std::shared_ptr<const ActivePolicy> policy = parts.policies.use(*draft.model, *draft.kv);
+  if (*named != kModelDrafter) {
+    CHECK(!draft.model->config().draft.none());
+    return std::make_unique<HeadDrafter>(HeadDrafter::Parts{parts.backend, *draft.model, parts.cache, parts.storage,
+                                                            policy, *named, config.tokens, draft.context,
+                                                            target.model->max_rows()});
+  }
   check_draft_model(draft.model->config(), "--draft");
   return std::make_unique<ModelDrafter>(ModelDrafter::Parts{parts.backend, *draft.model, parts.cache, parts.storage,
-                                                            parts.policies.use(*draft.model, *draft.kv),
-                                                            draft.context, parts.models.front().vocab()});
+                                                            policy, draft.context, target.vocab()});
 }
 
 }  // namespace
@@ -70,7 +81,7 @@ Engine::Engine(Backend& backend, std::span<const EngineModel> models, EngineConf
       checks_({config_, models_, cache_, shares_, backend}),
       costs_({*config_.clock, swap_, scheduler_}, config_.costs),
       speculator_({scheduler_, cache_, costs_}, config_.speculation,
-                  make_model_drafter({backend, models_, cache_, storage_, policies_}, config_.speculation)),
+                  make_pass_drafter({backend, models_, cache_, storage_, policies_}, config_.speculation)),
       masks_(scheduler_),
       acceptor_(listeners_, masks_),
       pipeline_({backend, models_, storage_, cache_, scheduler_, costs_, listeners_, speculator_, config_.mode}) {

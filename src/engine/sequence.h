@@ -66,6 +66,7 @@ struct alignas(64) Sequence {
   bool waiting_for_prefix = false;             // it waited for another's prompt
   std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Speculator
   std::unique_ptr<SequenceDrafts> drafts;      // once somebody guessed
+  std::int64_t computed_again = 0;             // tokens before those of its step that a drafter wants computed again
   double submitted = 0;                        // when it was asked for, on the engine's clock
   RequestId twin_of = 0;                       // whose prompt it answers as well; 0: its own
   struct Fork {

@@ -37,6 +37,15 @@ struct Batch {
   };
   std::vector<Source> sources = {};
   std::vector<TokenId> token_types = {};  // [rows], of a model that has some; empty: all are the first
+  // What else is wanted, of all rows: the stream behind so many layers, or DraftHeadSpec::kNormedRows.
+  struct Tap {
+    int behind = 0;
+    Matrix to;  // [rows][hidden], row behind row, in the backend's memory
+  };
+  std::vector<Tap> taps = {};
+  // What a draft head is given with each token: [rows][features], the target's rows side by side; or [rows][hidden],
+  // its own. In the backend's memory.
+  Matrix given = {};
 
   int rows() const { return static_cast<int>(tokens.size()); }
 };

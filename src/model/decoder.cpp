@@ -61,13 +61,13 @@ LoadOptions for_sources(const ModelSpec& spec, const LoadOptions& options) {
 class Decoder final : public Model {
  public:
   Decoder(const ModelSpec& spec, const TensorSource& weights, Backend& backend, const LoadOptions& options,
-          const std::shared_ptr<Weight>& embedding = nullptr)
+          const SharedWeights& shared = {})
       : spec_(spec),
         backend_(backend),
         max_rows_(options.max_rows),
         form_(options.weights),
         stored_fingerprint_(name_of(spec, weights)),
-        weights_(load_decoder_weights(spec, weights, backend, {options.weights, options.progress, embedding})),
+        weights_(load_decoder_weights(spec, weights, backend, {options.weights, options.progress, shared})),
         attention_(backend, spec_, options.max_rows),
         space_(spec_, backend, options.max_rows),
         layers_(spec_, weights_, space_, backend, attention_) {
@@ -76,9 +76,9 @@ class Decoder final : public Model {
     }
     if (!spec_.reads_source()) return;
     const ModelSpec& encoder = spec_.encoder.front();
-    sources_.emplace(
-        SourceReader::Parts{spec_, weights_, space_, backend, max_rows_},
-        std::make_unique<Decoder>(encoder, weights, backend, for_sources(encoder, options), weights_.embedding));
+    sources_.emplace(SourceReader::Parts{spec_, weights_, space_, backend, max_rows_},
+                     std::make_unique<Decoder>(encoder, weights, backend, for_sources(encoder, options),
+                                               SharedWeights{weights_.embedding, nullptr}));
     // What both were charged for: all of the file's.
     weights_.bytes += sources_->encoder().weight_bytes() - weights.bytes();
   }
@@ -91,6 +91,9 @@ class Decoder final : public Model {
     return keyed_hash(stored_fingerprint_, parts);
   }
   std::uint64_t weight_bytes() const override { return weights_.bytes; }
+  SharedWeights shared_weights() const override {
+    return {weights_.embedding, weights_.own_head ? weights_.own_head : weights_.embedding};
+  }
   int max_rows() const override { return max_rows_; }
   int longest_source() const override { return sources_ ? sources_->longest() : 0; }
   const std::optional<Key256>& basis_name() const override { return basis_name_; }
@@ -109,23 +112,28 @@ class Decoder final : public Model {
     if (!batch.sources.empty()) sources_->run(batch, storage);
     const bool to_sinks = find_angles(batch, storage);
     const bool logits_wanted = batch.output == Batch::Output::kLogits;
-    if (logits_wanted && last_.matches(batch, storage) &&
+    const bool repeats = logits_wanted && batch.taps.empty() && spec_.draft.none();
+    if (repeats && last_.matches(batch, storage) &&
         backend_.replay_batch(last_.id(), {batch.sequences, storage.block_tokens(), batch.tokens, rope_rows_})) {
       return last_.logits();
     }
     backend_.begin_batch(batch.sequences, storage.block_tokens());
-    const Matrix x = embed(batch);
+    Matrix x = embed(batch);
+    if (!spec_.draft.none()) x = join_given(batch, x);
     step_.batch = &batch;
     step_.storage = &storage;
     step_.all[0].rows = batch.rows();
     step_.all_rows = std::span<const SequenceView>(step_.all);
     send_angles(to_sinks);
     layers_.run(step_);
+    for (const Batch::Tap& tap : batch.taps) {
+      if (tap.behind == DraftHeadSpec::kNormedRows) normalize(x, tap.to);
+    }
     const Matrix out = logits_wanted ? logits(batch, x) : last_rows(batch, x);
     const BatchId id = backend_.end_batch();
     // Whether rows look at sinks changes on the way, and a batch with a second embed() cannot be repeated.
     const bool embeds_once = spec_.positions == 0 && spec_.token_types == 0 && spec_.layer_input == 0;
-    if (logits_wanted && !to_sinks && embeds_once) last_.remember(batch, storage, id, out);
+    if (repeats && !to_sinks && embeds_once) last_.remember(batch, storage, id, out);
     return out;
   }
 
@@ -134,7 +142,7 @@ class Decoder final : public Model {
 
   Matrix embed(const Batch& batch) {
     const int rows = batch.rows();
-    const Matrix x = as_matrix(space_.x, rows, spec_.hidden);
+    const Matrix x = as_matrix(spec_.draft.none() ? space_.x : space_.branch, rows, spec_.hidden);
     if (weights_.embedding_in) {
       const Matrix narrow = as_matrix(space_.embedded, rows, spec_.embedding_width);
       backend_.run(EmbedOp{weights_.embedding.get(), batch.tokens, narrow});
@@ -182,6 +190,44 @@ class Decoder final : public Model {
     backend_.run(ScaleOp{given, std::sqrt(0.5F)});
   }
 
+  // The stream of a draft head: what each row is given, with its token's embedding.
+  Matrix join_given(const Batch& batch, Matrix embedded) {
+    const DraftHeadSpec& draft = spec_.draft;
+    const int rows = embedded.rows;
+    CHECK(batch.given.rows == rows);
+    CHECK(batch.given.cols == spec_.hidden || batch.given.cols == draft.features(spec_.hidden));
+    const Matrix joined = as_matrix(space_.joined, rows, 2 * spec_.hidden);
+    const Matrix x = as_matrix(space_.x, rows, spec_.hidden);
+    backend_.run(NormOp{embedded, rule(weights_.draft_embedding_norm), joined.columns(0, spec_.hidden)});
+    Matrix given = batch.given;
+    if (draft.kind == DraftHeadSpec::Kind::kEagle3) {
+      given = x;
+      if (batch.given.cols == spec_.hidden) {
+        copy_rows(batch.given, x);
+      } else {
+        backend_.run(MatmulOp{weights_.draft_join.get(), batch.given, nullptr, x});
+      }
+    }
+    backend_.run(NormOp{given, rule(weights_.draft_given_norm), joined.columns(spec_.hidden, spec_.hidden)});
+    if (draft.kind == DraftHeadSpec::Kind::kNextN) {
+      backend_.run(MatmulOp{weights_.draft_join.get(), joined, nullptr, x});
+    } else if (draft.residual_is_normed) {
+      backend_.run(NormOp{x, rule(weights_.draft_given_norm), x});
+    }
+    return x;
+  }
+
+  void copy_rows(Matrix from, Matrix to) {
+    const size_t bytes = sizeof(float) * static_cast<size_t>(from.rows) * static_cast<size_t>(from.cols);
+    backend_.run(CopyOp{reinterpret_cast<std::byte*>(to.data), reinterpret_cast<std::byte*>(from.data), bytes});
+  }
+
+  // As the head reads them.
+  void normalize(Matrix from, Matrix to) {
+    if (spec_.final_norm) return backend_.run(NormOp{from, rule(weights_.final_norm), to});
+    copy_rows(from, to);
+  }
+
   // The rows whose logits are wanted, normalized.
   Matrix last_rows(const Batch& batch, Matrix x) {
     const int rows = static_cast<int>(batch.logit_rows.size());
@@ -190,13 +236,7 @@ class Decoder final : public Model {
       const int first = batch.logit_rows[static_cast<size_t>(r)];
       while (end < rows && batch.logit_rows[static_cast<size_t>(end)] == first + end - r) ++end;
       const auto run = [&](const Matrix& m, int at) { return Matrix{m.row(at), end - r, m.cols, m.stride}; };
-      if (spec_.final_norm) {
-        backend_.run(NormOp{run(x, first), rule(weights_.final_norm), run(last, r)});
-      } else {
-        const size_t bytes = sizeof(float) * static_cast<size_t>(end - r) * static_cast<size_t>(x.cols);
-        backend_.run(
-            CopyOp{reinterpret_cast<std::byte*>(last.row(r)), reinterpret_cast<std::byte*>(x.row(first)), bytes});
-      }
+      normalize(run(x, first), run(last, r));
     }
     return last;
   }
@@ -277,8 +317,8 @@ class Decoder final : public Model {
 }  // namespace
 
 std::unique_ptr<Model> make_decoder(const ModelSpec& spec, const TensorSource& weights, Backend& backend,
-                                    const LoadOptions& options) {
-  return std::make_unique<Decoder>(spec, weights, backend, options);
+                                    const LoadOptions& options, const SharedWeights& shared) {
+  return std::make_unique<Decoder>(spec, weights, backend, options, shared);
 }
 
 }  // namespace kvasir

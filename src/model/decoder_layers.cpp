@@ -10,7 +10,7 @@ namespace {
 // Whether the sum of a branch, the norm behind it and the product behind that can be one op.
 bool fuses(const ModelSpec& spec, const LayerSpec& layer) {
   return layer.norms == NormPlacement::kPre && layer.branch_scale == 1.0F && spec.layer_input == 0 && !layer.scaled &&
-         layer.attention_norm && !layer.mlp.moe.own_norms;
+         layer.attention_norm && !layer.reads_embedding && !layer.mlp.moe.own_norms;
 }
 
 }  // namespace
@@ -27,6 +27,7 @@ DecoderLayers::DecoderLayers(const ModelSpec& spec, const DecoderWeights& weight
 void DecoderLayers::run(const LayerStep& step) {
   pending_ = false;
   for (int i = 0; i < spec_.layer_count(); ++i) {
+    tap_stream(i, step);
     if (fuses(spec_, layer_spec(i))) {
       run_fused(i, step);
     } else {
@@ -35,6 +36,18 @@ void DecoderLayers::run(const LayerStep& step) {
     }
   }
   add_pending(step.rows());
+  tap_stream(spec_.layer_count(), step);
+}
+
+// For who wants the stream before this layer. It is whole then: what was pending is added alone, with the same bits.
+void DecoderLayers::tap_stream(int index, const LayerStep& step) {
+  for (const Batch::Tap& tap : step.batch->taps) {
+    if (tap.behind != index) continue;
+    add_pending(step.rows());
+    const Matrix x = rows_of(step.rows()).x;
+    const size_t bytes = sizeof(float) * static_cast<size_t>(x.rows) * static_cast<size_t>(x.cols);
+    backend_.run(CopyOp{reinterpret_cast<std::byte*>(tap.to.data), reinterpret_cast<std::byte*>(x.data), bytes});
+  }
 }
 
 DecoderLayers::Rows DecoderLayers::rows_of(int rows) const {
@@ -94,7 +107,7 @@ void DecoderLayers::run_apart(int index, const LayerStep& step) {
   const Rows rows = rows_of(step.rows());
   Matrix fed = rows.normed;  // of a layer whose branches read the same x
   if (spec.mixes()) {
-    mix(index, step, spec.attention_norm ? branch_input(spec, weights.attention_norm, rows) : rows.x);
+    mix(index, step, attention_input(index, rows));
     if (spec.norms == NormPlacement::kParallelApart) backend_.run(NormOp{rows.x, rule(weights.mlp_norm), fed});
     add_branch(spec, weights.attention_norm, weights.attention_post_norm, rows);
   }
@@ -106,6 +119,12 @@ void DecoderLayers::run_apart(int index, const LayerStep& step) {
   }
   if (spec_.layer_input > 0) add_layer_input(index, step.rows());
   if (spec.scaled) backend_.run(ScaleOp{rows.x, weights.scale});
+}
+
+Matrix DecoderLayers::attention_input(int index, const Rows& rows) {
+  const LayerSpec& spec = layer_spec(index);
+  if (spec.reads_embedding) return as_matrix(space_.joined, rows.x.rows, 2 * spec_.hidden);
+  return spec.attention_norm ? branch_input(spec, layer(index).attention_norm, rows) : rows.x;
 }
 
 // What a branch reads: x with all branches before it, normalized or not.

@@ -58,6 +58,8 @@ class DecoderLayers {
   void run_apart(int index, const LayerStep& step);
   void mix_fused(int index, const LayerStep& step);
   void add_pending(int rows);
+  void tap_stream(int index, const LayerStep& step);
+  Matrix attention_input(int index, const Rows& rows);
   Matrix branch_input(const LayerSpec& layer, const Buffer& norm, const Rows& rows);
   void add_branch(const LayerSpec& layer, const Buffer& norm, const Buffer& post_norm, const Rows& rows);
 

@@ -30,13 +30,17 @@ class Loader {
 
   std::uint64_t bytes() const { return bytes_; }
 
-  void load_ends(const std::shared_ptr<Weight>& embedding, DecoderWeights& out) {
+  void load_ends(const SharedWeights& shared, DecoderWeights& out) {
     using enum TensorRole;
     const bool tied = !has(kNoLayer, kHead);
-    out.embedding = embedding;
-    if (!embedding) out.embedding = load(found(kNoLayer, {kEmbedding}), tied ? form_ : WeightQuantization::kAsStored);
+    out.embedding = shared.embedding;
+    if (!out.embedding)
+      out.embedding = load(found(kNoLayer, {kEmbedding}), tied ? form_ : WeightQuantization::kAsStored);
     out.final_norm = load_norm(kNoLayer, kFinalNorm);
-    if (!tied) out.own_head = load(found(kNoLayer, {kHead}), form_);
+    out.own_head = tied ? shared.head : load(found(kNoLayer, {kHead}), form_);
+    out.draft_embedding_norm = load_norm(kNoLayer, kDraftEmbeddingNorm);
+    out.draft_given_norm = load_norm(kNoLayer, kDraftGivenNorm);
+    out.draft_join = load_if(kNoLayer, kDraftJoin, form_);
     out.head_bias = load_vectors(biases(kNoLayer, {kHead}));
     out.embedding_norm = load_norm(kNoLayer, kEmbeddingNorm);
     out.embedding_in = load_if(kNoLayer, kEmbeddingIn, form_);
@@ -362,7 +366,7 @@ DecoderWeights load_decoder_weights(const ModelSpec& spec, const TensorSource& w
                                     const DecoderLoad& how) {
   Loader loader(spec, weights, backend, how.form);
   DecoderWeights out;
-  loader.load_ends(how.embedding, out);
+  loader.load_ends(how.shared, out);
   for (int i = 0; i < spec.layer_count(); ++i) {
     if (how.progress) how.progress(i, spec.layer_count());
     out.layers.push_back(loader.load_layer(i));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "model/model.h"
 #include "model/spec.h"
 #include "model/tensor_source.h"
 
@@ -101,8 +102,11 @@ struct DecoderWeights {
   Buffer embedding_norm;                     // [hidden], or none
   Buffer head_bias;                          // [vocab], or none
   Buffer ones;                               // as many as the largest head has numbers: of norms without weights
-  std::unique_ptr<Weight> own_head;          // [vocab][hidden], or none
+  std::shared_ptr<Weight> own_head;          // [vocab][hidden], or none; a draft head's may be its target's
   Buffer final_norm;                         // [hidden]
+  Buffer draft_embedding_norm;               // of a draft head, as the next two: [hidden]
+  Buffer draft_given_norm;                   // [hidden]
+  std::unique_ptr<Weight> draft_join;        // kNextN: [hidden][2 hidden]; kEagle3: [hidden][features]
   std::vector<LayerWeights> layers;
   std::uint64_t bytes = 0;  // of all of them, without padding
 
@@ -119,7 +123,7 @@ struct DecoderWeights {
 struct DecoderLoad {
   WeightQuantization form = WeightQuantization::kAsStored;  // of all matrices but an embedding that is nothing else
   std::function<void(int done, int all)> progress;          // layers; may be empty
-  std::shared_ptr<Weight> embedding;                        // null: it is loaded, too
+  SharedWeights shared;                                     // what is null is loaded, too
 };
 
 // The spec's own; those of its encoder are loaded by themselves. Throws Error.

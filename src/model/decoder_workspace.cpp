@@ -49,6 +49,7 @@ Workspace::Workspace(const ModelSpec& spec, Backend& backend, int max_rows) {
   embedded = rows_of_width(spec.embedding_width);
   layer_inputs = rows_of_width(inputs);
   layer_rows = rows_of_width(inputs);
+  joined = rows_of_width(spec.draft.none() ? 0 : 2 * spec.hidden);
   last = rows_of_width(spec.hidden);
   logits = rows_of_width(spec.encodes() ? 0 : spec.vocab);
 }

@@ -27,6 +27,7 @@ struct Workspace {
   Buffer embedded;       // [rows][table width], where that is not `hidden`
   Buffer layer_inputs;   // [rows][layers * layer_input]
   Buffer layer_rows;     // the same, and [rows][layer_input]
+  Buffer joined;         // [rows][2 hidden], of a draft head: norms of the embedding and of what is given
   Buffer last;           // [rows][hidden], the rows whose logits are wanted
   Buffer logits;         // [rows][vocab]; nothing, of an encoder
 };

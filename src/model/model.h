@@ -19,6 +19,12 @@
 
 namespace kvasir {
 
+// Weights that a second decoder has from a first: an encoder's table of tokens, a draft head's table and head.
+struct SharedWeights {
+  std::shared_ptr<Weight> embedding;
+  std::shared_ptr<Weight> head;  // where the second has none of its own; null: its table is its head
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -30,6 +36,7 @@ class Model {
   virtual int max_rows() const = 0;                 // of one batch
   virtual int longest_source() const { return 0; }  // of an encoder-decoder, in tokens; 0: it reads none
   virtual std::vector<std::span<const std::byte>> weight_memory() const = 0;  // where the matrices lie
+  virtual SharedWeights shared_weights() const = 0;
 
   // For policies that keep K or V as shorter rows: the directions, and their name. REQUIRES: of this model's shape.
   virtual void use_basis(const KvBasis& basis) = 0;

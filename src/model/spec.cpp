@@ -121,12 +121,20 @@ std::string to_text(const MoeSpec& moe) {
 }
 
 std::string to_text(const LayerSpec& layer) {
-  const auto& [attention, recurrent, mlp, norms, branch_scale, scaled, attention_norm] = layer;
+  const auto& [attention, recurrent, mlp, norms, branch_scale, scaled, attention_norm, reads_embedding] = layer;
   const auto& [width, bias, moe, kind, activation, limit, gate_scale, out_scale] = mlp;
-  return fmt::format("{}{} mlp {} {} {} {} {} {}{}{} norms {} {} scale {} {}", to_text(attention), to_text(recurrent),
-                     width, bias, static_cast<int>(kind), static_cast<int>(activation), limit, to_text(moe),
-                     gate_scale == 1.0F ? "" : fmt::format(" gates times {}", gate_scale), scale_text(out_scale),
-                     static_cast<int>(norms), attention_norm, branch_scale, scaled);
+  return fmt::format("{}{} mlp {} {} {} {} {} {}{}{} norms {} {} scale {} {}{}", to_text(attention),
+                     to_text(recurrent), width, bias, static_cast<int>(kind), static_cast<int>(activation), limit,
+                     to_text(moe), gate_scale == 1.0F ? "" : fmt::format(" gates times {}", gate_scale),
+                     scale_text(out_scale), static_cast<int>(norms), attention_norm, branch_scale, scaled,
+                     reads_embedding ? " reads embedding" : "");
+}
+
+std::string to_text(const DraftHeadSpec& draft) {
+  const auto& [kind, feeds, reads, target_layers, residual_is_normed] = draft;
+  if (draft.none()) return {};
+  return fmt::format("draft {} {} [{}] {} {}\n", static_cast<int>(kind), static_cast<int>(feeds),
+                     fmt::join(reads, ","), target_layers, residual_is_normed);
 }
 
 }  // namespace
@@ -138,7 +146,7 @@ std::string to_text(const ModelSpec& spec) {
   const auto& [family, hidden, vocab, layers, ropes, context, norm_eps, norm, norm_bias, embedding_scale, logit_scale,
                logit_softcap, tied, dtype, quantization, eos, bos, positions, first_position, embedding_width,
                embedding_norm, final_norm, norm_weights, head_bias, layer_input, token_types, end, vectors, rerank,
-               encoder, answer_start] = spec;
+               encoder, answer_start, draft] = spec;
   std::string out = fmt::format(
       "hidden {} vocab {} eps {} norm {} {} scales {} {} {} tied {} positions {} {} embedding {} {} ends {} {} {} "
       "{}{}\n",
@@ -148,7 +156,7 @@ std::string to_text(const ModelSpec& spec) {
   for (const RopeSpec& rope : ropes) out += to_text(rope) + "\n";
   for (const LayerSpec& layer : layers) out += to_text(layer) + "\n";
   for (const ModelSpec& one : encoder) out += "encoder " + to_text(one);
-  return out;
+  return out + to_text(draft);
 }
 
 std::string_view name_of(VectorSpec::Pooling pooling) {

@@ -266,6 +266,7 @@ struct LayerSpec {
   float branch_scale = 1.0F;  // of what a branch adds to x
   bool scaled = false;        // x is multiplied by a learned number behind the layer
   bool attention_norm = true;
+  bool reads_embedding = false;  // attention reads [norm(embedding); norm(x)] of a draft head
 
   bool mixes() const { return !attention.none() || !recurrent.none(); }
   bool feeds() const { return !mlp.none(); }
@@ -275,6 +276,31 @@ struct LayerSpec {
   bool norms_branches() const { return norms == NormPlacement::kSandwich || norms == NormPlacement::kPost; }
   bool has_mlp_norm() const { return feeds() && norms != NormPlacement::kPost && norms != NormPlacement::kParallel; }
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
+};
+
+// A head that guesses what another model, its target, says next: a few layers whose every row reads a token and what
+// the target made of the token before it. A row stands where the token before it stands. Tables of tokens, and a head
+// that files do not have apart, are the target's.
+struct DraftHeadSpec {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kNextN,   // MTP: [norm(embedding); norm(given)] through a matrix is the stream of ordinary layers
+    kEagle3,  // given rows are the stream, and attention of the first layer reads [norm(embedding); norm(stream)]
+  };
+  // What stands for the target's rows where the head goes on behind its own guess: its stream, or that normalized.
+  enum class Feeds : std::uint8_t { kStream, kNormed };
+
+  Kind kind = Kind::kNone;
+  Feeds feeds = Feeds::kStream;
+  std::vector<int> reads = {};      // of the target: its stream behind so many layers, or kNormedRows
+  int target_layers = 0;            // files count a head's layers from here
+  bool residual_is_normed = false;  // kEagle3: the stream begins with given rows as they are normalized
+
+  static constexpr int kNormedRows = -1;  // as the target's head reads them
+
+  bool none() const { return kind == Kind::kNone; }
+  int features(int hidden) const { return hidden * static_cast<int>(reads.size()); }  // numbers of a given row
+  friend bool operator==(const DraftHeadSpec&, const DraftHeadSpec&) = default;
 };
 
 struct Family;
@@ -319,6 +345,7 @@ struct ModelSpec {
   // of embeddings. The text then begins with `answer_start`, and what was asked is the source.
   std::vector<ModelSpec> encoder = {};
   std::vector<TokenId> answer_start = {};
+  DraftHeadSpec draft = {};  // none: a model by itself
 
   bool reads_source() const { return !encoder.empty(); }
   bool encodes() const { return end == End::kVectors; }

@@ -6,6 +6,7 @@
 #include <array>
 #include <tuple>
 
+#include "model/draft_head.h"
 #include "model/families/family.h"
 #include "model/gguf/gguf_states.h"
 #include "model/layer_tensors.h"
@@ -138,9 +139,11 @@ void add_head_norm(LayerTensors& to, const AttentionSpec& a, const TensorName& n
   }
 }
 
-void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec& a, const LayerNames& names) {
+void add_attention(LayerTensors& to, const ModelSpec& spec, const LayerSpec& one, const LayerNames& names) {
   using enum TensorRole;
+  const AttentionSpec& a = one.attention;
   const int hidden = spec.hidden;
+  const int read = one.reads_embedding ? 2 * hidden : hidden;
   if (!a.latent.none()) return add_latent_attention(to, a, hidden, names);
   const RopeSpec* rope = a.rope == kNoRope ? nullptr : &spec.ropes[static_cast<size_t>(a.rope)];
   const bool whole = rope == nullptr || rope->scaling == RopeSpec::Scaling::kProportional;
@@ -150,15 +153,15 @@ void add_attention(LayerTensors& to, const ModelSpec& spec, const AttentionSpec&
   };
   if (a.out_gate) {  // beside each head's queries
     for (const auto& [part, role, first] : {std::tuple("q", kQ, 0), std::tuple("gate", kOutGate, a.kv.k_dim)}) {
-      TensorSpec like = shaped(a.q_width(), hidden, role);
+      TensorSpec like = shaped(a.q_width(), read, role);
       like.hf.slice = {std::int64_t{2} * a.q_width(), first, a.kv.k_dim, std::int64_t{2} * a.kv.k_dim};
       to.part(names.q.name, part, like);
     }
   } else {
-    to.linear(names.q, shaped(a.q_width(), hidden, kQ), a.qkv_bias);
+    to.linear(names.q, shaped(a.q_width(), read, kQ), a.qkv_bias);
   }
-  if (a.owns_kv()) to.linear(names.k, shaped(a.kv.heads * a.kv.k_dim, hidden, kK), a.qkv_bias);
-  if (a.projects_v() || a.of_source) to.linear(names.v, shaped(a.kv.heads * a.kv.v_dim, hidden, kV), a.qkv_bias);
+  if (a.owns_kv()) to.linear(names.k, shaped(a.kv.heads * a.kv.k_dim, read, kK), a.qkv_bias);
+  if (a.projects_v() || a.of_source) to.linear(names.v, shaped(a.kv.heads * a.kv.v_dim, read, kV), a.qkv_bias);
   to.linear(names.out, shaped(hidden, a.out_width(), kO), a.out_bias);
   if (a.qk_norm != AttentionSpec::QkNorm::kNone && a.qk_norm_weights) {
     add_head_norm(to, a, names.q_norm, shaped(0, 0, kQNorm));
@@ -209,7 +212,11 @@ int TensorSpec::gguf_cols() const {
   return row_count() / std::max(gguf_at.parts, 1);
 }
 
-std::vector<TensorSpec> own_tensors(const ModelSpec& spec) { return spec.family->tensors(spec); }
+std::vector<TensorSpec> own_tensors(const ModelSpec& spec) {
+  std::vector<TensorSpec> out = spec.family->tensors(spec);
+  if (!spec.draft.none()) name_draft_tensors(spec, out);
+  return out;
+}
 
 std::vector<TensorSpec> tensors_of(const ModelSpec& spec) {
   std::vector<TensorSpec> out = own_tensors(spec);
@@ -244,7 +251,7 @@ std::vector<TensorSpec> decoder_tensors(const ModelSpec& spec, GgufRows rotated,
     LayerTensors to(out, layer, rotated, names);
     const bool norms = spec.norm_weights;
     if (norms && one.reads_norm()) to.norm(names.attention_norm, hidden, kAttentionNorm, spec.norm_bias);
-    if (!one.attention.none()) add_attention(to, spec, one.attention, names);
+    if (!one.attention.none()) add_attention(to, spec, one, names);
     if (!one.recurrent.none()) add_recurrent(to, one.recurrent, hidden, names);
     if (norms && one.norms_branches()) to.norm(names.attention_post_norm, hidden, kAttentionPostNorm, spec.norm_bias);
     if (norms && one.has_mlp_norm()) to.norm(names.mlp_norm, hidden, kMlpNorm, spec.norm_bias);

@@ -121,6 +121,19 @@ const Weights::Tensor* Weights::find(const std::string& stored) const {
   return nullptr;
 }
 
+bool Weights::has(std::string_view name) const {
+  const TensorSpec* spec = spec_of(name);
+  const std::string stored = spec == nullptr ? std::string(name) : place_of(*spec).name;
+  if (find(stored) != nullptr) return true;
+  // A folder's quantized tensors have names behind that of what they are together.
+  const std::string_view base = std::string_view(stored).substr(0, stored.rfind('.') + 1);
+  const std::string_view wanted = gguf_ ? base : without_wrapper(base);
+  return std::ranges::any_of(files_, [wanted](const File& file) {
+    const auto next = file.tensors.lower_bound(wanted);
+    return !wanted.empty() && next != file.tensors.end() && next->first.starts_with(wanted);
+  });
+}
+
 // Of a folder's quantized tensors, [rows][cols] in a copy; none where the tensor is plain, or missing.
 std::optional<Weights::Tensor> Weights::quantized_tensor(const AskedMatrix& asked) const {
   const auto found = [this](const std::string& name) -> std::optional<FileTensor> {

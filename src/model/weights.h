@@ -29,7 +29,8 @@ class Weights final : public TensorSource {
   // folder has quantized is in a quantized type, whatever tensors it comes from: quantized/quantized_tensors.h.
   HostWeight matrix(std::string_view name, int rows, int cols) const override;
 
-  Key256 fingerprint() const override;  // reads all bytes once
+  bool has(std::string_view name) const;  // whether the files have it, or what it is made of
+  Key256 fingerprint() const override;    // reads all bytes once
   void done_with(const HostWeight& weight) const override;
   std::uint64_t bytes() const override;
   bool is_gguf() const override { return gguf_; }

@@ -42,9 +42,12 @@ GroupPlan plan_group(const KvGroup& group, const PlanInput& input) {
 // Everything but the verdict.
 MemoryPlan plan_sizes(const PlanInput& input) {
   MemoryPlan plan;
-  for (const KvGroup& group : input.groups) {
+  std::vector<KvGroup> groups = input.groups;
+  groups.insert(groups.end(), input.draft_groups.begin(), input.draft_groups.end());
+  for (const KvGroup& group : groups) {
     GroupPlan part = plan_group(group, input);
-    part.of_source = plan.groups.size() + input.source_groups >= input.groups.size();
+    part.of_draft = plan.groups.size() >= input.groups.size();
+    part.of_source = !part.of_draft && plan.groups.size() + input.source_groups >= input.groups.size();
     plan.bytes_per_token += part.bytes_per_token;
     if (!group.keeps_state()) plan.bytes_per_block += part.bytes_per_block;
     if (group.keeps_state() && !group.only_kept()) plan.state_bytes += part.bytes_per_block;

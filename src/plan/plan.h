@@ -19,10 +19,11 @@ inline constexpr int kLargestBlockTokens = 4096;
 
 struct PlanInput {
   std::uint64_t weights_bytes = 0;
-  std::vector<KvGroup> groups;  // none: nothing is cached
-  size_t source_groups = 0;     // the last so many keep rows of a source, of as many tokens as the text
-  std::int64_t context = 0;     // tokens of one sequence, 1 … kLongestContext
-  std::int64_t users = 1;       // sequences at a time, 1 … kMostUsers, sharing nothing
+  std::vector<KvGroup> groups;             // none: nothing is cached
+  size_t source_groups = 0;                // the last so many keep rows of a source, of as many tokens as the text
+  std::vector<KvGroup> draft_groups = {};  // of a draft model or head, which follows every sequence
+  std::int64_t context = 0;                // tokens of one sequence, 1 … kLongestContext
+  std::int64_t users = 1;                  // sequences at a time, 1 … kMostUsers, sharing nothing
   int block_tokens = kDefaultBlockTokens;
   std::optional<std::uint64_t> memory_bytes;  // none: sizes only, no verdict
   // Kept free for activations, the driver and the rest. Zero unless given: a plan adds no margin that it does
@@ -40,6 +41,7 @@ struct GroupPlan {
   std::uint64_t bytes_per_block = 0;
   Retention retention;
   bool of_source = false;
+  bool of_draft = false;
   std::uint64_t bytes_per_token = 0;
   std::int64_t blocks_per_request = 0;
   std::uint64_t bytes_per_request = 0;

@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "engine/engine.h"
 #include "laws/cell_models.h"
+#include "support/draft_heads.h"
 #include "support/far_backend.h"
 #include "support/repeating_backend.h"
 #include "support/some_basis.h"
@@ -96,6 +97,13 @@ class World {
   }
 
   Engine engine(const EngineConfig& config) { return Engine(*backend_, *model_, config); }
+  // One in which a head of random weights guesses, of a layer like the model's last one.
+  Engine engine_with_head(EngineConfig config) {
+    if (!head_) head_ = random_head(head_spec(model_->config(), DraftHeadSpec::Kind::kNextN), *model_, *backend_);
+    config.speculation = {.drafters = {"mtp"}, .model = 1, .most = 3, .verify = SpeculationConfig::Verify::kAll};
+    const std::vector<EngineModel> more{{head_.get(), KvPolicy{}}};
+    return Engine(*backend_, *model_, std::move(config), more);
+  }
   const Model& model() const { return *model_; }
   bool has_states() const { return model_->config().recurs(); }
   static constexpr std::int64_t kSourceTokens = 23;  // of with_source()
@@ -105,6 +113,7 @@ class World {
   Cell cell_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
+  std::unique_ptr<Model> head_;  // once somebody asked for it
 };
 
 // Of a model that answers to a source: the laws' prompts are what an answer begins with, and all have one source.

@@ -54,6 +54,35 @@ TEST(PlanCommand, JsonHasTheNumbersOfTheExample) {
   EXPECT_EQ(json_of(options_of("llama-3.1-8b", 32768, "24GB"))["fits"], true);
 }
 
+// A draft model follows every sequence: its weights and its rows are in the sum, and what fits is less.
+TEST(PlanCommand, CountsWhatDrafts) {
+  const nlohmann::json without = json_of(options_of("llama-3.1-8b", 8192, "24GB"));
+  PlanOptions options = options_of("llama-3.1-8b", 8192, "24GB");
+  options.draft = "llama-3.2-1b";
+  const nlohmann::json plan = json_of(options);
+  const nlohmann::json draft = json_of(options_of("llama-3.2-1b", 8192, ""));
+  EXPECT_EQ(plan["draft"]["model"], "llama-3.2-1b");
+  EXPECT_EQ(plan["draft"]["weights_bytes"], draft["weights_bytes"]);
+  EXPECT_EQ(plan["total_bytes"].get<std::uint64_t>(),
+            without["total_bytes"].get<std::uint64_t>() + draft["total_bytes"].get<std::uint64_t>());
+  EXPECT_EQ(plan["kv"]["groups"].size(), 2U);
+  EXPECT_EQ(plan["kv"]["groups"][1]["of"], "draft");
+  EXPECT_LT(plan["max_users"], without["max_users"]);
+  // The layer that a checkpoint has behind its last one.
+  options = options_of("deepseek-v3", 8192, "");
+  options.draft = "mtp";
+  const nlohmann::json head = json_of(options);
+  const nlohmann::json alone = json_of(options_of("deepseek-v3", 8192, ""));
+  EXPECT_GT(head["draft"]["weights_bytes"], 11'000'000'000U);  // of 256 experts
+  EXPECT_LT(head["draft"]["weights_bytes"], 12'000'000'000U * 2);
+  EXPECT_EQ(head["kv"]["bytes_per_token"].get<std::int64_t>() * 61,
+            alone["kv"]["bytes_per_token"].get<std::int64_t>() * 62);
+  EXPECT_NE(plan_as_text(make_plan_report(options)).find("draft weights"), std::string::npos);
+  options = options_of("llama-3.1-8b", 8192, "");
+  options.draft = "mtp";
+  EXPECT_THROW(make_plan_report(options), Error);
+}
+
 TEST(PlanCommand, WithoutMemoryTheVerdictIsNull) {
   const nlohmann::json plan = json_of(options_of("tales", 0, ""));
   EXPECT_EQ(plan["context"], 2048);  // the model's own

@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "api/draft_loader.h"
 #include "api/gguf_tokenizer.h"
 #include "backend/make_backend.h"
 #include "base/error.h"
@@ -187,13 +188,12 @@ DraftResult DraftBench::run(const DraftTest& test, int repeats, const std::funct
 
 std::vector<DraftResult> bench_drafts(const DraftBenchOptions& options, const EngineConfig& config, Backend& backend,
                                       Model& model) {
-  std::unique_ptr<Model> draft;
-  std::vector<EngineModel> more;
-  const std::string folder = parse_draft_choice(draft_argument(options.model.draft), "--draft").model;
-  if (!folder.empty()) {
-    draft = load_model(folder, backend, {batch_tokens(options.model.max_batch_tokens, options.model.device), {}});
-    more.push_back({draft.get(), KvPolicy{}});
-  }
+  LlmOptions how = options_of_any_model(options.model);
+  how.model = options.model.model.empty() ? std::string() : find_model(options.model.model).string();
+  const LoadedDraft draft = load_draft(how, model, backend);
+  EngineConfig with_draft = config;
+  draft.add_to(with_draft);
+  const std::vector<EngineModel> more = draft.further_models();
   std::vector<std::string> tasks = options.tasks;
   std::vector<TokenId> text;
   if (!options.text.empty()) {
@@ -203,7 +203,7 @@ std::vector<DraftResult> bench_drafts(const DraftBenchOptions& options, const En
   for (const DraftBench::Task& task : DraftBench::tasks()) {
     if (options.tasks.empty() && text.empty() && task.name != "text") tasks.emplace_back(task.name);
   }
-  DraftBench bench(backend, model, config, more);
+  DraftBench bench(backend, model, with_draft, more);
   Progress progress("measuring");
   const std::uint64_t all = tasks.size() * options.batches.size() * static_cast<std::uint64_t>(options.repeats);
   std::uint64_t done = 0;

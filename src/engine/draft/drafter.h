@@ -11,6 +11,8 @@
 
 namespace kvasir {
 
+struct Batch;
+struct ScheduledTokens;
 struct Sequence;
 
 // Tokens that may follow a sequence's own, in order, and how sure each is where those before it are right: 0 to 1.
@@ -70,6 +72,17 @@ class Drafter {
   virtual double pass_seconds(int /*sequences*/) const { return 0; }
   // What it would take before the first token can be guessed, where the sequence's text is not known yet.
   virtual double catch_up_seconds(const Sequence& /*sequence*/, const DrafterState* /*state*/) const { return 0; }
+
+  // Of who reads what the target makes of tokens (Batch::taps), and so follows a sequence's steps from the first on.
+  // Whether it follows any: then no step begins before the one before it was looked at.
+  virtual bool follows() const { return false; }
+  // A step is to compute the sequence's next tokens. What is left in Sequence::computed_again, of so many at most, it
+  // computes besides.
+  virtual void follow(Sequence& /*sequence*/, std::unique_ptr<DrafterState>& /*state*/, int /*most_again*/) {}
+  // The step's batch: what is wanted of it is added.
+  virtual void tap(std::span<const ScheduledTokens> /*scheduled*/, Batch& /*batch*/) {}
+  // It ran, and what was accepted is the sequence's.
+  virtual void computed(const Sequence& /*sequence*/, DrafterState& /*state*/) {}
 
   // The sequence has ended.
   virtual void finished(const Sequence& /*sequence*/) {}

@@ -27,6 +27,7 @@ constexpr std::array<DrafterKind, 3> kDrafterKinds{{
 std::span<const DrafterKind> drafter_kinds() { return kDrafterKinds; }
 
 DraftChoice parse_draft_choice(const std::string& text, const std::string& where) {
+  using enum DraftChoice::OwnHead;
   DraftChoice out;
   if (text == "off" || text.empty()) return out;
   const auto add = [&out](std::string_view name) {
@@ -39,21 +40,24 @@ DraftChoice parse_draft_choice(const std::string& text, const std::string& where
     begin = comma + 1;
     if (name.empty() || name == "off") {
       fail_usage(fmt::format("'{}' names no drafters", text), where,
-                 "use auto, off, or a list of ngram, suffix and a model's folder");
+                 "use auto, off, or a list of ngram, suffix, mtp and a model's folder");
     }
     if (name == "auto") {
       for (const DrafterKind& kind : drafter_kinds()) add(kind.name);
-      continue;
-    }
-    if (std::ranges::find(drafter_kinds(), name, &DrafterKind::name) != drafter_kinds().end()) {
+      out.own_head = std::max(out.own_head, kIfThere);
+    } else if (name == kNextNDrafter) {
+      out.own_head = kYes;
+    } else if (std::ranges::find(drafter_kinds(), name, &DrafterKind::name) != drafter_kinds().end()) {
       add(name);
-      continue;
-    }
-    if (!out.model.empty()) {
+    } else if (!out.model.empty()) {
       fail_usage(fmt::format("'{}' and '{}' are two draft models", out.model, name), where, "name one");
+    } else {
+      out.model = name;
+      add(kModelDrafter);
     }
-    out.model = name;
-    add(kModelDrafter);
+  }
+  if (!out.model.empty() && out.own_head == kYes) {
+    fail_usage(fmt::format("mtp and '{}' both run passes to guess", out.model), where, "name one");
   }
   return out;
 }

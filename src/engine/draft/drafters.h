@@ -1,6 +1,7 @@
 // Who can guess: a table, and what is chosen of it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -19,7 +20,11 @@ struct DrafterKind {
 };
 
 std::span<const DrafterKind> drafter_kinds();
+// Those that run passes, of which there is one at most.
 inline constexpr std::string_view kModelDrafter = "model";
+inline constexpr std::string_view kNextNDrafter = "mtp";
+inline constexpr std::string_view kEagleDrafter = "eagle3";
+inline constexpr std::array<std::string_view, 3> kPassDrafters{kModelDrafter, kNextNDrafter, kEagleDrafter};
 
 struct SpeculationConfig {
   enum class Verify : std::uint8_t {
@@ -27,8 +32,9 @@ struct SpeculationConfig {
     kAll,       // as many as there are, of the first that has some: for tests
   };
 
-  std::vector<std::string> drafters;  // names of drafter_kinds(), or kModelDrafter; none: nobody guesses
-  std::uint32_t model = 0;            // kModelDrafter: which of the engine's models
+  std::vector<std::string> drafters;  // names of drafter_kinds(), or one of kPassDrafters; none: nobody guesses
+  std::uint32_t model = 0;            // of that one: which of the engine's models
+  std::vector<TokenId> tokens = {};   // of a head: see DraftHead
   std::int64_t most = 32;             // tokens in a draft
   Verify verify = Verify::kWhatPays;
 };
@@ -39,10 +45,14 @@ struct SpeculativeParams {
   std::int64_t most = 64;             // tokens in a draft; 0: nobody guesses
 };
 
-// "ngram,tales-draft": what --draft and LlmOptions::draft say. Names that are in no table are models: one at most.
+// "ngram,tales-draft": what --draft and LlmOptions::draft say. Names that are in no table are models' or heads': one
+// at most, and none beside mtp.
 struct DraftChoice {
-  std::vector<std::string> drafters;
-  std::string model;  // empty: none
+  enum class OwnHead : std::uint8_t { kNo, kIfThere, kYes };
+
+  std::vector<std::string> drafters;  // kModelDrafter stands for `model`
+  std::string model;                  // empty: none
+  OwnHead own_head = OwnHead::kNo;    // mtp: whether the model's own guesses
 };
 // Throws Error.
 DraftChoice parse_draft_choice(const std::string& text, const std::string& where);

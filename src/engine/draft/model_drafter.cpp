@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -11,31 +10,11 @@
 namespace kvasir {
 namespace {
 
-constexpr int kRowsAtOnce = 512;  // of texts that are caught up with: others wait for the pass
-constexpr float kLeastConfidence = 0.12F;
-constexpr float kSampledConfidence = 0.7F;  // where the backend samples, nobody sees how sure the model was
-constexpr int kManyRowsOfText = 16;         // fewer say nothing of what a row costs
+constexpr int kRowsAtOnce = 512;     // of texts that are caught up with: others wait for the pass
+constexpr int kManyRowsOfText = 16;  // fewer say nothing of what a row costs
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// The same noise, and none of what depends on the answer so far: that costs more than a wrong guess.
-SamplingParams draft_params(SamplingParams params) {
-  params.repetition_penalty = 1;
-  params.frequency_penalty = params.presence_penalty = 0;
-  params.logit_bias.clear();
-  return params;
-}
-
-// How far the token's logit is above all others.
-float certainty(std::span<const float> logits, TokenId token, float temperature) {
-  const float own = logits[static_cast<std::size_t>(token)];
-  float other = -std::numeric_limits<float>::infinity();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (static_cast<TokenId>(i) != token) other = std::max(other, logits[i]);
-  }
-  return 1 / (1 + std::exp((other - own) / std::max(temperature, 0.5F)));
 }
 
 }  // namespace
@@ -53,7 +32,7 @@ struct ModelDrafter::Follower final : DrafterState {
   Sampler sampler;
 };
 
-ModelDrafter::ModelDrafter(Parts parts) : p_(std::move(parts)) {}
+ModelDrafter::ModelDrafter(Parts parts) : p_(std::move(parts)), sampler_(p_.backend) {}
 ModelDrafter::~ModelDrafter() = default;
 
 ModelDrafter::Follower& ModelDrafter::follower_of(const DraftAsk& ask) {
@@ -134,37 +113,18 @@ void ModelDrafter::run_pass() {
   if (batch_.rows() >= kManyRowsOfText) row_seconds_ = seconds / batch_.rows();
 }
 
-void ModelDrafter::accept_guess(const Row& row, TokenId token, float sure) {
-  if (token >= 0 && token < p_.vocab) row.ask->draft.add(token, sure);
-}
-
-// The next token of each, drawn as the large model's will be.
 void ModelDrafter::guess(Matrix logits) {
-  if (logits.rows == 0) return;
-  rules_.clear();
+  guessed_.clear();
   for (const Row& row : rows_) {
     const Position position = std::ssize(row.ask->sequence.tokens) + std::ssize(row.ask->draft.tokens);
-    if (row.completes) rules_.push_back(*row.follower->sampler.rule(position));
+    if (row.completes) guessed_.push_back({&row.follower->sampler, position});
   }
-  const SampleTicket ticket = p_.backend.sample(logits, rules_);
+  const std::span<const Guess> guesses = sampler_.sample(logits, guessed_);
   std::size_t at = 0;
-  if (ticket != kNoSample) {
-    sampled_.resize(rules_.size());
-    p_.backend.take_sampled(ticket, sampled_);
-    for (const Row& row : rows_) {
-      if (row.completes) accept_guess(row, sampled_[at++], kSampledConfidence);
-    }
-    return;
-  }
-  const auto vocab = static_cast<std::size_t>(logits.cols);
-  logits_.resize(vocab * static_cast<std::size_t>(logits.rows));
-  p_.backend.download(std::as_writable_bytes(std::span(logits_)), reinterpret_cast<const std::byte*>(logits.data));
   for (const Row& row : rows_) {
     if (!row.completes) continue;
-    const std::span<float> own = std::span(logits_).subspan(vocab * at, vocab);
-    const TokenId token = row.follower->sampler.sample(own, rules_[at].position);
-    accept_guess(row, token, certainty(own, token, rules_[at].temperature));
-    ++at;
+    const Guess& one = guesses[at++];
+    if (one.token >= 0 && one.token < p_.vocab) row.ask->draft.add(one.token, one.sure);
   }
 }
 
@@ -197,7 +157,8 @@ void ModelDrafter::propose(std::span<const DraftAsk> asks) {
 void check_draft_model(const ModelSpec& draft, const std::string& where) {
   const char* why = draft.encodes()  ? "it is an encoder, and writes nothing"
                     : draft.recurs() ? "it has recurrent layers, whose states cannot go back to before a wrong guess"
-                                     : nullptr;
+                    : draft.reads_source() ? "it answers to a source, which it would have to read first"
+                                           : nullptr;
   if (why != nullptr)
     fail_usage(std::string("the model cannot draft: ") + why, where, "use another, or --draft auto");
 }

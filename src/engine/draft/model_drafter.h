@@ -14,6 +14,7 @@
 #include "backend/kv_storage.h"
 #include "engine/draft/drafter.h"
 #include "engine/draft/drafters.h"
+#include "engine/draft/guess_sampler.h"
 #include "engine/draft/pass_costs.h"
 #include "engine/schedule/policy_registry.h"
 #include "kv/cache.h"
@@ -58,19 +59,17 @@ class ModelDrafter final : public Drafter {
   void list_uncomputed(std::span<const DraftAsk> asks);
   void run_pass();
   void guess(Matrix logits);
-  void accept_guess(const Row& row, TokenId token, float sure);
   void list_guessed();
 
   Parts p_;
+  GuessSampler sampler_;
   PassCosts costs_;
   double row_seconds_ = 0;  // of a text that is caught up with
   // Of a pass; kept between passes.
   Batch batch_;
   std::vector<Row> rows_;
   std::vector<Row> next_;
-  std::vector<float> logits_;
-  std::vector<TokenId> sampled_;
-  std::vector<SampleRule> rules_;
+  std::vector<GuessSampler::Row> guessed_;
 };
 
 // Throws Error unless the model can guess for the other: it writes, and keeps rows alone.

@@ -58,6 +58,9 @@ class Speculator {
   void propose();
   // Whether the next step had drafts, if it were not ahead of its tokens: asked while nobody else waits for anything.
   bool wants_to_draft();
+  // Around a step of the first model, of at most so many rows: for drafters that follow it.
+  void follow(std::span<const ScheduledTokens> scheduled, int most_rows);
+  void tap(std::span<const ScheduledTokens> scheduled, Batch& batch);
   // A step's rows of a sequence were accepted; then all of the step's.
   void verified(const ComputedRows& rows, const StepOutput& output);
   void end_step();
@@ -79,6 +82,8 @@ class Speculator {
 
   void find_candidates();
   bool may_draft(const Sequence& sequence) const;
+  bool may_follow(const Sequence& sequence) const;
+  void look_at(const ComputedRows& rows);
   std::int64_t rows_to_state(const Sequence& sequence) const;
   void keep_likely(const Sequence& sequence, Track& track) const;
   void open(Sequence& sequence) const;

@@ -24,7 +24,7 @@ struct PredictedText final : DrafterState {
 
 // The answer is followed token by token; where the two part, its newest tokens are looked for, nearest to where it
 // was.
-void follow(PredictedText& state, std::span<const TokenId> answer) {
+void follow_text(PredictedText& state, std::span<const TokenId> answer) {
   for (; state.known < std::ssize(answer); ++state.known) {
     const bool agrees = state.next >= 0 && state.next < state.index.size() &&
                         state.index.at(state.next) == answer[static_cast<std::size_t>(state.known)];
@@ -102,7 +102,7 @@ void PredictionDrafter::propose(std::span<const DraftAsk> asks) {
     if (text == nullptr || text->empty()) continue;
     if (!ask.state) ask.state = std::make_unique<PredictedText>(*text);
     auto& state = static_cast<PredictedText&>(*ask.state);
-    follow(state, std::span(ask.sequence.tokens).subspan(ask.sequence.request.prompt.size()));
+    follow_text(state, std::span(ask.sequence.tokens).subspan(ask.sequence.request.prompt.size()));
     if (state.next < 0) continue;
     const std::int64_t end = std::min(state.next + ask.most, state.index.size());
     for (std::int64_t place = state.next; place < end; ++place) ask.draft.add(state.index.at(place), 0.9F);

@@ -13,8 +13,9 @@ Position start_of(const ScheduledTokens& one) {
 
 void add_tokens(const ScheduledTokens& one, Position start, std::vector<TokenId>& tokens) {
   if (one.sampled >= 0) return tokens.push_back(sampled_token(one.sampled));
-  const auto first = one.sequence->tokens.begin() + start;
-  tokens.insert(tokens.end(), first, first + one.own_rows());
+  const std::int64_t again = one.sequence->computed_again;
+  const auto first = one.sequence->tokens.begin() + start - again;
+  tokens.insert(tokens.end(), first, first + again + one.own_rows());
   tokens.insert(tokens.end(), one.draft.begin(), one.draft.end());
 }
 
@@ -51,6 +52,7 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
   batch.positions.clear();
   batch.logit_rows.clear();
   batch.sources.clear();
+  batch.taps.clear();
   batch.sequences.resize(cache.groups());
   for (auto& views : batch.sequences) views.clear();
   batch.watches.resize(cache.groups());
@@ -60,7 +62,9 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
     const Position start = start_of(one);
     const int first_row = batch.rows();
     add_tokens(one, start, batch.tokens);
-    for (int i = 0; i < one.rows; ++i) batch.positions.push_back(start + i);
+    const std::int64_t again = sequence.computed_again;
+    const int rows = one.rows + static_cast<int>(again);
+    for (int i = 0; i < rows; ++i) batch.positions.push_back(start - again + i);
     const Position in_flight = start - sequence.lease.length();
     const std::span<const size_t> groups = cache.groups_of(sequence.lease.policy());
     add_source(one, groups, cache, batch);
@@ -68,7 +72,7 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
       const bool only_kept = cache.keeps_state(groups[i]) && !cache.writes_state(groups[i]);
       if (cache.keeps_source(groups[i]) || only_kept) continue;
       std::vector<SequenceView>& views = batch.sequences[groups[i]];
-      views.push_back({sequence.lease.table(i).data(), sequence.lease.rows(i) + in_flight, first_row, one.rows});
+      views.push_back({sequence.lease.table(i).data(), sequence.lease.rows(i) + in_flight - again, first_row, rows});
       if (cache.keeps_state(groups[i])) views.back().block_count = 1;
       if (!sequence.rows) continue;
       if (const auto watch = sequence.rows->track_scores(i, start, one.rows)) {

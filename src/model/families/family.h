@@ -131,6 +131,22 @@ struct ConfigDefaults {
   double rotated = 1.0;  // of a head
 };
 
+// What a family's files call a head that guesses the next tokens (MTP): a layer like the model's last one that has
+// attention. "{}" is the number behind that of the model's last layer.
+struct NextNForm {
+  std::string_view layer = {};  // what stands before a layer's tensors; empty: the family has no such heads
+  std::string_view ends = {};   // … before the head's other tensors:
+  std::string_view embedding_norm = "enorm";
+  std::string_view given_norm = "hnorm";
+  std::string_view join = "eh_proj";
+  std::string_view final_norm = "shared_head.norm";
+  DraftHeadSpec::Feeds feeds = DraftHeadSpec::Feeds::kStream;
+
+  bool none() const { return layer.empty(); }
+};
+
+inline constexpr NextNForm kNextNLayer{.layer = "model.layers.{}", .ends = "model.layers.{}"};
+
 struct Family {
   std::string_view name;       // config.json's model_type
   std::string_view also = {};  // another one that means the same
@@ -145,6 +161,7 @@ struct Family {
   // Of models that are known by name (known_models.h), whose configs say it.
   double known_norm_eps = 1e-5;
   WindowRule known_windows{};
+  NextNForm next_n{};  // of heads that its files may have
 
   // What config.json says beyond the sizes, the rope and the tokens, which all decoders have. May be null.
   void (*read)(const JsonReader& in, DecoderConfig& config) = nullptr;

@@ -73,6 +73,7 @@ extern constexpr Family kGlm4MoeFamily{.name = "glm4_moe",
                                                 .read = read_glm4_moe_gguf},
                                        .experts = true,
                                        .defaults = {.norm_eps = 1e-5, .rotated = kGlmRotated},
+                                       .next_n = kNextNLayer,
                                        .read = read_glm4_moe,
                                        .spec = glm4_spec,
                                        .tensors = glm4_moe_tensors};

@@ -105,6 +105,14 @@ std::vector<TensorSpec> stacked_tensors(const ModelSpec& spec) {
   return out;
 }
 
+constexpr NextNForm kNextN{.layer = "mtp.layers.0",
+                           .ends = "mtp",
+                           .embedding_norm = "pre_fc_norm_embedding",
+                           .given_norm = "pre_fc_norm_hidden",
+                           .join = "fc",
+                           .final_norm = "norm",
+                           .feeds = DraftHeadSpec::Feeds::kNormed};
+
 constexpr ConfigDefaults kDefaults{.head_dim = 256, .rope_theta = 10000.0, .rotated = 0.25};
 
 }  // namespace
@@ -115,6 +123,7 @@ extern constexpr Family kQwen3NextFamily{
     .experts = true,
     .defaults = kDefaults,
     .known_norm_eps = 1e-6,
+    .next_n = kNextN,
     .read = read_qwen3_next,
     .spec = hybrid_spec,
     .tensors = hybrid_tensors};
@@ -124,6 +133,7 @@ extern constexpr Family kQwen35Family{.name = "qwen3_5_text",
                                       .gguf = {.architecture = "qwen35", .states = kByPart, .known = kGgufKnown},
                                       .defaults = kDefaults,
                                       .known_norm_eps = 1e-6,
+                                      .next_n = kNextN,
                                       .read = read_mixers,
                                       .spec = hybrid_spec,
                                       .tensors = hybrid_tensors};
@@ -135,6 +145,7 @@ extern constexpr Family kQwen35MoeFamily{
     .experts = true,
     .defaults = {.head_dim = 256, .ffn_times_hidden = 4, .rotated = 0.25},
     .known_norm_eps = 1e-6,
+    .next_n = kNextN,
     .read = read_experts_and_shared,
     .spec = hybrid_spec,
     .tensors = stacked_tensors};

@@ -1,0 +1,555 @@
+// Heads that guess the next tokens: what they compute, beside the same computed plainly, and how files hold them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+
+#include "backend/make_backend.h"
+#include "backend/weight_reader.h"
+#include "base/error.h"
+#include "model/draft_head.h"
+#include "model/known_models.h"
+#include "model/kv_basis.h"
+#include "model/random_file.h"
+#include "model/random_model.h"
+#include "support/draft_heads.h"
+#include "support/fixtures.h"
+
+namespace kvasir::testing {
+namespace {
+
+using Kind = DraftHeadSpec::Kind;
+using Rows = std::vector<std::vector<float>>;
+
+Rows random_rows(size_t rows, size_t cols, std::uint64_t seed) {
+  Rows out(rows, std::vector<float>(cols));
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t c = 0; c < cols; ++c) {
+      out[r][c] = static_cast<float>(static_cast<double>(mix(seed, r, c) % 2001) / 1000.0 - 1.0);
+    }
+  }
+  return out;
+}
+
+std::vector<float> flat(const Rows& rows) {
+  std::vector<float> out;
+  for (const auto& row : rows) out.insert(out.end(), row.begin(), row.end());
+  return out;
+}
+
+// A weight as rows of floats.
+Rows read(const TensorSource& from, const std::string& name, int rows, int cols) {
+  const HostWeight stored = rows == 1 ? from.vector(name, cols) : from.matrix(name, rows, cols);
+  Rows out(static_cast<size_t>(rows), std::vector<float>(static_cast<size_t>(cols)));
+  for (int r = 0; r < rows; ++r) read_row(stored, r, out[static_cast<size_t>(r)].data());
+  from.done_with(stored);
+  return out;
+}
+
+std::vector<float> times(const Rows& weight, const std::vector<float>& x) {
+  std::vector<float> out;
+  for (const auto& row : weight) {
+    double sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) sum += double{row[i]} * double{x[i]};
+    out.push_back(static_cast<float>(sum));
+  }
+  return out;
+}
+
+std::vector<float> normed(const std::vector<float>& x, const std::vector<float>& weight, double eps) {
+  double sum = 0;
+  for (const float value : x) sum += double{value} * double{value};
+  const double scale = 1 / std::sqrt(sum / static_cast<double>(x.size()) + eps);
+  std::vector<float> out;
+  for (size_t i = 0; i < x.size(); ++i) out.push_back(static_cast<float>(double{x[i]} * scale * double{weight[i]}));
+  return out;
+}
+
+std::vector<float> joined(std::vector<float> first, const std::vector<float>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+std::vector<float> sum(std::vector<float> a, const std::vector<float>& b) {
+  for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+// What a head says: logits, and the rows that it goes on from.
+struct Said {
+  std::vector<float> logits;
+  std::vector<float> own;
+};
+
+// All rows at once, or the first ones in one batch and the last in another.
+Said run_head(Model& head, Backend& backend, const std::vector<TokenId>& tokens, const Rows& given, size_t cut) {
+  const ModelSpec& spec = head.config();
+  const std::vector<KvGroup> groups = kv_groups(spec, uniform_policy(KvFormat::kF32));
+  EXPECT_EQ(groups.size(), 1U);
+  KvStorage storage(backend, {4, block_bytes_of(groups.front(), 16)}, 16);
+  storage.set_group(0, groups.front());
+  const std::vector<BlockId> table{0, 1, 2, 3};
+  const auto hidden = static_cast<size_t>(spec.hidden);
+  Buffer own = backend.allocate(sizeof(float) * tokens.size() * hidden);
+  Buffer given_rows = backend.allocate(sizeof(float) * tokens.size() * given.front().size());
+  Said out;
+  for (size_t first = 0; first < tokens.size();) {
+    const size_t end = first == 0 ? cut : tokens.size();
+    Batch batch;
+    for (size_t i = first; i < end; ++i) {
+      batch.tokens.push_back(tokens[i]);
+      batch.positions.push_back(static_cast<Position>(i));
+      batch.logit_rows.push_back(static_cast<int>(i - first));
+    }
+    batch.sequences.push_back({{table.data(), static_cast<Position>(first), 0, batch.rows()}});
+    const std::vector<float> values =
+        flat({given.begin() + static_cast<int>(first), given.begin() + static_cast<int>(end)});
+    backend.upload(given_rows.as<std::byte>(), std::as_bytes(std::span(values)));
+    const int width = static_cast<int>(given.front().size());
+    batch.given = {given_rows.as<float>(), batch.rows(), width, width};
+    const bool norms = spec.draft.feeds == DraftHeadSpec::Feeds::kNormed;
+    batch.taps.push_back(
+        {norms ? DraftHeadSpec::kNormedRows : 1, {own.as<float>(), batch.rows(), spec.hidden, spec.hidden}});
+    const Matrix logits = head.forward(batch, storage);
+    const auto take = [&](std::vector<float>& to, const float* from, size_t count) {
+      to.resize(to.size() + count);
+      backend.download(std::as_writable_bytes(std::span(to).last(count)), reinterpret_cast<const std::byte*>(from));
+    };
+    take(out.logits, logits.data, static_cast<size_t>(logits.rows) * static_cast<size_t>(logits.cols));
+    take(out.own, own.as<float>(), static_cast<size_t>(batch.rows()) * hidden);
+    first = end;
+  }
+  return out;
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& expected, double most) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], most) << i;
+}
+
+// A decoder by itself whose embedding says what the stream of each row is, with a head's layer: what a head must be
+// where its rows are joined as the formula says.
+class JoinedRows final : public TensorSource {
+ public:
+  JoinedRows(const TensorSource& head, const ModelSpec& spec, const ModelSpec& plain, std::vector<float> rows,
+             std::vector<float> out)
+      : head_(head), rows_(std::move(rows)), out_(std::move(out)) {
+    const std::vector<TensorSpec> theirs = own_tensors(spec);
+    for (const TensorSpec& tensor : own_tensors(plain)) {
+      const auto same = [&](const TensorSpec& one) {
+        return one.role == tensor.role && one.layer == tensor.layer && one.expert == tensor.expert &&
+               one.bias == tensor.bias;
+      };
+      const auto found = std::ranges::find_if(theirs, same);
+      if (found != theirs.end()) names_[tensor.name] = found->name;
+    }
+  }
+  HostWeight matrix(std::string_view name, int rows, int cols) const override {
+    if (name == "model.embed_tokens.weight") return {std::as_bytes(std::span(rows_)), DType::kF32, rows, cols};
+    if (name == "lm_head.weight") return {std::as_bytes(std::span(out_)), DType::kF32, rows, cols};
+    return head_.matrix(names_.at(std::string(name)), rows, cols);
+  }
+  Key256 fingerprint() const override { return {}; }
+  void done_with(const HostWeight& weight) const override { head_.done_with(weight); }
+  std::uint64_t bytes() const override { return 0; }
+
+ private:
+  const TensorSource& head_;
+  std::vector<float> rows_;
+  std::vector<float> out_;
+  std::map<std::string, std::string> names_;
+};
+
+class DraftHeadTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  static constexpr size_t kRows = 18;
+  std::unique_ptr<Backend> backend_ = make_backend({"ref", 1, "auto"});
+};
+
+ModelSpec in_f32(const char* golden) {
+  ModelSpec spec = for_context(load_config(golden_dir(golden)), 0);
+  spec.dtype = DType::kF32;
+  return spec;
+}
+
+// MTP, of families that have it: x = M [norm(embedding); norm(given)], one layer, norm, the target's head.
+TEST_P(DraftHeadTest, NextNIsALayerOverJoinedRows) {
+  const ModelSpec target_spec = in_f32(GetParam());
+  const RandomWeights target_weights(target_spec, 3);
+  const auto target = make_decoder(target_spec, target_weights, *backend_, {64, {}});
+  const std::optional<ModelSpec> spec = next_n_head(target_spec);
+  ASSERT_TRUE(spec);
+  const RandomWeights weights(*spec, 4);
+  const auto head = make_decoder(*spec, weights, *backend_, {64, {}}, target->shared_weights());
+
+  const int hidden = spec->hidden;
+  std::map<TensorRole, std::string> names;
+  for (const TensorSpec& tensor : own_tensors(*spec)) names[tensor.role] = tensor.name;
+  const auto norm_weight = [&](TensorRole role) {
+    std::vector<float> out = read(weights, names.at(role), 1, hidden).front();
+    for (const TensorSpec& tensor : own_tensors(*spec)) {
+      if (tensor.role != role) continue;
+      for (float& value : out) value += tensor.offset;
+    }
+    return out;
+  };
+  const Rows join = read(weights, names.at(TensorRole::kDraftJoin), hidden, 2 * hidden);
+  const Rows embedding = read(target_weights, "model.embed_tokens.weight", spec->vocab, hidden);
+  const std::string out_name = target_spec.tied_embeddings ? "model.embed_tokens.weight" : "lm_head.weight";
+  const Rows out = read(target_weights, out_name, spec->vocab, hidden);
+
+  std::vector<TokenId> tokens;
+  for (size_t i = 0; i < kRows; ++i)
+    tokens.push_back(static_cast<TokenId>(mix(5, i, 1) % static_cast<size_t>(spec->vocab)));
+  const Rows given = random_rows(kRows, static_cast<size_t>(hidden), 9);
+  Rows stream;
+  std::vector<TokenId> numbers;
+  for (size_t i = 0; i < kRows; ++i) {
+    const auto& e = embedding[static_cast<size_t>(tokens[i])];
+    stream.push_back(times(join, joined(normed(e, norm_weight(TensorRole::kDraftEmbeddingNorm), spec->norm_eps),
+                                        normed(given[i], norm_weight(TensorRole::kDraftGivenNorm), spec->norm_eps))));
+    numbers.push_back(static_cast<TokenId>(i));
+  }
+  ModelSpec plain = *spec;
+  plain.draft = {};
+  plain.tied_embeddings = false;
+  plain.embedding_scale = 1.0F;
+  while (std::ssize(stream) < plain.vocab) stream.push_back(std::vector<float>(static_cast<size_t>(hidden)));
+  const auto ordinary =
+      make_decoder(plain, JoinedRows(weights, *spec, plain, flat(stream), flat(out)), *backend_, {64, {}});
+
+  const Said said = run_head(*head, *backend_, tokens, given, kRows);
+  std::vector<float> expected;
+  {
+    const std::vector<KvGroup> groups = kv_groups(plain, uniform_policy(KvFormat::kF32));
+    KvStorage storage(*backend_, {4, block_bytes_of(groups.front(), 16)}, 16);
+    storage.set_group(0, groups.front());
+    const std::vector<BlockId> table{0, 1, 2, 3};
+    Batch batch;
+    for (size_t i = 0; i < kRows; ++i) {
+      batch.tokens.push_back(numbers[i]);
+      batch.positions.push_back(static_cast<Position>(i));
+      batch.logit_rows.push_back(static_cast<int>(i));
+    }
+    batch.sequences.push_back({{table.data(), 0, 0, batch.rows()}});
+    const Matrix logits = ordinary->forward(batch, storage);
+    expected.assign(logits.data, logits.data + static_cast<size_t>(logits.rows) * static_cast<size_t>(logits.cols));
+  }
+  expect_near(said.logits, expected, 2e-4);
+  // In two batches: the same bits.
+  const Said apart = run_head(*head, *backend_, tokens, given, 8);
+  EXPECT_EQ(apart.logits, said.logits);
+  EXPECT_EQ(apart.own, said.own);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, DraftHeadTest,
+                         ::testing::Values("deepseek_v3", "glm4_moe", "glm4_moe_lite", "qwen3_next", "qwen3_5",
+                                           "qwen3_5_moe"),
+                         [](const auto& cell) { return std::string(cell.param); });
+
+// EAGLE-3, by its formula alone: what stands beside which number is in nobody else's code.
+class PlainEagle {
+ public:
+  PlainEagle(const ModelSpec& spec, const TensorSource& weights, Rows embedding)
+      : spec_(spec), embedding_(std::move(embedding)) {
+    const AttentionSpec& a = spec.layers.front().attention;
+    const int d = spec.hidden;
+    const int ffn = spec.layers.front().mlp.width;
+    const std::string layer = "model.layers.0.";
+    fc_ = read(weights, "fc.weight", d, spec.draft.features(d));
+    e_norm_ = read(weights, layer + "input_layernorm.weight", 1, d).front();
+    g_norm_ = read(weights, layer + "hidden_norm.weight", 1, d).front();
+    q_ = read(weights, layer + "self_attn.q_proj.weight", a.q_width(), 2 * d);
+    k_ = read(weights, layer + "self_attn.k_proj.weight", a.k_width(), 2 * d);
+    v_ = read(weights, layer + "self_attn.v_proj.weight", a.v_width(), 2 * d);
+    o_ = read(weights, layer + "self_attn.o_proj.weight", d, a.out_width());
+    post_ = read(weights, layer + "post_attention_layernorm.weight", 1, d).front();
+    gate_ = read(weights, layer + "mlp.gate_proj.weight", ffn, d);
+    up_ = read(weights, layer + "mlp.up_proj.weight", ffn, d);
+    down_ = read(weights, layer + "mlp.down_proj.weight", d, ffn);
+    norm_ = read(weights, "model.norm.weight", 1, d).front();
+    head_ = read(weights, "lm_head.weight", spec.vocab, d);
+  }
+
+  // Rows one after the other; each may be given features, or a row of the head's own.
+  Said say(const std::vector<TokenId>& tokens, const Rows& given) {
+    Said out;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const std::vector<float> g =
+          given[i].size() == static_cast<size_t>(spec_.hidden) ? given[i] : times(fc_, given[i]);
+      const std::vector<float> e = normed(embedding_[static_cast<size_t>(tokens[i])], e_norm_, spec_.norm_eps);
+      const std::vector<float> g_normed = normed(g, g_norm_, spec_.norm_eps);
+      const std::vector<float> in = joined(e, g_normed);
+      std::vector<float> x = sum(spec_.draft.residual_is_normed ? g_normed : g, attend(in, i));
+      const std::vector<float> y = normed(x, post_, spec_.norm_eps);
+      std::vector<float> a = times(gate_, y);
+      const std::vector<float> b = times(up_, y);
+      for (size_t j = 0; j < a.size(); ++j) a[j] = a[j] / (1 + std::exp(-a[j])) * b[j];
+      x = sum(x, times(down_, a));
+      const std::vector<float> logits = times(head_, normed(x, norm_, spec_.norm_eps));
+      out.logits.insert(out.logits.end(), logits.begin(), logits.end());
+      out.own.insert(out.own.end(), x.begin(), x.end());
+    }
+    return out;
+  }
+
+ private:
+  void rotate(std::vector<float>& heads, size_t dim, size_t position) const {
+    const double theta = spec_.ropes.front().theta;
+    for (size_t first = 0; first < heads.size(); first += dim) {
+      for (size_t i = 0; i < dim / 2; ++i) {
+        const double angle =
+            static_cast<double>(position) * std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
+        const double a = heads[first + i];
+        const double b = heads[first + i + dim / 2];
+        heads[first + i] = static_cast<float>(a * std::cos(angle) - b * std::sin(angle));
+        heads[first + i + dim / 2] = static_cast<float>(b * std::cos(angle) + a * std::sin(angle));
+      }
+    }
+  }
+  std::vector<float> attend(const std::vector<float>& in, size_t position) {
+    const AttentionSpec& a = spec_.layers.front().attention;
+    const auto dim = static_cast<size_t>(a.kv.k_dim);
+    std::vector<float> q = times(q_, in);
+    keys_.push_back(times(k_, in));
+    values_.push_back(times(v_, in));
+    rotate(q, dim, position);
+    rotate(keys_.back(), dim, position);
+    std::vector<float> out(q.size());
+    for (size_t head = 0; head < static_cast<size_t>(a.heads); ++head) {
+      const size_t kv = head / static_cast<size_t>(a.heads / a.kv.heads) * dim;
+      std::vector<double> weights;
+      double all = 0;
+      for (const auto& key : keys_) {
+        double score = 0;
+        for (size_t i = 0; i < dim; ++i) score += double{q[head * dim + i]} * double{key[kv + i]};
+        weights.push_back(std::exp(score / std::sqrt(static_cast<double>(dim))));
+        all += weights.back();
+      }
+      for (size_t j = 0; j < weights.size(); ++j) {
+        for (size_t i = 0; i < dim; ++i)
+          out[head * dim + i] += static_cast<float>(weights[j] / all * double{values_[j][kv + i]});
+      }
+    }
+    return times(o_, out);
+  }
+
+  const ModelSpec& spec_;
+  Rows embedding_, fc_, q_, k_, v_, o_, gate_, up_, down_, head_;
+  std::vector<float> e_norm_, g_norm_, post_, norm_;
+  Rows keys_, values_;
+};
+
+TEST(EagleHeadTest, IsItsFormula) {
+  const auto backend = make_backend({"ref", 1, "auto"});
+  ModelSpec target_spec = parse_shape("layers=3,hidden=24,ffn=40,heads=4,kv_heads=2,head_dim=6,vocab=61,context=96");
+  target_spec.dtype = DType::kF32;
+  const RandomWeights target_weights(target_spec, 3);
+  const auto target = make_decoder(target_spec, target_weights, *backend, {64, {}});
+  const std::string table = "model.embed_tokens.weight";
+  for (const bool residual_is_normed : {false, true}) {
+    ModelSpec spec = head_spec(target_spec, Kind::kEagle3);
+    spec.vocab = 37;  // a part of the target's
+    spec.draft.residual_is_normed = residual_is_normed;
+    const RandomWeights weights(spec, 8);
+    const auto head = make_decoder(spec, weights, *backend, {64, {}}, target->shared_weights());
+    PlainEagle plain(spec, weights, read(target_weights, table, 61, 24));
+    const std::vector<TokenId> tokens{4, 60, 33, 1, 0, 17, 17, 58, 9};
+    Rows given = random_rows(tokens.size(), 72, 2);
+    const Said expected = plain.say(tokens, given);
+    const Said said = run_head(*head, *backend, tokens, given, 5);
+    expect_near(said.logits, expected.logits, 1e-4);
+    expect_near(said.own, expected.own, 1e-4);
+    // A row of its own in place of the target's.
+    const Rows own = random_rows(tokens.size(), 24, 6);
+    PlainEagle again(spec, weights, read(target_weights, table, 61, 24));
+    expect_near(run_head(*head, *backend, tokens, own, 9).logits, again.say(tokens, own).logits, 1e-4);
+  }
+}
+
+// The target's rows that a batch asks for are its stream and what its head reads, whatever else is in the batch.
+TEST(TapTest, RowsAreTheStream) {
+  const auto backend = make_backend({"cpu", 1, "auto"});
+  for (const char* golden : {"gqa", "glm4_moe", "gemma2", "qwen3_5"}) {
+    const ModelSpec spec = in_f32(golden);
+    const RandomWeights weights(spec, 3);
+    const auto model = make_decoder(spec, weights, *backend, {64, {}});
+    const auto hidden = static_cast<size_t>(spec.hidden);
+    const auto run = [&](const std::vector<int>& behind, Batch::Output output) {
+      std::vector<Buffer> taps;
+      const std::vector<KvGroup> groups = kv_groups(spec, uniform_policy(KvFormat::kF32));
+      std::int64_t page = 0;
+      for (const KvGroup& group : groups) page = std::max(page, block_bytes_of(group, 16));
+      KvStorage storage(*backend, {static_cast<std::int64_t>(groups.size()), page}, 16);
+      std::vector<BlockId> tables;
+      Batch batch;
+      for (size_t g = 0; g < groups.size(); ++g) {
+        storage.set_group(g, groups[g]);
+        tables.push_back(static_cast<BlockId>(static_cast<std::int64_t>(g) * (page / block_bytes_of(groups[g], 16))));
+      }
+      for (int i = 0; i < 9; ++i) {
+        batch.tokens.push_back(i);
+        batch.positions.push_back(i);
+        batch.logit_rows.push_back(i);
+      }
+      for (size_t g = 0; g < groups.size(); ++g) {
+        SequenceView view{&tables[g], 0, 0, 9};
+        view.block_count = groups[g].keeps_state() ? 1 : 0;
+        batch.sequences.push_back({view});
+      }
+      batch.output = output;
+      std::vector<std::vector<float>> out;
+      for (const int one : behind) {
+        taps.push_back(backend->allocate(sizeof(float) * 9 * hidden));
+        batch.taps.push_back({one, {taps.back().as<float>(), 9, spec.hidden, spec.hidden}});
+      }
+      const Matrix rows = model->forward(batch, storage);
+      out.emplace_back(rows.data, rows.data + static_cast<size_t>(rows.rows) * static_cast<size_t>(rows.cols));
+      for (const Buffer& tap : taps) out.emplace_back(tap.as<float>(), tap.as<float>() + 9 * hidden);
+      return out;
+    };
+    const auto plain = run({}, Batch::Output::kLogits);
+    const auto tapped = run({0, 1, 2, DraftHeadSpec::kNormedRows}, Batch::Output::kLogits);
+    EXPECT_EQ(tapped[0], plain[0]) << golden;  // asking changes no bit
+    EXPECT_EQ(tapped[4], run({}, Batch::Output::kHidden)[0]) << golden;
+    const Rows table = read(weights, "model.embed_tokens.weight", spec.vocab, spec.hidden);
+    for (size_t i = 0; i < hidden; ++i) {
+      EXPECT_NEAR(tapped[1][5 * hidden + i], table[5][i] * spec.embedding_scale, 1e-5) << golden;
+    }
+    EXPECT_NE(tapped[1], tapped[2]);
+    EXPECT_NE(tapped[2], tapped[3]);
+  }
+}
+
+// --- files
+
+class HeadFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // A safetensors file of these specs' random tensors, with numbers of type I64 besides.
+  void write(const std::vector<ModelSpec>& specs, const std::vector<std::int64_t>& d2t = {}) {
+    std::string header = "{";
+    std::string data;
+    for (const ModelSpec& spec : specs) {
+      const std::vector<RandomTensor> made = random_tensors(spec, 5);
+      for (const RandomFileTensor& tensor : file_tensors(made)) {
+        std::string bytes;
+        for (int expert = 0; expert < tensor.experts(); ++expert) {
+          const std::vector<std::byte> part = tensor.expert_bytes(expert, DType::kF32);
+          bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+        }
+        std::string shape;
+        for (const std::int64_t axis : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(axis);
+        add(header, data, tensor.name, "F32", shape, bytes);
+      }
+    }
+    if (!d2t.empty()) {
+      const std::string bytes(reinterpret_cast<const char*>(d2t.data()), d2t.size() * sizeof d2t[0]);
+      add(header, data, "d2t", "I64", std::to_string(d2t.size()), bytes);
+    }
+    header += "}";
+    header.resize((header.size() + 7) / 8 * 8, ' ');
+    std::ofstream file(folder_ / "model.safetensors", std::ios::binary);
+    const std::uint64_t size = header.size();
+    file.write(reinterpret_cast<const char*>(&size), sizeof size);
+    file << header << data;
+  }
+  void write_config(const std::string& text) { std::ofstream(folder_ / "config.json") << text; }
+
+  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "kvasir_draft_heads_test";
+  std::unique_ptr<Backend> backend_ = make_backend({"cpu", 1, "auto"});
+
+ private:
+  static void add(std::string& header, std::string& data, const std::string& name, const char* type,
+                  const std::string& shape, const std::string& bytes) {
+    header += (header.size() > 1 ? ",\"" : "\"") + name + R"(":{"dtype":")" + type + R"(","shape":[)" + shape +
+              R"(],"data_offsets":[)" + std::to_string(data.size()) + "," +
+              std::to_string(data.size() + bytes.size()) + "]}";
+    data += bytes;
+  }
+};
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Behind the last layer of a checkpoint, by each family's names; and configs that promise one, and files that hold
+// none.
+TEST_F(HeadFilesTest, NextNIsFoundByTheFamilysNames) {
+  const std::vector<std::pair<const char*, const char*>> names{
+      {"deepseek_v3", "model.layers.2.eh_proj.weight"},    {"glm4_moe", "model.layers.2.shared_head.norm.weight"},
+      {"glm4_moe_lite", "model.layers.2.enorm.weight"},    {"qwen3_next", "mtp.fc.weight"},
+      {"qwen3_5", "mtp.layers.0.self_attn.q_norm.weight"}, {"qwen3_5_moe", "mtp.pre_fc_norm_hidden.weight"}};
+  for (const auto& [golden, name] : names) {
+    write_config(text_of(golden_dir(golden) / "config.json"));
+    ModelSpec target = load_config(golden_dir(golden));
+    target.dtype = DType::kF32;
+    const ModelSpec spec = *next_n_head(target);
+    const std::vector<TensorSpec> tensors = own_tensors(spec);
+    EXPECT_TRUE(std::ranges::any_of(tensors, [&](const TensorSpec& one) { return one.name == name; })) << golden;
+    write({target});
+    EXPECT_FALSE(has_next_n_head(folder_)) << golden;
+    auto model = load_model(folder_, *backend_, {64, {}});
+    EXPECT_THROW(load_next_n_head(folder_, *model, *backend_, {64, {}}), Error);
+    write({target, spec});
+    EXPECT_TRUE(has_next_n_head(folder_)) << golden;
+    model = load_model(folder_, *backend_, {64, {}});
+    const DraftHead head = load_next_n_head(folder_, *model, *backend_, {64, {}});
+    EXPECT_EQ(head.model->config().draft.target_layers, 2);
+    EXPECT_TRUE(head.tokens.empty());
+  }
+  EXPECT_FALSE(has_next_n_head(golden_dir("gqa")));
+  EXPECT_FALSE(has_next_n_head(golden_dir("deepseek_v3")));  // whose config says that there is one
+}
+
+TEST_F(HeadFilesTest, EagleHasItsOwnFolder) {
+  const auto target = load_golden("gqa", *backend_, 64);
+  const ModelSpec& t = target->config();
+  const auto config = [&](const std::string& more) {
+    return R"({"architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "num_hidden_layers": 1, "hidden_size": )" +
+           std::to_string(t.hidden) +
+           R"(, "intermediate_size": 40, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+           "vocab_size": 101, "max_position_embeddings": 96, "rms_norm_eps": 1e-5, "hidden_act": "silu", "draft_vocab_size": 20)" +
+           more + "}";
+  };
+  write_config(config(""));
+  EXPECT_TRUE(is_eagle3_head(folder_));
+  EXPECT_FALSE(is_eagle3_head(golden_dir("gqa")));
+  ModelSpec spec = eagle3_spec(folder_, t);
+  EXPECT_EQ(spec.draft.reads, (std::vector<int>{2, t.layer_count() / 2, std::max(t.layer_count() - 3, 0)}));
+  write_config(
+      config(R"(, "norm_before_residual": true, "eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 1, 2]})"));
+  spec = eagle3_spec(folder_, t);
+  EXPECT_EQ(spec.draft.reads, (std::vector<int>{0, 1, 2}));
+  EXPECT_TRUE(spec.draft.residual_is_normed);
+  spec.dtype = DType::kF32;
+  std::vector<std::int64_t> d2t;
+  for (std::int64_t i = 0; i < 20; ++i) d2t.push_back(4 * i + 1);
+  write({spec}, d2t);
+  const DraftHead head = load_eagle3_head(folder_, *target, *backend_, {64, {}});
+  EXPECT_EQ(head.tokens.at(0), 1);
+  EXPECT_EQ(head.tokens.at(19), 96);
+  const auto expect = [&](const char* what) {
+    try {
+      load_eagle3_head(folder_, *target, *backend_, {64, {}});
+      ADD_FAILURE() << "it was loaded";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();
+    }
+  };
+  d2t[7] = 1000;
+  write({spec}, d2t);
+  expect("d2t makes token 1007 of token 7, and the target has 101");
+  d2t.pop_back();
+  write({spec}, d2t);
+  expect("d2t is not 20 numbers");
+  write({spec});
+  expect("no d2t says");
+}
+
+}  // namespace
+}  // namespace kvasir::testing
