@@ -36,7 +36,7 @@ class Model {
   virtual int max_rows() const = 0;                 // of one batch
   virtual int longest_source() const { return 0; }  // of an encoder-decoder, in tokens; 0: it reads none
   virtual std::vector<std::span<const std::byte>> weight_memory() const = 0;  // where the matrices lie
-  virtual SharedWeights shared_weights() const = 0;
+  virtual SharedWeights shared_weights() const { return {}; }  // of a model that has no weights, none
 
   // For policies that keep K or V as shorter rows: the directions, and their name. REQUIRES: of this model's shape.
   virtual void use_basis(const KvBasis& basis) = 0;

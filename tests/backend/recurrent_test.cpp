@@ -135,7 +135,10 @@ TEST_P(RecurrentTest, RoundedStates) {
     for (const auto format : {StateFormat::kBF16, StateFormat::kInt8}) {
       std::vector<std::byte> expected;
       for (Backend* backend : {ref_.get(), tested_.get()}) {
-        KvGroup live{.layers = {0, 1}, .state = shape, .state_format = format};
+        KvGroup live;
+        live.layers = {0, 1};
+        live.state = shape;
+        live.state_format = format;
         KvGroup kept = live;
         live.state_use = KvGroup::StateUse::kLive;
         kept.state_use = KvGroup::StateUse::kKept;

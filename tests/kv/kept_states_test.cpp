@@ -85,7 +85,8 @@ class Cached {
       const std::uint64_t from = bytes[{one.group, one.from}];
       std::uint64_t& to = bytes[{one.to_group, one.to}];
       to = one.group == one.to_group ? from : one.to_group == kKept ? from / (kLow + 1) : from * (kLow + 1);
-      if (one.to_group == kKept && one.group == kLive) EXPECT_EQ(from & kLow, 0U);
+      const bool kept = one.to_group == kKept && one.group == kLive;
+      EXPECT_EQ(kept ? from & kLow : 0U, 0U);
     }
   }
 

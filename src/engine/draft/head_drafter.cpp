@@ -232,7 +232,9 @@ void HeadDrafter::run_pass(int given_width) {
     }
     if (row.ask != nullptr) batch_.logit_rows.push_back(batch_.rows() - 1);
   }
-  for (const BlockCopy& copy : p_.cache.take_copies()) p_.storage.copy_block(copy.group, copy.from, copy.to);
+  for (const BlockCopy& copy : p_.cache.take_copies()) {
+    p_.storage.copy_block(copy.group, copy.from, copy.to_group, copy.to);
+  }
   const int hidden = p_.head.config().hidden;
   p_.backend.upload(given_.as<std::byte>(), std::as_bytes(std::span(given_rows_)));
   batch_.given = {given_.as<float>(), batch_.rows(), given_width, given_width};
