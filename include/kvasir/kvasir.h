@@ -44,10 +44,11 @@ struct LlmOptions {
   // Who guesses tokens, which are verified several in a step: "off", "auto" (all that need no model), or a list of
   // "ngram", "suffix" and the folder of a draft model with the same vocabulary. The answer is the same with each.
   std::string draft = "off";
-  int draft_tokens = 32;   // in a draft, at most
-  bool reuse = true;       // find prefixes that are already cached
-  bool recompute = false;  // no cache at all: every token recomputes everything. For measuring.
-  std::string pooling;     // of embed(): mean, cls, last; empty: as the model's files say, and last of decoders
+  int draft_tokens = 32;                   // in a draft, at most
+  std::string generation_config = "auto";  // auto: answers are drawn as the model's generation_config.json asks; off
+  bool reuse = true;                       // find prefixes that are already cached
+  bool recompute = false;                  // no cache at all: every token recomputes everything. For measuring.
+  std::string pooling;  // of embed(): mean, cls, last; empty: as the model's files say, and last of decoders
   std::function<void(int done, int all)> on_load;  // layers loaded
 };
 

@@ -96,6 +96,7 @@ TEST(OpenAiChat, BlamesTheParameter) {
       {R"("stream":"yes")", "stream"},
       {R"("stream_options":7)", "stream_options"},
       {R"("stream_options":{"include_usage":1})", "stream_options.include_usage"},
+      {R"("stream_options":{"include_usage":true})", "stream_options"},
       {R"("stop_token_ids":[-1])", "stop_token_ids"},
       {R"("explain":1)", "explain"},
       {R"("model":5)", "model"},

@@ -25,7 +25,7 @@ void read_anthropic_thinking(const Fields& fields, ChatRequest& request);
 void read_ollama_think(const Fields& fields, ChatRequest& request);
 
 // What was thought before an assistant's message: "reasoning_content", or "reasoning" as vLLM has it, or Ollama's
-// "thinking"; nullopt: nothing.
+// "thinking", or parts of these types; nullopt: nothing.
 std::optional<std::string> reasoning_of(const Fields& message);
 
 // The text of a response's item of type "reasoning": its content, or else its summary.

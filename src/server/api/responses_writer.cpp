@@ -121,6 +121,7 @@ class Draft {
       out["completed_at"] = std::time(nullptr);
     }
     out["usage"] = responses_usage(report.totals);
+    if (report.diagnosis) out["prompt_cache_diagnostics"] = openai_diagnostics(*report.diagnosis);
     if (frame_.keep) frame_.keep(out);
     if (!report.explanation.is_null()) out["kvasir"] = report.explanation;
     return out;
