@@ -298,16 +298,6 @@ void Service::set_head(AnswerJob& job, const char* id_prefix) const {
   job.head.logprobs = job.options.logprobs.has_value();
 }
 
-// Only of prompts of the caller's own: of another's, and of one long gone, nothing is told.
-std::optional<CacheDiagnosis> Service::diagnose(const AnswerJob& job, const Caller& caller) const {
-  const std::optional<std::string>& earlier = job.options.compare_with;
-  if (!earlier || !job.print) return std::nullopt;
-  if (earlier->empty()) return CacheDiagnosis{};
-  const auto print = prints_.find(caller.id, *earlier);
-  if (!print) return CacheDiagnosis{CacheDiagnosis::Kind::kNotFound};
-  return CacheDiagnosis{CacheDiagnosis::Kind::kCompared, compare(*print, *job.print)};
-}
-
 Response Service::begin(const HttpRequest& request, AnswerJob job, const WireFormat& wire) {
   const AnswerOptions& options = job.options;
   const std::shared_ptr<const Caller> caller = caller_of(request);

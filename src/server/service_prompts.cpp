@@ -154,6 +154,16 @@ Service::AnswerJob Service::chat_job(const HttpRequest& request, ChatRequest cha
   return job;
 }
 
+// Only of prompts of the caller's own: of another's, and of one long gone, nothing is told.
+std::optional<CacheDiagnosis> Service::diagnose(const AnswerJob& job, const Caller& caller) const {
+  const std::optional<std::string>& earlier = job.options.compare_with;
+  if (!earlier || !job.print) return std::nullopt;
+  if (earlier->empty()) return CacheDiagnosis{};
+  const auto print = prints_.find(caller.id, *earlier);
+  if (!print) return CacheDiagnosis{CacheDiagnosis::Kind::kNotFound};
+  return CacheDiagnosis{CacheDiagnosis::Kind::kCompared, compare(*print, *job.print)};
+}
+
 // A template may leave out of the next prompt what is thought in this answer. The two agree up to the place where the
 // thoughts would begin: so much is kept for a while, however full the cache is.
 void Service::plan_next_turn(const ChatRequest& chat, const RenderedPrompt& rendered, PromptMap& map) const {

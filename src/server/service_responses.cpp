@@ -113,7 +113,7 @@ Response Service::openai_responses(const HttpRequest& request) {
   const SamplingParams sampling = sampling_of(asked.chat.options);
   asked.settings["temperature"] = as_written(sampling.temperature);
   asked.settings["top_p"] = as_written(sampling.top_p);
-  ResponseFrame frame{std::move(asked.settings), nullptr};
+  ResponseFrame frame{std::move(asked.settings), nullptr, asked.seal};
   for (const Toolbox::Tool& tool : asked.chat.options.toolbox.tools) {
     if (!tool.space.empty()) frame.spaces[tool.name] = tool.space;
   }

@@ -5,6 +5,8 @@
 #include "server/api/api_error.h"
 #include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
+#include "text/base64.h"
+#include "text/utf8.h"
 
 namespace kvasir {
 namespace {
@@ -23,6 +25,17 @@ std::string thought_of(const Fields& part) {
   if (type != "thinking") return {};
   const Json* thinking = part.find("thinking");
   return thinking == nullptr ? std::string() : content_text(*thinking, part.path("thinking"));
+}
+
+constexpr std::string_view kSeal = "kvasir:";
+
+// Of what others sealed nothing can be read.
+std::string unsealed(const OrderedJson& item) {
+  const auto sealed = item.find("encrypted_content");
+  if (sealed == item.end() || !sealed->is_string()) return {};
+  const std::string_view text = sealed->get_ref<const std::string&>();
+  if (!text.starts_with(kSeal)) return {};
+  return to_valid_utf8(decode_base64(text.substr(kSeal.size())).value_or(""));
 }
 
 // Templates know the switch by one of two names.
@@ -128,7 +141,9 @@ std::string reasoning_item_text(const OrderedJson& item) {
     }
     if (!text.empty()) break;
   }
-  return text;
+  return text.empty() ? unsealed(item) : text;
 }
+
+std::string sealed_reasoning(const std::string& text) { return std::string(kSeal) + encode_base64(text); }
 
 }  // namespace kvasir

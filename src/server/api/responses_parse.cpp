@@ -87,13 +87,16 @@ OrderedJson tools_of(const Fields& fields) {
   return out;
 }
 
+bool includes(const Fields& fields, const char* what) {
+  const Json* include = fields.find("include");
+  if (include != nullptr && !include->is_array()) bad_param("include", "include must be an array of strings");
+  return include != nullptr && std::ranges::find(*include, what) != include->end();
+}
+
 // Probabilities are told to those who include them.
 std::optional<int> read_logprobs(const Fields& fields) {
   const auto top = static_cast<int>(fields.integer("top_logprobs", {0, 20}).value_or(0));
-  const Json* include = fields.find("include");
-  if (include != nullptr && !include->is_array()) bad_param("include", "include must be an array of strings");
-  const bool wanted =
-      include != nullptr && std::ranges::find(*include, "message.output_text.logprobs") != include->end();
+  const bool wanted = includes(fields, "message.output_text.logprobs");
   if (!wanted && top > 0)
     bad_param("top_logprobs", "top_logprobs asks for \"message.output_text.logprobs\" in include as well");
   return wanted ? std::optional(top) : std::nullopt;
@@ -333,6 +336,7 @@ ResponsesRequest parse_responses(const Json& body) {
   check_lengths(options, "max_output_tokens");
   options.format = read_text_format(fields);
   options.logprobs = read_logprobs(fields);
+  request.seal = includes(fields, "reasoning.encrypted_content");
   check_toolbox(request.chat);
   request.store = fields.boolean("store").value_or(true);
   openai_cache_breakpoints(body,
