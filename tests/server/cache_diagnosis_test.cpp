@@ -63,16 +63,25 @@ TEST_F(CacheDiagnosisTest, AnthropicIsToldWhatChanged) {
   EXPECT_EQ(type(server_.post("/v1/messages", changed).json()), "tools_changed");
 
   changed = body;
-  changed["kv"] = "int8";
-  EXPECT_EQ(type(server_.post("/v1/messages", changed).json()), "model_changed");
-
-  changed = body;
   changed["cache_salt"] = "other";
   EXPECT_EQ(type(server_.post("/v1/messages", changed).json()), "unavailable");
 
   changed = body;
   changed["diagnostics"]["previous_message_id"] = "msg_0";
   EXPECT_EQ(type(server_.post("/v1/messages", changed).json()), "previous_message_not_found");
+}
+
+// What is cached under one KV policy is nothing under another.
+TEST_F(CacheDiagnosisTest, AnotherPolicyIsAnotherModel) {
+  LlmOptions options = draft_options();
+  options.kv_allow = {"int8"};
+  LoadedModel own(options);
+  const TestServer server(own, {}, {.model_name = "two"});
+  Json body = messages("Hans");
+  go_on(body, server.post("/v1/messages", body).json());
+  body["kv"] = "int8";
+  const Json reply = server.post("/v1/messages", body).json();
+  EXPECT_EQ(type(reply), "model_changed") << reply;
 }
 
 TEST_F(CacheDiagnosisTest, AStreamTellsItAtItsBeginning) {

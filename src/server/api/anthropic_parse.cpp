@@ -22,6 +22,8 @@ void refuse_later_anthropic(const Fields& fields) {
   // What clients ask for by themselves is to clear nothing.
   const auto management = fields.object("context_management");
   const Json* edits = management ? management->find("edits") : nullptr;
+  if (edits != nullptr && !edits->is_array())
+    bad_param("context_management.edits", "context_management.edits must be an array");
   for (size_t i = 0; edits != nullptr && i < edits->size(); ++i) {
     const Fields edit((*edits)[i], fmt::format("context_management.edits[{}].", i));
     const Json* keep = edit.find("keep");
