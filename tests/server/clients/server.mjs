@@ -37,8 +37,8 @@ export class TestServer {
   problems = [];
   validator = new Validator();
 
-  async start(model = 'tales-draft') {
-    this.process = spawn(process.env.KVASIR_PROGRAM, ['serve', '-m', model, '--port', '0', '-t', '1'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  async start(model = 'tales-draft', more = []) {
+    this.process = spawn(process.env.KVASIR_PROGRAM, ['serve', '-m', model, '--port', '0', '-t', '1', ...more], { stdio: ['ignore', 'ignore', 'pipe'] });
     this.url = await new Promise((resolve, reject) => {
       const late = setTimeout(() => reject(new Error(`no greeting: ${this.log}`)), 60000);
       this.process.on('error', reject);
