@@ -136,6 +136,9 @@ TEST_F(CacheDiagnosisTest, OpenAiIsToldWhatChanged) {
   EXPECT_EQ(compared(changed, first["id"])["type"], "cache_hit");
 
   Json chat{{"messages", {{{"role", "user"}, {"content", long_text("Carla")}}}}, {"max_tokens", 2}};
+  chat["prompt_cache_options"] = {{"prewarm", true}};
+  EXPECT_EQ(server_.post("/v1/chat/completions", chat).json()["error"]["param"], "prompt_cache_options.prewarm");
+  chat.erase("prompt_cache_options");
   const Json id = server_.post("/v1/chat/completions", chat).json()["id"];
   chat["messages"][0]["content"] = "Who?";
   chat["prompt_cache_options"] = {{"comparison_response_id", id}};
@@ -166,9 +169,10 @@ TEST_F(CacheDiagnosisTest, WhatWasEvictedIsNoHit) {
 TEST_F(CacheDiagnosisTest, NobodyIsToldOfOthers) {
   const TestKey alice = new_key("alice");
   const TestKey bob = new_key("bob");
+  LoadedModel own(draft_options());
   ServiceOptions keyed;
   keyed.keys = KeysFile{random_secret(), {alice.entry, bob.entry}};
-  const TestServer server(*model_, {}, keyed);
+  const TestServer server(own, {}, keyed);
   Json body = messages("Gerd");
   const Json first = server.ask("POST", "/v1/messages", body.dump(), alice.header()).json();
   go_on(body, first);

@@ -61,7 +61,6 @@ TEST(Fields, WithinAChatAreReadOrRefused) {
             "response_format.rules"},
            {R"("response_format":{"type":"json_schema","json_schema":{"schema":{},"root":1}})",
             "response_format.json_schema.root"},
-           {R"("prompt_cache_options":{"prewarm":true})", "prompt_cache_options.prewarm"},
            {R"("prompt_cache_options":{"ttl":"12h"})", "nobody"},
            {R"("messages":[{"role":"user","content":"hi","weight":2}])", "messages[0].weight"},
            {R"("messages":[{"role":"user","content":"hi","prefix":true}])", "messages[0].prefix"},

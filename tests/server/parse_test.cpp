@@ -231,8 +231,8 @@ TEST(Anthropic, BlamesTheParameter) {
       {R"("max_tokens":5,"stop_sequences":[""])", "stop_sequences"},
   };
   for (const Bad& bad : table) EXPECT_EQ(blamed(parse_anthropic_messages, chat(bad.more)), bad.param) << bad.more;
-  EXPECT_EQ(blamed(parse_anthropic_messages, R"({"max_tokens":1,"messages":[{"role":"system","content":"x"}]})"),
-            "messages");
+  EXPECT_EQ(blamed(parse_anthropic_messages, R"({"max_tokens":1,"messages":[{"role":"king","content":"x"}]})"),
+            "messages[0].role");
 }
 
 TEST(Ollama, ReadsOptions) {

@@ -146,7 +146,7 @@ Words words_of(PartKind kind) {
       return "type role content call_id name arguments namespace output summary id "
              "status phase encrypted_content caller async created_by";
     case PartKind::kReasoning:
-      return "effort exclude enabled max_tokens summary generate_summary";
+      return "effort exclude enabled max_tokens summary generate_summary context mode";
     case PartKind::kThinking:
       return "type budget_tokens display clear_thinking block_binding";
     case PartKind::kText:
