@@ -23,7 +23,7 @@ constexpr size_t kBodyLimit = 1 << 16;
 struct Pieces : Work {
   void on_event(std::function<void()>) override {}
   Progress take() override { return {"piece\n", --left == 0, 200}; }
-  Progress give_up(GiveUp) override { return {"", true, 408}; }
+  Progress give_up(GiveUp) override { return {"", true, 504}; }
   int left = 3;
 };
 

@@ -45,10 +45,11 @@ struct LlmOptions {
   // list of "ngram", "suffix" and "mtp" (the model's own head) or the folder of a draft model with the same
   // vocabulary, or of an EAGLE-3 head. The answer is the same with each.
   std::string draft = "off";
-  int draft_tokens = 32;   // in a draft, at most
-  bool reuse = true;       // find prefixes that are already cached
-  bool recompute = false;  // no cache at all: every token recomputes everything. For measuring.
-  std::string pooling;     // of embed(): mean, cls, last; empty: as the model's files say, and last of decoders
+  int draft_tokens = 32;                   // in a draft, at most
+  std::string generation_config = "auto";  // auto: answers are drawn as the model's generation_config.json asks; off
+  bool reuse = true;                       // find prefixes that are already cached
+  bool recompute = false;                  // no cache at all: every token recomputes everything. For measuring.
+  std::string pooling;  // of embed(): mean, cls, last; empty: as the model's files say, and last of decoders
   std::function<void(int done, int all)> on_load;  // layers loaded
 };
 

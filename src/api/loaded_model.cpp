@@ -54,6 +54,10 @@ std::filesystem::path checked_model(const LlmOptions& options) {
   kv_groups(config, engine.kv);                            // or are not this model's
   if (!options.pooling.empty()) pooling_named(options.pooling, "--pooling");
   for (const KvPolicy& also : engine.kv_also) kv_groups(config, also);
+  if (options.generation_config != "auto" && options.generation_config != "off") {
+    fail_usage(fmt::format("there is no '{}' here", options.generation_config), "--generation-config",
+               "use auto or off");
+  }
   if (options.state_budget < 0 || options.state_budget > 1024) {
     fail_usage(fmt::format("a budget of {} states makes no sense", options.state_budget), "--state-budget",
                "use 0 to 1024");
@@ -75,8 +79,9 @@ std::optional<ChatTemplate> chat_of(const Tokenizer& tokenizer) {
 }
 
 // A GGUF file has no generation_config.json, and one that happens to lie beside it is another model's.
-SamplingOverrides sampling_of_model(const std::filesystem::path& path) {
-  if (find_gguf(path)) return {};
+SamplingOverrides sampling_of_model(const LlmOptions& options) {
+  const std::filesystem::path path = options.model;
+  if (options.generation_config == "off" || find_gguf(path)) return {};
   std::error_code ignored;
   return load_generation_config(std::filesystem::is_directory(path, ignored) ? path : path.parent_path());
 }
@@ -105,7 +110,7 @@ EngineConfig config_with(const LlmOptions& options, std::vector<std::vector<Toke
 LoadedModel::LoadedModel(const LlmOptions& options, std::span<const std::filesystem::path> public_files)
     : tokenizer(load_tokenizer(checked_model(options))),
       chat(chat_of(tokenizer)),
-      sampling(sampling_of_model(options.model)),
+      sampling(sampling_of_model(options)),
       public_texts(read_all(public_files, tokenizer, chat)),
       backend(make_backend(
           {options.device, options.threads, options.isa, parse_activation_precision(options.activations)})),

@@ -69,6 +69,10 @@ void add_compute_options(CLI::App& command, ModelOptions& options) {
 
 void add_model_options(CLI::App& command, ModelOptions& options) {
   add_compute_options(command, options);
+  OptionGroup(command, "Model")
+      .option_with_default("--generation-config", options.generation_config,
+                           "auto: where nothing says how answers are drawn, as the model's generation_config.json "
+                           "asks; off: as if there were none");
   const OptionGroup cache(command, "Cache");
   cache
       .option_with_default("-c,--ctx-size", options.context,
@@ -145,6 +149,7 @@ LlmOptions options_of_any_model(const ModelOptions& options) {
   out.kv_room_for = options.kv_room_for;
   out.kv_basis = options.kv_basis;
   out.pooling = options.pooling;
+  out.generation_config = options.generation_config;
   if (!options.kv_memory.empty()) out.kv_bytes = parse_bytes(options.kv_memory, "--kv-memory");
   out.block_tokens = options.block_size;
   out.max_batch_tokens = options.max_batch_tokens;

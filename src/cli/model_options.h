@@ -26,7 +26,8 @@ struct ModelOptions {
   std::vector<std::string> kv_allow;
   std::vector<std::string> kv_room_for;
   std::string kv_basis;  // empty: the model's own, if it has one
-  std::string pooling;   // empty: as the model's files say
+  std::string generation_config = "auto";
+  std::string pooling;  // empty: as the model's files say
   std::string kv_memory;
   int block_size = 16;
   int max_batch_tokens = 0;  // 0: as suits the device

@@ -11,6 +11,12 @@ auto with_id(const std::string& id) {
 
 }  // namespace
 
+size_t KeptResponse::bytes() const {
+  size_t sum = id.size() + response.size() + items.size() + output.size();
+  for (const std::string& one : output_ids) sum += sizeof one + one.size();
+  return sum;
+}
+
 void ResponseStore::add(std::uint32_t tenant, KeptResponse response) {
   if (response.bytes() > limits_.bytes || limits_.responses == 0) return;
   auto kept = std::make_shared<const KeptResponse>(std::move(response));
@@ -29,6 +35,17 @@ std::shared_ptr<const KeptResponse> ResponseStore::find(std::uint32_t tenant, co
   const auto own = by_tenant_.find(tenant);
   if (own == by_tenant_.end()) return nullptr;
   const auto found = std::ranges::find_if(own->second.responses, with_id(id));
+  return found == own->second.responses.end() ? nullptr : *found;
+}
+
+std::shared_ptr<const KeptResponse> ResponseStore::with_item(std::uint32_t tenant, const std::string& item) const {
+  const std::lock_guard lock(mutex_);
+  const auto own = by_tenant_.find(tenant);
+  if (own == by_tenant_.end()) return nullptr;
+  const auto has = [&](const std::shared_ptr<const KeptResponse>& kept) {
+    return std::ranges::find(kept->output_ids, item) != kept->output_ids.end();
+  };
+  const auto found = std::ranges::find_if(own->second.responses, has);
   return found == own->second.responses.end() ? nullptr : *found;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace kvasir {
 
@@ -16,8 +17,9 @@ struct KeptResponse {
   std::string response;  // the object, as it was sent
   std::string items;     // the array of items that led to it; its own output is not among them
   std::string output{};  // the array of items that it added, once more: the response may be long besides
+  std::vector<std::string> output_ids{};  // of these items
 
-  size_t bytes() const { return id.size() + response.size() + items.size() + output.size(); }
+  size_t bytes() const;
 };
 
 // All methods may be called from any thread. No tenant finds or drops another's.
@@ -33,7 +35,9 @@ class ResponseStore {
   // The oldest go when there is no room. One that is larger than all the room is not kept.
   void add(std::uint32_t tenant, KeptResponse response);
   std::shared_ptr<const KeptResponse> find(std::uint32_t tenant, const std::string& id) const;  // null: not here
-  bool remove(std::uint32_t tenant, const std::string& id);                                     // false: not here
+  // The newest that put out the item of this id; null: not here.
+  std::shared_ptr<const KeptResponse> with_item(std::uint32_t tenant, const std::string& item) const;
+  bool remove(std::uint32_t tenant, const std::string& id);  // false: not here
   size_t bytes(std::uint32_t tenant) const;
 
  private:

@@ -10,7 +10,7 @@ ApiError refusal(int status, const std::string& message) {
   ApiError::Reply reply;
   reply.status = status;
   if (status == 403) reply.type = "permission_error";
-  if (status == 408) reply.type = "timeout_error";
+  if (status == 504) reply.type = "timeout_error";
   if (status == 429) reply.type = "rate_limit_error";
   if (status == 503) reply.type = "unavailable_error";
   return {std::move(reply), message};

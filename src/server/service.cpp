@@ -35,24 +35,19 @@ size_t longest_token(const Tokenizer& tokenizer) {
   return longest;
 }
 
-bool takes(const LoadedModel& model, const OrderedJson& messages) {
-  try {
-    RenderOptions options;
-    options.bos_token = model.tokenizer.bos_token().value_or("");
-    options.eos_token = model.tokenizer.eos_token().value_or("");
-    model.chat->render(messages, options);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// Gemma 2's template, and others, know a user and an assistant only.
-bool refuses_system(const LoadedModel& model) {
-  if (!model.chat) return false;
-  const OrderedJson system{{"role", "system"}, {"content", "s"}};
-  const OrderedJson user{{"role", "user"}, {"content", "u"}};
-  return !takes(model, OrderedJson::array({system, user})) && takes(model, OrderedJson::array({user}));
+// How the model's chat template takes system messages.
+SystemTurns turns_of_template(const LoadedModel& model) {
+  if (!model.chat) return SystemTurns::kAnywhere;
+  return system_turns([&](const OrderedJson& messages) -> std::optional<std::string> {
+    try {
+      RenderOptions options;
+      options.bos_token = model.tokenizer.bos_token().value_or("");
+      options.eos_token = model.tokenizer.eos_token().value_or("");
+      return text_of(model.chat->render(messages, options));
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+  });
 }
 
 void check_bias(const SamplingParams& sampling, std::int64_t vocab) {
@@ -78,13 +73,14 @@ Service::Service(LoadedModel& model, ServiceOptions options)
       metrics_(options_.model_name),
       records_(options_.kept_records),
       responses_(options_.kept_responses),
+      prints_(options_.kept_prints),
       admission_(model.engine.config().scheduler.max_sequences + options_.max_queued),
       tenants_(options_.keys, places_of_each(options_, model.engine.config().scheduler.max_sequences)),
       longest_token_(longest_token(model.tokenizer)),
       formats_(model.tokenizer, model.model->config().eos),
       tool_dialect_(tool_dialect(model.tokenizer, options_.tool_format)),
       reasoning_(reasoning_dialect(model.tokenizer, options_.reasoning_format)),
-      refuses_system_(refuses_system(model)),
+      system_turns_(turns_of_template(model)),
       canary_(options_.canary,
               [this](const Canary::Verdict& verdict) {
                 if (on_verdict_) on_verdict_(verdict);
@@ -314,6 +310,8 @@ Response Service::begin(const HttpRequest& request, AnswerJob job, const WireFor
   auto generation = std::make_unique<Generation>(Generation::Context{engine_, model_.tokenizer, metrics_, live_,
                                                                      model_.engine.config().block_tokens, request.id},
                                                  std::move(asked));
+  std::optional<CacheDiagnosis> diagnosis = diagnose(job, *caller);
+  if (job.print) prints_.add(caller->id, job.head.id, std::move(*job.print));
   const AnswerReading reading = answer_reading(request, job);
   std::vector<AnswerReader> readers;
   for (size_t i = 0; !reading.plain() && i < generation->choices(); ++i) readers.emplace_back(reading);
@@ -329,7 +327,7 @@ Response Service::begin(const HttpRequest& request, AnswerJob job, const WireFor
       AnswerWork::AnswerContext{metrics_, records_, model_.tokenizer, caller, std::move(record),
                                 options.explain ? AnswerWork::Explain::kYes : AnswerWork::Explain::kNo,
                                 std::move(readers), std::move(job.map.messages), reasoning_.openers,
-                                options.show_reasoning});
+                                options.show_reasoning, std::move(diagnosis)});
   response.body = options.stream ? Response::Body::kStreamed : Response::Body::kWhole;
   if (options.stream) {
     response.reply.content_type = wire.stream_type;

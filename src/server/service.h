@@ -25,6 +25,7 @@
 #include "server/answer/prompt_map.h"
 #include "server/answer/reasoning_prompt.h"
 #include "server/answer/response_format.h"
+#include "server/answer/system_prompt.h"
 #include "server/answer/tool_prompt.h"
 #include "server/api/api_types.h"
 #include "server/http/http_types.h"
@@ -48,6 +49,7 @@ struct ServiceOptions {
   std::optional<std::int64_t> max_queued_per_tenant{};  // nullopt: half of the places with keys, all without
   Records::Limits kept_records{};                       // of each tenant
   ResponseStore::Limits kept_responses{};
+  PromptPrints::Limits kept_prints{};
   std::optional<KeysFile> keys{};  // nullopt: anyone may ask
   enum class MetricsFor { kKeys, kAnyone };
   CanaryConfig canary{};                       // needs room in the engine for canary_policies()
@@ -142,6 +144,7 @@ class Service {
     AnswerBegins begins = AnswerBegins::kBefore;
     AnswerOptions options;
     AnswerHead head;
+    std::optional<PromptPrint> print{};  // of a chat's prompt
   };
   // How an API sends an answer: whole, or as a stream that is kept alive by heartbeats.
   struct WireFormat {
@@ -182,6 +185,7 @@ class Service {
   std::vector<Admission::Ticket> admit(std::int64_t count, const Caller& caller);
   std::vector<ChoiceRequest> choices(AnswerJob& job, const Caller& caller);
   Response begin(const HttpRequest& request, AnswerJob job, const WireFormat& wire);
+  std::optional<CacheDiagnosis> diagnose(const AnswerJob& job, const Caller& caller) const;
   void set_head(AnswerJob& job, const char* id_prefix) const;
 
   static WireFormat openai_wire(OpenAiKind kind);
@@ -192,7 +196,7 @@ class Service {
   Response openai_input_tokens(const HttpRequest& request);
   Response kept_response(const HttpRequest& request);
   Response drop_response(const HttpRequest& request);
-  OrderedJson conversation(const HttpRequest& request, const ResponsesRequest& asked) const;
+  OrderedJson conversation(const HttpRequest& request, ResponsesRequest& asked) const;  // settles its references
   Response anthropic_messages(const HttpRequest& request);
   Response anthropic_count(const HttpRequest& request);
   Response ollama_chat(const HttpRequest& request);
@@ -244,6 +248,7 @@ class Service {
   MemoryReturn memory_;
   Records records_;
   ResponseStore responses_;
+  PromptPrints prints_;
   LiveRequests live_;
   Admission admission_;
   Tenants tenants_;
@@ -253,7 +258,7 @@ class Service {
   std::once_flag call_marks_once_;
   std::shared_ptr<const CallMarks> call_marks_;  // made when first asked for
   ReasoningDialect reasoning_;
-  bool refuses_system_;  // the chat template does
+  SystemTurns system_turns_;  // of the chat template
   OnNote on_note_;
   Canary::OnVerdict on_verdict_;  // of the engine's thread, as
   Canary canary_;                 // this

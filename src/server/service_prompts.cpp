@@ -66,7 +66,7 @@ Service::RenderedChat Service::render_chat(const ChatRequest& chat) const {
   if (goes_on) messages.back()["content"].get_ref<std::string&>() += kGoesOn;
   if (tool_dialect_.told != ToolDialect::Told::kByTemplate)
     messages = messages_with_tools(messages, chat.options.toolbox);
-  if (refuses_system_) messages = messages_without_system(messages);
+  messages = messages_with_system(messages, system_turns_);
   RenderedChat out;
   out.pieces = model_.chat->render(messages_with_reasoning(std::move(messages), reasoning_), render_options(chat));
   if (goes_on) {
@@ -148,9 +148,20 @@ Service::AnswerJob Service::chat_job(const HttpRequest& request, ChatRequest cha
   }
   job.thoughts = rendered.thoughts;
   job.begins = rendered.begins;
+  job.print = print_of(chat, tokens);
   job.prompts.push_back(std::move(tokens));
   job.options = std::move(chat.options);
   return job;
+}
+
+// Only of prompts of the caller's own: of another's, and of one long gone, nothing is told.
+std::optional<CacheDiagnosis> Service::diagnose(const AnswerJob& job, const Caller& caller) const {
+  const std::optional<std::string>& earlier = job.options.compare_with;
+  if (!earlier || !job.print) return std::nullopt;
+  if (earlier->empty()) return CacheDiagnosis{};
+  const auto print = prints_.find(caller.id, *earlier);
+  if (!print) return CacheDiagnosis{CacheDiagnosis::Kind::kNotFound};
+  return CacheDiagnosis{CacheDiagnosis::Kind::kCompared, compare(*print, *job.print)};
 }
 
 // A template may leave out of the next prompt what is thought in this answer. The two agree up to the place where the

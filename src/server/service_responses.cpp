@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "server/api/api_error.h"
 #include "server/api/parse_common.h"
@@ -39,11 +41,54 @@ Json with_items(const Json& body, const std::string& instructions, const Ordered
   return out;
 }
 
+// What a response put out is named by its id here, and stands there. Each response is read once, and each of its
+// items may be named once: what a request holds is bounded by what is kept.
+class NamedItems {
+ public:
+  NamedItems(const ResponseStore& store, std::uint32_t tenant) : store_(store), tenant_(tenant) {}
+
+  OrderedJson take(const std::string& id, size_t index) {
+    const std::string param = fmt::format("input[{}].id", index);
+    if (++asked_ > kMost) bad_param(param, fmt::format("input names items by their ids; name at most {} so", kMost));
+    const auto kept = store_.with_item(tenant_, id);
+    if (!kept) {
+      throw ApiError({.status = 404, .type = "not_found_error", .param = param, .code = "item_not_found"},
+                     fmt::format("there is no item '{}' in the responses that are kept; send the item itself",
+                                 excerpt(id, 100)));
+    }
+    const auto [at, is_new] = outputs_.try_emplace(kept->id);
+    if (is_new) at->second = kept_json(kept->output);
+    for (OrderedJson& item : at->second) {
+      if (item.is_object() && item["id"] == id) return std::exchange(item, nullptr);
+    }
+    bad_param(param, fmt::format("input names the item '{}' twice", excerpt(id, 100)));
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;
+  const ResponseStore& store_;
+  std::uint32_t tenant_;
+  size_t asked_ = 0;
+  std::map<std::string, OrderedJson> outputs_;  // by response; null: was taken
+};
+
+std::vector<std::string> ids_of(const OrderedJson& items) {
+  std::vector<std::string> out;
+  for (const OrderedJson& item : items) out.push_back(item["id"].get<std::string>());
+  return out;
+}
+
 }  // namespace
 
-OrderedJson Service::conversation(const HttpRequest& request, const ResponsesRequest& asked) const {
+OrderedJson Service::conversation(const HttpRequest& request, ResponsesRequest& asked) const {
+  const std::uint32_t tenant = caller_of(request)->id;
+  NamedItems named(responses_, tenant);
+  for (size_t i = 0; i < asked.items.size(); ++i) {
+    OrderedJson& item = asked.items[i];
+    if (item["type"] == "item_reference") item = named.take(item["id"].get<std::string>(), i);
+  }
   if (asked.previous.empty()) return asked.items;
-  const auto previous = responses_.find(caller_of(request)->id, asked.previous);
+  const auto previous = responses_.find(tenant, asked.previous);
   if (!previous) no_response(asked.previous, "previous_response_id", options_.kept_responses.responses);
   OrderedJson items = kept_json(previous->items);
   const OrderedJson output = kept_json(previous->output);
@@ -68,14 +113,14 @@ Response Service::openai_responses(const HttpRequest& request) {
   const SamplingParams sampling = sampling_of(asked.chat.options);
   asked.settings["temperature"] = as_written(sampling.temperature);
   asked.settings["top_p"] = as_written(sampling.top_p);
-  ResponseFrame frame{std::move(asked.settings), nullptr};
+  ResponseFrame frame{std::move(asked.settings), nullptr, asked.seal};
   for (const Toolbox::Tool& tool : asked.chat.options.toolbox.tools) {
     if (!tool.space.empty()) frame.spaces[tool.name] = tool.space;
   }
   if (asked.store) {
     frame.keep = [this, tenant = caller_of(request)->id, items = to_text(items)](const OrderedJson& response) {
-      responses_.add(tenant,
-                     {response["id"].get<std::string>(), to_text(response), items, to_text(response["output"])});
+      responses_.add(tenant, {response["id"].get<std::string>(), to_text(response), items,
+                              to_text(response["output"]), ids_of(response["output"])});
     };
   }
   return begin(

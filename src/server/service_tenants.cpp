@@ -53,16 +53,18 @@ std::vector<Admission::Ticket> Service::admit(std::int64_t count, const Caller& 
   const std::int64_t most = std::min(admission_.places(), caller.admission->places());
   if (count > most)
     bad_param("n", fmt::format("{} answers were asked for at once, and the server takes {}", count, most));
-  const auto full = [](const char* code, std::string message) {
-    throw ApiError({.status = 429, .type = "rate_limit_error", .code = code, .retry_after_s = 1}, std::move(message));
+  const auto full = [count](Admission& where, const char* code, const std::string& message) {
+    const int seconds = where.seconds_to_wait(count);
+    throw ApiError({.status = 429, .type = "rate_limit_error", .code = code, .retry_after_s = seconds},
+                   fmt::format("{}; try again in {} s", message, seconds));
   };
   auto own = caller.admission->admit(count);
   if (!own) {
-    full("tenant_queue_full",
-         fmt::format("{} of your requests are running or waiting already; try again", caller.admission->taken()));
+    full(*caller.admission, "tenant_queue_full",
+         fmt::format("{} of your requests are running or waiting already", caller.admission->taken()));
   }
   auto places = admission_.admit(count);
-  if (!places) full("queue_full", "the server has as many requests as it takes; try again");
+  if (!places) full(admission_, "queue_full", "the server has as many requests as it takes");
   std::vector<Admission::Ticket> tickets;
   for (size_t i = 0; i < places->size(); ++i) {
     using Both = std::pair<Admission::Ticket, Admission::Ticket>;

@@ -216,6 +216,27 @@ TEST_F(AgentsTest, TemplatesWithoutASystemRoleGetItFromTheUser) {
   EXPECT_EQ(ask_service(service, "/v1/chat/completions", body).status, 200);
 }
 
+// Qwen 3.5's template wants one system message, and first; others leave later ones out without a word.
+TEST_F(AgentsTest, SystemMessagesComeWhereTheTemplateTakesThem) {
+  const std::string loop = "{% for m in messages %}{% if m.role == 'system' and not loop.first %}";
+  const std::string rest = "{% else %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endif %}{% endfor %}<|assistant|>";
+  const Json body = Json::parse(R"({"messages":[{"role":"system","content":"A"},{"role":"developer","content":"B"},
+      {"role":"user","content":"U"},{"role":"assistant","content":"V"},{"role":"system","content":"C"},
+      {"role":"user","content":"W"}]})");
+  const auto prompt = [&](const std::string& source) {
+    const ChangedModel changed(source);
+    LoadedModel model(changed.options());
+    Service service(model, {.model_name = "one-system"});
+    return ask_service(service, "/apply-template", body).json()["prompt"].get<std::string>();
+  };
+  const std::string first =
+      "<|system|>A\n\nB<|end|><|user|>U<|end|><|assistant|>V<|end|><|user|>C\n\nW<|end|><|assistant|>";
+  EXPECT_EQ(prompt(loop + "{{ raise_exception('system comes first') }}" + rest), first);
+  EXPECT_EQ(prompt(loop + rest), first);
+  EXPECT_EQ(prompt("{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}"),
+            "<|system|>A<|system|>B<|user|>U<|assistant|>V<|system|>C<|user|>W");
+}
+
 TEST_F(AgentsTest, AForcedCallThatIsCutLeavesNoText) {
   Json body = story(1);
   body["tools"] = {{{"type", "function"}, {"function", kFunction}}};

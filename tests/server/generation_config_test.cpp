@@ -14,8 +14,9 @@ class GenerationConfigTest : public ::testing::Test {
   GenerationConfigTest() { std::filesystem::create_directories(folder_); }
   ~GenerationConfigTest() override { std::filesystem::remove_all(folder_); }
 
-  std::unique_ptr<LoadedModel> model_that_asks(const Json& config) {
+  std::unique_ptr<LoadedModel> model_that_asks(const Json& config, const char* read = "auto") {
     LlmOptions options = draft_options();
+    options.generation_config = read;
     for (const auto& entry : std::filesystem::directory_iterator(options.model)) {
       const auto copy = folder_ / entry.path().filename();
       std::filesystem::remove(copy);
@@ -61,6 +62,14 @@ std::string ask(TestServer& server, const ApiRoute& route, const Json& settings)
   const Reply reply = server.post(route.path, body);
   EXPECT_EQ(reply.status, 200) << route.path << reply.body;
   return reply.json().at(Json::json_pointer(route.answer)).get<std::string>();
+}
+
+TEST_F(GenerationConfigTest, OffItIsNotRead) {
+  const std::unique_ptr<LoadedModel> model = model_that_asks({{"do_sample", false}, {"temperature", 0.6}}, "off");
+  EXPECT_TRUE(model->sampling.empty());
+  TestServer server(*model);
+  EXPECT_EQ(server.ask("GET", "/props").json()["default_generation_settings"]["params"]["temperature"], 1);
+  EXPECT_THROW(model_that_asks(Json::object(), "of"), Error);
 }
 
 TEST_F(GenerationConfigTest, EveryApiDrawsAsTheModelAsksWhereTheRequestSaysNothing) {

@@ -58,7 +58,7 @@ class HeldServer {
     void on_event(std::function<void()>) override {}
     Progress take() override { return {}; }
     Progress give_up(GiveUp why) override {
-      return why == GiveUp::kDeadline ? Progress{"deadline", true, 408} : Progress{"shutdown", true, 503};
+      return why == GiveUp::kDeadline ? Progress{"deadline", true, 504} : Progress{"shutdown", true, 503};
     }
     std::optional<TokenCounts> tokens() const override { return std::nullopt; }
   };

@@ -57,7 +57,7 @@ TEST(HostileHandlers, ADeadlineReachesThoseThatWait) {
   ASSERT_TRUE(eventually([&] { return server.handled() == 1; }));
   const auto waiting = server.begin("/held");
   const Reply reply = waiting->read_reply();
-  EXPECT_EQ(reply.status, 408);
+  EXPECT_EQ(reply.status, 504);
   EXPECT_EQ(reply.headers.at("x-should-retry"), "false");
   server.let_go();
   EXPECT_EQ(running->read_reply().status, 200);

@@ -124,7 +124,7 @@ TEST_F(HttpServerTest, ADeadlineEndsAnAnswer) {
   Json body = endless();
   body["n"] = 8;
   const Reply whole = server.post("/v1/chat/completions", body);
-  EXPECT_EQ(whole.status, 408);
+  EXPECT_EQ(whole.status, 504);
   EXPECT_EQ(whole.headers.at("x-should-retry"), "false");
   body["stream"] = true;
   const Reply streamed = server.post("/v1/chat/completions", body);
@@ -138,7 +138,7 @@ TEST_F(HttpServerTest, SilenceInAStreamIsFilled) {
   struct Silent : Work {
     void on_event(std::function<void()>) override {}
     Progress take() override { return {"", std::chrono::steady_clock::now() > end, 200}; }
-    Progress give_up(GiveUp) override { return {"", true, 408}; }
+    Progress give_up(GiveUp) override { return {"", true, 504}; }
     std::chrono::steady_clock::time_point end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   };
   callbacks.handle = [](const HttpRequest&) {

@@ -104,7 +104,7 @@ TEST_F(LeavingClientsTest, WithoutEverReading) {
     ~Endless() override { --alive; }
     void on_event(std::function<void()>) override {}
     Progress take() override { return {std::string(1 << 20, 'x'), false, 200}; }
-    Progress give_up(GiveUp) override { return {"", true, 408}; }
+    Progress give_up(GiveUp) override { return {"", true, 504}; }
     std::atomic<int>& alive;
   };
   std::atomic<int> alive = 0;

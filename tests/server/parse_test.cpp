@@ -96,6 +96,7 @@ TEST(OpenAiChat, BlamesTheParameter) {
       {R"("stream":"yes")", "stream"},
       {R"("stream_options":7)", "stream_options"},
       {R"("stream_options":{"include_usage":1})", "stream_options.include_usage"},
+      {R"("stream_options":{"include_usage":true})", "stream_options"},
       {R"("stop_token_ids":[-1])", "stop_token_ids"},
       {R"("explain":1)", "explain"},
       {R"("model":5)", "model"},
@@ -230,8 +231,8 @@ TEST(Anthropic, BlamesTheParameter) {
       {R"("max_tokens":5,"stop_sequences":[""])", "stop_sequences"},
   };
   for (const Bad& bad : table) EXPECT_EQ(blamed(parse_anthropic_messages, chat(bad.more)), bad.param) << bad.more;
-  EXPECT_EQ(blamed(parse_anthropic_messages, R"({"max_tokens":1,"messages":[{"role":"system","content":"x"}]})"),
-            "messages");
+  EXPECT_EQ(blamed(parse_anthropic_messages, R"({"max_tokens":1,"messages":[{"role":"king","content":"x"}]})"),
+            "messages[0].role");
 }
 
 TEST(Ollama, ReadsOptions) {

@@ -4,6 +4,7 @@
 #include "changed_model.h"
 #include "server/api/anthropic_parse.h"
 #include "server/api/openai_parse.h"
+#include "server/api/reasoning_parse.h"
 #include "server/api/responses_parse.h"
 
 namespace kvasir::testing {
@@ -140,6 +141,23 @@ TEST_F(ReasoningTest, ResponsesHaveAnItemOfIt) {
   // The conversation goes on from it.
   const Json next{{"input", "And then?"}, {"previous_response_id", whole["id"]}, {"max_output_tokens", 4}};
   EXPECT_EQ(ask_service(service_, "/v1/responses", next).status, 200);
+}
+
+// Clients that store nothing keep of an item what is "encrypted", and hand that back.
+TEST_F(ReasoningTest, ResponsesSealIt) {
+  Json body{{"input", asked()["messages"]}, {"max_output_tokens", 400}, {"ignore_eos", true}, {"temperature", 0}};
+  EXPECT_FALSE(ask_service(service_, "/v1/responses", body).json()["output"][0].contains("encrypted_content"));
+  body["include"] = {"reasoning.encrypted_content"};
+  const Json item = ask_service(service_, "/v1/responses", body).json()["output"][0];
+  const std::string thoughts = item["content"][0]["text"];
+  ASSERT_FALSE(thoughts.empty());
+  OrderedJson handed_back{{"type", "reasoning"}, {"summary", OrderedJson::array()}};
+  handed_back["encrypted_content"] = item["encrypted_content"].get<std::string>();
+  EXPECT_EQ(reasoning_item_text(handed_back), thoughts);
+  for (const char* others : {"gAAAAABo", "kvasir:?", ""}) {
+    handed_back["encrypted_content"] = others;
+    EXPECT_EQ(reasoning_item_text(handed_back), "") << others;
+  }
 }
 
 TEST_F(ReasoningTest, OllamaCallsItThinking) {

@@ -182,6 +182,31 @@ TEST(AdmissionTest, ARefusedOneNeverStandsInAnothersWay) {
   EXPECT_EQ(admission.taken(), 0);
 }
 
+TEST(WaitEstimateTest, TellsEachItsTurn) {
+  using Clock = WaitEstimate::Clock;
+  const auto at = [](double seconds) {
+    return Clock::time_point{} + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  };
+  WaitEstimate wait(at(0));
+  EXPECT_EQ(wait.refused(at(0.1), 1), 1);
+  for (int i = 1; i <= 40; ++i) wait.freed(at(2.0 * i), 1);  // a place every two seconds
+  // Ten who come at once are sent back one after the other.
+  int before = 0;
+  for (int i = 1; i <= 10; ++i) {
+    const int told = wait.refused(at(80), 1);
+    EXPECT_NEAR(told, 2 * i, 2) << i;
+    EXPECT_GE(told, before);
+    before = told;
+  }
+  for (int i = 41; i <= 60; ++i) wait.freed(at(2.0 * i), 1);  // they were served
+  EXPECT_LE(wait.refused(at(120), 1), 3);
+  EXPECT_NEAR(wait.refused(at(120), 8), 18, 3);
+  for (int i = 0; i < 100; ++i) EXPECT_LE(wait.refused(at(120), 100), WaitEstimate::kMostSeconds);
+  // Nothing is given back for a long time: the estimate grows with it.
+  WaitEstimate stuck(at(0));
+  EXPECT_GE(stuck.refused(at(30), 1), 20);
+}
+
 TEST(RecordsTest, KeepsTheNewestWithinItsBytesForEachTenant) {
   FinishedRecord record;
   record.tenant = 1;

@@ -207,6 +207,31 @@ TEST_F(ResponsesTest, GoesOnFromAnEarlierOne) {
   EXPECT_EQ(items["last_id"], items["data"][2]["id"]);
 }
 
+// What was put out may come back by its id, as the AI SDK sends it.
+TEST_F(ResponsesTest, ItemsAreNamedByTheirIds) {
+  const Json first = server_.post("/v1/responses", ask_for("Tell me a story about a fox and a crow.")).json();
+  const Json question{{"role", "user"}, {"content", "Tell me a story about a fox and a crow."}};
+  const Json next{{"role", "user"}, {"content", "And then?"}};
+  const Json id = first["output"][0]["id"];
+  const Json named =
+      server_.post("/v1/responses", ask_for({question, {{"type", "item_reference"}, {"id", id}}, next})).json();
+  const Json untyped = server_.post("/v1/responses", ask_for({question, {{"id", id}}, next})).json();
+  const Json whole = server_.post("/v1/responses", ask_for({question, first["output"][0], next})).json();
+  EXPECT_EQ(text_of(named), text_of(whole));
+  EXPECT_EQ(text_of(untyped), text_of(whole));
+  EXPECT_EQ(named["usage"]["input_tokens"], whole["usage"]["input_tokens"]);
+  const Json count{{"input", {question, {{"id", id}}, next}}};
+  EXPECT_EQ(server_.post("/v1/responses/input_tokens", count).json()["input_tokens"], whole["usage"]["input_tokens"]);
+  const std::string path = "/v1/responses/" + named["id"].get<std::string>() + "/input_items";
+  EXPECT_EQ(server_.ask("GET", path).json()["data"][1], first["output"][0]);
+  const Reply gone = server_.post("/v1/responses", ask_for({question, {{"id", "msg_0"}}}));
+  EXPECT_EQ(gone.status, 404);
+  EXPECT_EQ(gone.json()["error"]["param"], "input[1].id");
+  const Reply twice = server_.post("/v1/responses", ask_for({{{"id", id}}, {{"id", id}}, next}));
+  EXPECT_EQ(twice.status, 400);
+  EXPECT_EQ(twice.json()["error"]["param"], "input[1].id");
+}
+
 TEST_F(ResponsesTest, KeepsNothingThatWasNotMeantToBeKept) {
   Json body = ask_for("Hello.");
   body["store"] = false;

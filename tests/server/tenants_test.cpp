@@ -283,7 +283,9 @@ TEST_F(TenantsTest, OneTenantsFullQueueIsNotAnothers) {
   ASSERT_NE(first.work, nullptr);
   const Response second = begin(alice_);
   EXPECT_EQ(second.reply.status, 429);
-  EXPECT_EQ(second.reply.headers, (Headers{{"retry-after", "1"}}));
+  ASSERT_EQ(second.reply.headers.size(), 1U);
+  EXPECT_EQ(second.reply.headers[0].first, "retry-after");
+  EXPECT_GE(std::stoi(second.reply.headers[0].second), 1);
   EXPECT_NE(begin(bob_).work, nullptr);
   first.work.reset();
   EXPECT_TRUE(eventually([&] { return begin(alice_).work != nullptr; }));

@@ -32,11 +32,11 @@ Json object(std::initializer_list<std::string> parts) {
 Json openai_chat() {
   return object(
       {kSampling, kChatMessages, kChatTools,
-       R"("max_tokens":1,"max_completion_tokens":1,"n":1,"stop":["x"],"stream_options":{"include_usage":true},
+       R"("max_tokens":1,"max_completion_tokens":1,"n":1,"stop":["x"],"stream_options":null,"thinking_budget":1,
                  "logprobs":true,"top_logprobs":1,"chat_template_kwargs":{"x":1},"modalities":["text"],
                  "response_format":{"type":"json_schema","json_schema":{"name":"s","strict":true,
                  "schema":{"type":"object","properties":{"a":{"enum":["x",1]}},"required":["a"]}}},
-                 "prompt_cache_options":{"mode":"implicit","ttl":"30m"},"prompt_cache_retention":"24h",
+                 "prompt_cache_options":{"mode":"implicit","ttl":"30m","comparison_response_id":"chatcmpl-x"},"prompt_cache_retention":"24h",
                  "guided_json":null,"json_schema":null,"functions":null,"audio":null,"guided_regex":null,
                  "structured_outputs":null,"grammar":null,"prompt_logprobs":null)"});
 }
@@ -72,7 +72,9 @@ Json anthropic() {
                  {"type":"thinking","thinking":"t"},{"type":"tool_use","id":"i","name":"f","input":{"a":1}}]},
                  {"role":"user","content":[{"type":"tool_result","tool_use_id":"i","content":[{"type":"text","text":"r"}],
                  "cache_control":{"type":"ephemeral"}}]}],"max_tokens":1,"stop_sequences":["x"],
-                 "thinking":{"type":"disabled"},"mcp_servers":null,"cache_control":{"type":"ephemeral"},
+                 "thinking":{"type":"disabled","display":"omitted"},"output_config":{"effort":"low"},
+                 "diagnostics":{"previous_message_id":"msg_x"},"context_management":{"edits":[{"type":
+                 "clear_thinking_20251015","keep":"all"}]},"mcp_servers":null,"cache_control":{"type":"ephemeral"},
                  "tools":[{"name":"f","type":"custom","description":"d","input_schema":{"type":"object"},
                  "cache_control":{"type":"ephemeral"}}],
                  "tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true})"});

@@ -57,7 +57,58 @@ WITH_TOOLS = {
 }
 
 
+# What clients also send: parts, nothing where a text is expected, arguments as text, words that look like marks.
+PARTS = {"role": "user", "content": [{"type": "text", "text": "Look "}, {"type": "text", "text": "here: ¼ <b> & 'x'"}]}
+ODD = {
+    "parts": [SYSTEM, PARTS],
+    "parts of the system": [{"role": "system", "content": [{"type": "text", "text": "Be kind."}]}, USER],
+    "two systems": [SYSTEM, {"role": "system", "content": "And short."}, USER],
+    "a system later": [SYSTEM, USER, ANSWER, {"role": "system", "content": "Be short now."}, NEXT],
+    "developer": [{"role": "developer", "content": "Be kind."}, USER],
+    "two users": [USER, NEXT],
+    "assistant first": [ANSWER, USER],
+    "empty": [{"role": "user", "content": ""}, {"role": "assistant", "content": ""}, USER],
+    "spaces": [{"role": "user", "content": "  \n a \n\n "}, {"role": "assistant", "content": "\n b "}, USER],
+    "think in the text": [USER, {"role": "assistant", "content": "<think>\nhm\n</think>\n\nYes."}, NEXT],
+    "thinking": [USER, {"role": "assistant", "content": "Yes.", "thinking": "hm", "reasoning": "hm"}, NEXT],
+    "named": [{"role": "user", "name": "Ann", "content": "Hi"}],
+}
+ODD_TOOLS = {
+    "no content": [USER, {"role": "assistant", "content": None, "tool_calls": [ONE]}, result(1, "Sun")],
+    "content is missing": [USER, {"role": "assistant", "tool_calls": [ONE]}, result(1, "Sun"), NEXT],
+    "arguments as text": [USER, calling(call("weather", '{"city": "Oslo", "days": 1}', 1)), result(1, "Sun")],
+    "no arguments": [USER, calling(call("now", {}, 2)), result(2, "")],
+    "result in parts": [USER, calling(ONE), {"role": "tool", "tool_call_id": "call00001", "name": "weather",
+                                             "content": [{"type": "text", "text": "Sun"}]}],
+    "no ids": [USER, {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {
+        "name": "weather", "arguments": {"city": "Oslo", "n": 1e22, "f": 0.1, "b": False, "z": None, "l": []}}}]},
+               {"role": "tool", "content": "Sun"}],
+    "thoughts between calls": [USER, calling(ONE, thoughts="First.", content="I look."), result(1, "Sun"),
+                               calling(TWO, thoughts="Second."), result(2, "noon", "now"), THOUGHT, NEXT,
+                               calling(ONE, thoughts="Third."), result(1, "Rain")],
+    "a call of an earlier turn": [USER, calling(TWO), result(2, "noon", "now"), ANSWER, NEXT, calling(ONE),
+                                  result(1, "Sun"), ANSWER],
+}
+DEEP = [{"type": "function", "function": {
+    "name": "book.table", "description": "Books \"it\"\nand more", "strict": True,
+    "parameters": {"type": "object", "$defs": {"Day": {"enum": ["mo", "tu"], "type": "string"}},
+                   "properties": {"day": {"$ref": "#/$defs/Day"}, "people": {"type": ["integer", "null"], "minimum": 1},
+                                  "wishes": {"type": "array", "items": {"anyOf": [{"type": "string"}, {
+                                      "type": "object", "properties": {"a": {"type": "boolean", "default": False}}}]}},
+                                  "é": {"type": "number", "examples": [1.5, 2e-7]}},
+                   "required": ["day", "people"], "additionalProperties": False}}},
+        {"type": "function", "function": {"name": "nothing", "description": ""}}]
+
+
 def contexts():
+    for name, messages in ODD.items():
+        for prompt in (True, False):
+            yield f"{name}, {prompt}", messages, None, prompt, {}
+    for name, messages in ODD_TOOLS.items():
+        for variables in ({}, {"enable_thinking": True, "thinking": True, "preserve_thinking": True}):
+            yield f"{name}, {len(variables)}", messages, oracle.TOOLS, True, variables
+    for name, messages in (WITH_TOOLS | ODD).items():
+        yield f"{name}, deep tools", messages, DEEP, True, {}
     for name, messages in PLAIN.items():
         for prompt in (True, False):
             for thinking in (None, True, False):

@@ -103,6 +103,11 @@ AnswerWork::~AnswerWork() {
 AnswerReport AnswerWork::report() const {
   AnswerReport out{totals(), nullptr};
   if (context_.explain == Explain::kYes) out.explanation = explanation();
+  out.diagnosis = context_.diagnosis;
+  // The cache finds a prefix to the token, but for the last one of a prompt, and what it has no full block of.
+  if (out.diagnosis)
+    out.diagnosis->gone =
+        out.totals.reused_tokens + generation_->block_tokens() < out.diagnosis->comparison.common_tokens;
   return out;
 }
 
@@ -216,7 +221,7 @@ Totals AnswerWork::totals() const {
 
 Work::Progress AnswerWork::give_up(GiveUp why) {
   if (why == GiveUp::kShutdown) return failed(shutting_down());
-  return failed(ApiError({.status = 408, .type = "timeout_error", .code = "request_timeout"},
+  return failed(ApiError({.status = 504, .type = "timeout_error", .code = "request_timeout"},
                          "the answer took longer than the server's --request-timeout"));
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/access/tenants.h"
@@ -45,6 +46,7 @@ class AnswerWork : public Work {
     std::vector<MessageSpan> messages{};  // where they are in the prompt, if somebody wants to know
     std::vector<TokenId> openers{};       // tokens that the model's thoughts begin with
     bool show_reasoning = true;
+    std::optional<CacheDiagnosis> diagnosis{};  // as far as the prompts tell
   };
 
   AnswerWork(std::unique_ptr<Generation> generation, std::unique_ptr<AnswerWriter> writer, AnswerContext context);

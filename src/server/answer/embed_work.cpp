@@ -67,7 +67,7 @@ Work::Progress EmbedWork::give_up(GiveUp why) {
   if (why == GiveUp::kShutdown) {
     return failed(ApiError({.status = 503, .type = "unavailable_error"}, "the server is shutting down"));
   }
-  return failed(ApiError({.status = 408, .type = "timeout_error", .code = "request_timeout"},
+  return failed(ApiError({.status = 504, .type = "timeout_error", .code = "request_timeout"},
                          "this took longer than the server's --request-timeout"));
 }
 

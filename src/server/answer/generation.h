@@ -91,6 +91,7 @@ class Generation {
   void cancel();
 
   size_t choices() const { return choices_.size(); }
+  int block_tokens() const { return context_.block_tokens; }
   Totals totals() const;
   const RequestRecord& record(size_t choice) const { return choices_[choice].record; }
   std::optional<RequestId> task(size_t choice) const { return choices_[choice].id; }

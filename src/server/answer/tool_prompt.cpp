@@ -106,27 +106,6 @@ OrderedJson messages_with_tools(const OrderedJson& messages, const Toolbox& tool
   return out;
 }
 
-OrderedJson messages_without_system(const OrderedJson& messages) {
-  std::string system;
-  OrderedJson out = OrderedJson::array();
-  for (const OrderedJson& message : messages) {
-    if (message["role"] != "system") {
-      out.push_back(message);
-      continue;
-    }
-    if (!system.empty()) system += "\n\n";
-    system += message["content"].get<std::string>();
-  }
-  if (system.empty()) return out;
-  for (OrderedJson& message : out) {
-    if (message["role"] != "user" || !message["content"].is_string()) continue;
-    message["content"] = system + "\n\n" + message["content"].get<std::string>();
-    return out;
-  }
-  out.insert(out.begin(), OrderedJson{{"role", "user"}, {"content", system}});
-  return out;
-}
-
 ResponseFormat call_format(const Toolbox& toolbox, const ToolFormat& format) {
   constexpr int kMostCalls = 16;
   OrderedJson calls = OrderedJson::array();

@@ -29,9 +29,6 @@ OrderedJson template_tools(const Toolbox& toolbox);
 // Hermes' way.
 OrderedJson messages_with_tools(const OrderedJson& messages, const Toolbox& toolbox);
 
-// For templates that refuse the role: what the system says, before what the user says first.
-OrderedJson messages_without_system(const OrderedJson& messages);
-
 // {"name": …, "arguments": {…}} with the arguments' own schema; a list of up to 16 of them where the model was taught
 // to write its calls as one, any tool may be called and several calls are welcome. REQUIRES: toolbox.must == kCall.
 ResponseFormat call_format(const Toolbox& toolbox, const ToolFormat& format);

@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/answer/answer_part.h"
 #include "server/answer/generation.h"
 #include "server/api/api_error.h"
+#include "server/api/cache_diagnosis.h"
 #include "server/api/json_fields.h"
 
 namespace kvasir {
@@ -30,7 +32,8 @@ struct AnswerHead {
 
 struct AnswerReport {
   Totals totals;
-  OrderedJson explanation;  // null: nobody asked
+  OrderedJson explanation;                    // null: nobody asked
+  std::optional<CacheDiagnosis> diagnosis{};  // likewise
 };
 
 class AnswerWriter {

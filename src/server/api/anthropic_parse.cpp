@@ -19,6 +19,17 @@ constexpr size_t kMostStopSequences = 64;
 void refuse_later_anthropic(const Fields& fields) {
   static constexpr std::array<Unsupported, 1> kLater{{{"mcp_servers", "call them yourself, as tools"}}};
   refuse(fields, kLater);
+  // What clients ask for by themselves is to clear nothing.
+  const auto management = fields.object("context_management");
+  const Json* edits = management ? management->find("edits") : nullptr;
+  if (edits != nullptr && !edits->is_array())
+    bad_param("context_management.edits", "context_management.edits must be an array");
+  for (size_t i = 0; edits != nullptr && i < edits->size(); ++i) {
+    const Fields edit((*edits)[i], fmt::format("context_management.edits[{}].", i));
+    const Json* keep = edit.find("keep");
+    if (edit.required_text("type").starts_with("clear_thinking") && keep != nullptr && *keep == "all") continue;
+    not_supported(edit.path("type"), "context_management is not supported: the whole conversation is read");
+  }
 }
 
 // The system prompt stands beside the messages here, and before them in a template.
@@ -44,8 +55,23 @@ void read_output_config(const Fields& fields, ChatRequest& request) {
   if (const auto form = fields.object("output_format")) read_form(*form);
   const std::optional<Fields> config = fields.object("output_config");
   if (!config) return;
+  refuse_unknown_fields(*config, PartKind::kOutputConfig);
   if (const auto form = config->object("format")) read_form(*form);
   read_effort(*config, "effort", request);
+}
+
+// A system message may set the effort for what follows it: the newest that does wins.
+void read_turn_control(const Fields& fields, ChatRequest& request) {
+  const Json& messages = fields.required("messages");
+  for (size_t i = messages.size(); i > 0; --i) {
+    const Fields message(messages[i - 1], fmt::format("messages[{}].", i - 1));
+    const auto config = message.object("output_config");
+    if (!config) continue;
+    refuse_unknown_fields(*config, PartKind::kTurnConfig);
+    if (message.text("role") != "system")
+      bad_param(message.path("output_config"), message.path("output_config") + " is for messages of the role system");
+    if (config->find("effort") != nullptr) return read_effort(*config, "effort", request);
+  }
 }
 
 // A last message of the assistant's goes on, unless it ends with a call.
@@ -66,6 +92,7 @@ ChatRequest parse_anthropic_count(const Json& body) {
   request.turn = turn_of(request.messages);
   request.variables = read_template_variables(fields);
   request.options.toolbox = read_anthropic_tools(fields);
+  read_turn_control(fields, request);
   read_output_config(fields, request);
   check_toolbox(request);
   read_anthropic_thinking(fields, request);
@@ -85,6 +112,10 @@ ChatRequest parse_anthropic_messages(const Json& body) {
   options.max_tokens = fields.integer("max_tokens", {1, 1 << 30});
   check_lengths(options, "max_tokens");
   options.stop = read_stops(fields, "stop_sequences", kMostStopSequences);
+  if (const auto diagnostics = fields.object("diagnostics")) {
+    refuse_unknown_fields(*diagnostics, PartKind::kDiagnostics);
+    options.compare_with = diagnostics->text("previous_message_id").value_or("");
+  }
   return request;
 }
 

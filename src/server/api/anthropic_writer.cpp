@@ -74,6 +74,7 @@ class AnthropicStream : public AnswerWriter {
   std::string begin(const AnswerReport& report) override {
     OrderedJson first = message(head_, OrderedJson::array());
     first["usage"] = anthropic_usage(report.totals);
+    if (report.diagnosis) first["diagnostics"] = anthropic_diagnostics(*report.diagnosis);
     return event({{"type", "message_start"}, {"message", std::move(first)}});
   }
 
@@ -182,6 +183,7 @@ class AnthropicWhole : public AnswerWriter {
     out["stop_reason"] = stop_reason(ending_);
     out["stop_sequence"] = stop_sequence(ending_);
     out["usage"] = anthropic_usage(report.totals);
+    if (report.diagnosis) out["diagnostics"] = anthropic_diagnostics(*report.diagnosis);
     if (!report.explanation.is_null()) out["kvasir"] = report.explanation;
     return to_text(out);
   }

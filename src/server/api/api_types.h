@@ -63,6 +63,8 @@ struct AnswerOptions {
   bool include_usage = false;
   bool explain = false;  // say why the cache was used as it was
   bool show_reasoning = true;
+  // The earlier answer whose prompt this one's is compared with; empty: none yet; nullopt: nobody wants to know.
+  std::optional<std::string> compare_with{};
   CacheSpace space;
   RequestedKv kv;  // nothing: the server's own
   SpeculativeParams speculative;

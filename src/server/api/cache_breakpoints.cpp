@@ -6,6 +6,7 @@
 
 #include "server/answer/text_offsets.h"
 #include "server/api/api_error.h"
+#include "server/api/known_fields.h"
 
 namespace kvasir {
 namespace {
@@ -17,6 +18,7 @@ constexpr size_t kMostBreakpoints = 4;
 constexpr Seconds kFiveMinutes{300};
 constexpr Seconds kHalfHour{1800};
 constexpr Seconds kHour{3600};
+constexpr Seconds kHalfDay{43200};
 constexpr Seconds kDay{86400};
 
 std::optional<Seconds> cache_control(const Json& holder, const std::string& prefix) {
@@ -88,8 +90,11 @@ CacheOptions cache_options(const Fields& fields) {
     const std::string mode = options->text("mode").value_or("implicit");
     if (mode != "implicit" && mode != "explicit")
       bad_param(options->path("mode"), options->path("mode") + " must be \"implicit\" or \"explicit\"");
-    if (options->text("ttl").value_or("30m") != "30m")
-      bad_param(options->path("ttl"), options->path("ttl") + " must be \"30m\"");
+    refuse_unknown_fields(*options, PartKind::kCacheOptions);
+    const std::string ttl = options->text("ttl").value_or("30m");
+    if (ttl != "30m" && ttl != "12h")
+      bad_param(options->path("ttl"), options->path("ttl") + " must be \"30m\" or \"12h\"");
+    if (ttl == "12h") out.keep = kHalfDay;
     out.implicit = mode == "implicit";
   }
   const std::string retention = fields.text("prompt_cache_retention").value_or("in_memory");

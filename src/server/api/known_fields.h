@@ -8,10 +8,38 @@
 
 namespace kvasir {
 
-enum class RequestKind { kChat, kCompletion, kResponse, kMessage, kOllama, kEmbedding, kOllamaEmbedding, kRerank };
+enum class RequestKind {
+  kChat,
+  kCompletion,
+  kResponse,
+  kMessage,
+  kOllamaChat,
+  kOllamaGenerate,
+  kEmbedding,
+  kOllamaEmbedding,
+  kRerank
+};
+
+// Objects within requests.
+enum class PartKind {
+  kStreamOptions,
+  kChatMessage,
+  kAnthropicMessage,
+  kItem,  // of a response's input
+  kReasoning,
+  kThinking,
+  kText,
+  kOutputConfig,
+  kTurnConfig,
+  kCacheOptions,
+  kDiagnostics,
+  kFormat,
+  kNamedSchema
+};
 
 // Throws ApiError (400) naming the first field that is neither.
 void refuse_unknown_fields(const Fields& fields, RequestKind kind);
+void refuse_unknown_fields(const Fields& fields, PartKind kind);
 
 // The same for Ollama's "options".
 void refuse_unknown_options(const Fields& options);

@@ -22,11 +22,11 @@ ResponseFormat read_format(const Fields& fields) {
   return schema_format(*format, "format");
 }
 
-AnswerOptions read_options(const Fields& fields) {
+AnswerOptions read_options(const Fields& fields, RequestKind kind) {
   static constexpr std::array<Unsupported, 2> kLater{
       {{"suffix", "this model cannot fill in the middle"}, {"images", "this model reads text"}}};
   refuse(fields, kLater);
-  refuse_unknown_fields(fields, RequestKind::kOllama);
+  refuse_unknown_fields(fields, kind);
   AnswerOptions options;
   options.sampling.temperature = 0.8F;
   options.sampling.top_k = 40;
@@ -48,6 +48,11 @@ AnswerOptions read_options(const Fields& fields) {
   if (const auto penalty = inner->number("repeat_penalty", {0.01, 100})) {
     options.named.repetition_penalty = static_cast<float>(*penalty);
   }
+  // 0 penalizes nothing, -1 the whole text; here it is always the whole.
+  const std::int64_t last = inner->integer("repeat_last_n", {-1, 1 << 30}).value_or(-1);
+  if (last == 0) options.named.repetition_penalty = 1.0F;
+  if (last > 0 && options.named.repetition_penalty.value_or(1.0F) != 1.0F)
+    not_supported(inner->path("repeat_last_n"), "repeat_penalty counts the whole text here; set repeat_last_n to -1");
   // -1 and -2 are how Ollama's users say "as many as fit".
   if (const auto count = inner->integer("num_predict", {-2, 1 << 30}); count && *count >= 0) {
     if (*count == 0) bad_param(inner->path("num_predict"), "num_predict is 0; ask for at least one token");
@@ -62,8 +67,9 @@ AnswerOptions read_options(const Fields& fields) {
 ChatRequest parse_ollama_chat(const Json& body) {
   const Fields fields(body);
   ChatRequest request;
-  request.options = read_options(fields);
+  request.options = read_options(fields, RequestKind::kOllamaChat);
   request.messages = read_messages(fields);
+  request.turn = read_turn(fields, request.messages);
   request.options.toolbox = read_openai_tools(fields);
   check_toolbox(request);
   request.variables = read_template_variables(fields);
@@ -73,9 +79,12 @@ ChatRequest parse_ollama_chat(const Json& body) {
 
 std::variant<ChatRequest, CompletionRequest> parse_ollama_generate(const Json& body) {
   const Fields fields(body);
-  AnswerOptions options = read_options(fields);
+  AnswerOptions options = read_options(fields, RequestKind::kOllamaGenerate);
   std::string prompt = fields.required_text("prompt");
   if (fields.boolean("raw").value_or(false)) {
+    static constexpr std::array<Unsupported, 2> kRaw{
+        {{"system", "a raw prompt has no messages"}, {"think", "a raw prompt has no template"}}};
+    refuse(fields, kRaw);
     CompletionRequest request;
     request.prompts.emplace_back(std::move(prompt));
     request.options = std::move(options);

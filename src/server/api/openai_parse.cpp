@@ -18,9 +18,10 @@ constexpr Fields::Range kTokenCount{1, 1 << 30};
 constexpr size_t kMostStops = 4;
 constexpr size_t kMostAnswers = 128;  // of one request: n, times the prompts
 
-constexpr std::array<Unsupported, 9> kOpenAiLater{{
+constexpr std::array<Unsupported, 10> kOpenAiLater{{
     {"prompt_logprobs", "only the answer's tokens have probabilities here"},
     {"functions", "use tools"},
+    {"function_call", "use tool_choice"},
     {"audio", "this model writes text"},
     {"modalities", "this model writes text"},
     {"guided_regex", "use a JSON Schema with a pattern"},
@@ -33,6 +34,7 @@ constexpr std::array<Unsupported, 9> kOpenAiLater{{
 ResponseFormat read_named_schema(const Fields& format) {
   format.required("json_schema");
   const Fields named = *format.object("json_schema");
+  refuse_unknown_fields(named, PartKind::kNamedSchema);
   named.boolean("strict");  // a schema is always followed: only the type is checked
   const Json* schema = named.find("schema");
   if (schema == nullptr) return {ResponseFormat::Kind::kJsonObject, {}, "response_format"};
@@ -57,14 +59,13 @@ void read_common(const Fields& fields, AnswerOptions& options) {
   fields.text("model");  // any name is served by the one model; only its type is checked
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
+  options.compare_with = read_comparison(fields);
   options.kv = read_kv(fields);
   options.speculative = read_speculative(fields);
   options.stop = read_stops(fields, "stop", kMostStops);
   options.format = read_response_format(fields);
   if (const auto n = fields.integer("n", {1, kMostAnswers})) options.n = static_cast<int>(*n);
-  if (const auto stream = fields.object("stream_options")) {
-    options.include_usage = stream->boolean("include_usage").value_or(false) && options.stream;
-  }
+  options.include_usage = read_stream_options(fields, options.stream);
 }
 
 // Modalities that ask for nothing but text ask for nothing.

@@ -78,9 +78,10 @@ class OpenAiStream : public AnswerWriter {
   std::string finish(const AnswerReport& report) override {
     std::string out;
     // The explanation rides on a last chunk of its own, unless there is one for the usage.
-    if (head_.include_usage || !report.explanation.is_null()) {
+    if (head_.include_usage || !report.explanation.is_null() || report.diagnosis) {
       OrderedJson last = envelope(OrderedJson::array());
       if (head_.include_usage) last["usage"] = openai_usage(report.totals);
+      if (report.diagnosis) last["prompt_cache_diagnostics"] = openai_diagnostics(*report.diagnosis);
       if (!report.explanation.is_null()) last["kvasir"] = report.explanation;
       out = sse_data(to_text(last));
     }
@@ -169,6 +170,7 @@ class OpenAiWhole : public AnswerWriter {
                     {"model", head_.model},
                     {"choices", std::move(choices)},
                     {"usage", openai_usage(report.totals)}};
+    if (report.diagnosis) out["prompt_cache_diagnostics"] = openai_diagnostics(*report.diagnosis);
     if (!report.explanation.is_null()) out["kvasir"] = report.explanation;
     return to_text(out);
   }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "server/api/api_error.h"
+#include "server/api/known_fields.h"
 #include "server/api/reasoning_parse.h"
 #include "server/api/tool_parse.h"
 
@@ -61,6 +62,81 @@ std::string policy_text(const Json& object) {
   return out.empty() ? "f16" : out;
 }
 
+std::string part_text(const Fields& part) {
+  const std::string type = part.required_text("type");
+  if (type != "text" && type != "input_text" && type != "output_text") {
+    not_supported(part.path("type"),
+                  fmt::format("parts of type \"{}\" are not supported: this model reads text", excerpt(type, 40)));
+  }
+  return part.required_text("text");
+}
+
+// Mistral's and DeepSeek's "prefix", Kimi's "partial": the last message goes on. True: it says so.
+bool is_begun(const Json& messages) {
+  bool begun = false;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const Fields message(messages[i], fmt::format("messages[{}].", i));
+    for (const char* name : {"prefix", "partial"}) {
+      if (!message.boolean(name).value_or(false)) continue;
+      if (i + 1 < messages.size() || message.text("role") != "assistant") {
+        bad_param(message.path(name),
+                  message.path(name) + " is for the last message, which must be of the role assistant");
+      }
+      begun = true;
+    }
+  }
+  return begun;
+}
+
+// Of an assistant's: without what it thought, and with what it said instead of an answer.
+std::string said_text(const Fields& message) {
+  const Json* content = message.find("content");
+  if (content == nullptr || *content == "") return message.text("refusal").value_or("");
+  const std::string param = message.path("content");
+  if (!content->is_array()) return content_text(*content, param);
+  std::string text;
+  for (size_t i = 0; i < content->size(); ++i) {
+    const Fields part((*content)[i], fmt::format("{}[{}].", param, i));
+    const std::string type = part.required_text("type");
+    if (type == "refusal") {
+      text += part.required_text("refusal");
+    } else if (type != "thinking" && type != "reasoning") {
+      text += part_text(part);
+    }
+  }
+  return text;
+}
+
+OrderedJson read_message(const Fields& message) {
+  static constexpr std::array<std::string_view, 6> kRoles{"system",    "developer", "user",
+                                                          "assistant", "tool",      "function"};
+  const std::string role = message.required_text("role");
+  if (std::ranges::find(kRoles, role) == kRoles.end()) {
+    bad_param(message.path("role"),
+              fmt::format("the role \"{}\" is none of system, developer, user, assistant, tool", excerpt(role, 40)));
+  }
+  refuse_unknown_fields(message, PartKind::kChatMessage);
+  static constexpr std::array<Unsupported, 3> kLater{
+      {{"function_call", "use tool_calls"}, {"images", "this model reads text"}, {"audio", "this model reads text"}}};
+  refuse(message, kLater);
+  const bool assistant = role == "assistant";
+  if (!assistant) message.required("content");
+  OrderedJson out{{"role", role == "developer" ? "system" : role},
+                  {"content", assistant ? said_text(message)
+                                        : content_text(message.required("content"), message.path("content"))}};
+  for (const char* key : {"name", "tool_call_id"}) {
+    if (const auto value = message.text(key)) out[key] = *value;
+  }
+  const auto tool = message.text("tool_name");  // Ollama's
+  if (tool && !out.contains("name")) out["name"] = *tool;
+  if (role == "function") out["role"] = "tool";
+  if (!assistant) return out;
+  if (auto thoughts = reasoning_of(message)) out["reasoning_content"] = std::move(*thoughts);
+  const Json* calls = message.find("tool_calls");
+  if (calls != nullptr && !calls->empty()) out["tool_calls"] = read_tool_calls(*calls, message.path("tool_calls"));
+  return out;
+}
+
 }  // namespace
 
 bool asks_for_something(const Json& value) {
@@ -72,7 +148,8 @@ bool asks_for_something(const Json& value) {
 }
 
 ChatRequest::Turn read_turn(const Fields& fields, const OrderedJson& messages) {
-  const bool goes_on = fields.boolean("continue_final_message").value_or(false);
+  const bool goes_on =
+      is_begun(fields.required("messages")) || fields.boolean("continue_final_message").value_or(false);
   const bool opens = fields.boolean("add_generation_prompt").value_or(!goes_on);
   if (!goes_on) return opens ? ChatRequest::Turn::kNew : ChatRequest::Turn::kBare;
   if (opens) {
@@ -82,6 +159,16 @@ ChatRequest::Turn read_turn(const Fields& fields, const OrderedJson& messages) {
   if (messages.back()["role"] != "assistant")
     bad_param("continue_final_message", "continue_final_message needs a last message of the role assistant");
   return ChatRequest::Turn::kContinues;
+}
+
+bool read_stream_options(const Fields& fields, bool stream) {
+  const auto options = fields.object("stream_options");
+  if (!options) return false;
+  refuse_unknown_fields(*options, PartKind::kStreamOptions);
+  options->boolean("include_obfuscation");  // hides lengths from those who listen to TLS: only the type is checked
+  const bool usage = options->boolean("include_usage").value_or(false);
+  if (!stream) bad_param("stream_options", "stream_options is for streams; leave it out, or set stream to true");
+  return usage;
 }
 
 OrderedJson read_template_variables(const Fields& fields) {
@@ -149,8 +236,11 @@ ResponseFormat schema_format(const Json& schema, const std::string& param) {
 ResponseFormat read_openai_format(const Fields& fields, const std::string& name, ReadSchema read_schema) {
   const std::optional<Fields> format = fields.object(name);
   if (!format) return {};
+  refuse_unknown_fields(*format, PartKind::kFormat);
   const std::string type = format->required_text("type");
   if (type == "text") return {};
+  const Json* schema = format->find("schema");
+  if (type == "json_object" && schema != nullptr) return schema_format(*schema, format->path("schema"));
   if (type == "json_object") return {ResponseFormat::Kind::kJsonObject, {}, fields.path(name)};
   if (type == "json_schema") return read_schema(*format);
   bad_param(format->path("type"),
@@ -165,6 +255,12 @@ CacheSpace read_cache_space(const Fields& fields) {
     return text;
   };
   return {read("cache_salt"), read("prompt_cache_key")};
+}
+
+std::optional<std::string> read_comparison(const Fields& fields) {
+  const auto options = fields.object("prompt_cache_options");
+  const auto id = options ? options->text("comparison_response_id") : std::nullopt;
+  return id && !id->empty() ? id : std::nullopt;
 }
 
 RequestedKv read_kv(const Fields& fields) {
@@ -213,51 +309,17 @@ std::string content_text(const Json& content, const std::string& param) {
   if (!content.is_array()) bad_param(param, param + " must be a string, or an array of text parts");
   std::string text;
   for (size_t i = 0; i < content.size(); ++i) {
-    const Fields part(content[i], fmt::format("{}[{}].", param, i));
-    const std::string type = part.required_text("type");
-    if (type != "text" && type != "input_text" && type != "output_text") {
-      not_supported(part.path("type"),
-                    fmt::format("parts of type \"{}\" are not supported: this model reads text", excerpt(type, 40)));
-    }
-    text += part.required_text("text");
+    text += part_text(Fields(content[i], fmt::format("{}[{}].", param, i)));
   }
   return text;
 }
 
 OrderedJson read_messages(const Fields& fields) {
-  static constexpr std::array<std::string_view, 6> kRoles{"system",    "developer", "user",
-                                                          "assistant", "tool",      "function"};
   const Json& list = fields.required("messages");
   if (!list.is_array() || list.empty()) bad_param("messages", "messages must be an array of at least one message");
   OrderedJson messages = OrderedJson::array();
-  for (size_t i = 0; i < list.size(); ++i) {
-    const Fields message(list[i], fmt::format("messages[{}].", i));
-    const std::string role = message.required_text("role");
-    if (std::ranges::find(kRoles, role) == kRoles.end()) {
-      bad_param(
-          message.path("role"),
-          fmt::format("the role \"{}\" is none of system, developer, user, assistant, tool", excerpt(role, 40)));
-    }
-    static constexpr std::array<Unsupported, 2> kLater{
-        {{"function_call", "use tool_calls"}, {"images", "this model reads text"}}};
-    refuse(message, kLater);
-    const Json* content = message.find("content");
-    if (content == nullptr && role != "assistant") message.required("content");
-    OrderedJson out{
-        {"role", role == "developer" ? "system" : role},
-        {"content", content == nullptr ? std::string() : content_text(*content, message.path("content"))}};
-    for (const char* key : {"name", "tool_call_id"}) {
-      if (const auto value = message.text(key)) out[key] = *value;
-    }
-    if (role == "function") out["role"] = "tool";
-    if (role == "assistant") {
-      if (auto thoughts = reasoning_of(message)) out["reasoning_content"] = std::move(*thoughts);
-    }
-    const Json* calls = message.find("tool_calls");
-    if (calls != nullptr && !calls->empty() && role == "assistant")
-      out["tool_calls"] = read_tool_calls(*calls, message.path("tool_calls"));
-    messages.push_back(std::move(out));
-  }
+  for (size_t i = 0; i < list.size(); ++i)
+    messages.push_back(read_message(Fields(list[i], fmt::format("messages[{}].", i))));
   return messages;
 }
 

@@ -39,12 +39,15 @@ std::optional<int> read_chat_logprobs(const Fields& fields);
 ResponseFormat schema_format(const Json& schema, const std::string& param);
 
 // OpenAI's {"type": "text", "json_object" or "json_schema"} in the field `name`. Where the last has its schema
-// differs: `read_schema` reads it out of that object.
+// differs: `read_schema` reads it out of that object. A schema beside "json_object" is llama-server's way.
 using ReadSchema = ResponseFormat (*)(const Fields& format);
 ResponseFormat read_openai_format(const Fields& fields, const std::string& name, ReadSchema read_schema);
 
 // cache_salt and prompt_cache_key, which stand beside the messages in every API.
 CacheSpace read_cache_space(const Fields& fields);
+
+// prompt_cache_options.comparison_response_id; nullopt: nobody wants to know.
+std::optional<std::string> read_comparison(const Fields& fields);
 
 // `kv`, which stands there too: a KV policy as text, or as an object of its settings with "format" for both formats;
 // either may have a state_budget.
@@ -56,7 +59,10 @@ std::vector<std::string> read_stops(const Fields& fields, const std::string& nam
 // A message's text: a string, or an array of {"type":"text","text":…} parts, put together.
 std::string content_text(const Json& content, const std::string& param);
 
-// continue_final_message and add_generation_prompt, as vLLM has them.
+// stream_options, which only a stream may have. True: it shall end with its usage.
+bool read_stream_options(const Fields& fields, bool stream);
+
+// continue_final_message and add_generation_prompt, as vLLM has them, and a last message that says that it goes on.
 ChatRequest::Turn read_turn(const Fields& fields, const OrderedJson& messages);
 
 // chat_template_kwargs: variables for the chat template.

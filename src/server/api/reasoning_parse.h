@@ -25,10 +25,14 @@ void read_anthropic_thinking(const Fields& fields, ChatRequest& request);
 void read_ollama_think(const Fields& fields, ChatRequest& request);
 
 // What was thought before an assistant's message: "reasoning_content", or "reasoning" as vLLM has it, or Ollama's
-// "thinking"; nullopt: nothing.
+// "thinking", or parts of these types; nullopt: nothing.
 std::optional<std::string> reasoning_of(const Fields& message);
 
-// The text of a response's item of type "reasoning": its content, or else its summary.
+// The text of a response's item of type "reasoning": its content, or else its summary, or what was sealed.
 std::string reasoning_item_text(const OrderedJson& item);
+
+// What a client is given to hand back where it keeps no content ("encrypted_content"). Its own model's thoughts are
+// no secret to it: nothing is encrypted.
+std::string sealed_reasoning(const std::string& text);
 
 }  // namespace kvasir

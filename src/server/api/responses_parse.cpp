@@ -40,6 +40,7 @@ void refuse_later_responses(const Fields& fields) {
 ResponseFormat read_text_format(const Fields& fields) {
   const std::optional<Fields> text = fields.object("text");
   if (!text) return {};
+  refuse_unknown_fields(*text, PartKind::kText);
   return read_openai_format(*text, "format", [](const Fields& format) {
     format.required_text("name");
     return schema_format(format.required("schema"), format.path("schema"));
@@ -86,13 +87,16 @@ OrderedJson tools_of(const Fields& fields) {
   return out;
 }
 
+bool includes(const Fields& fields, const char* what) {
+  const Json* include = fields.find("include");
+  if (include != nullptr && !include->is_array()) bad_param("include", "include must be an array of strings");
+  return include != nullptr && std::ranges::find(*include, what) != include->end();
+}
+
 // Probabilities are told to those who include them.
 std::optional<int> read_logprobs(const Fields& fields) {
   const auto top = static_cast<int>(fields.integer("top_logprobs", {0, 20}).value_or(0));
-  const Json* include = fields.find("include");
-  if (include != nullptr && !include->is_array()) bad_param("include", "include must be an array of strings");
-  const bool wanted =
-      include != nullptr && std::ranges::find(*include, "message.output_text.logprobs") != include->end();
+  const bool wanted = includes(fields, "message.output_text.logprobs");
   if (!wanted && top > 0)
     bad_param("top_logprobs", "top_logprobs asks for \"message.output_text.logprobs\" in include as well");
   return wanted ? std::optional(top) : std::nullopt;
@@ -190,8 +194,11 @@ OrderedJson read_items(const Json& input) {
   OrderedJson items = OrderedJson::array();
   for (size_t i = 0; i < input.size(); ++i) {
     const Fields item(input[i], fmt::format("input[{}].", i));
-    const std::string type = item.text("type").value_or("message");
-    if (type == "message") {
+    const bool named_only = item.find("role") == nullptr && item.find("id") != nullptr;
+    const std::string type = item.text("type").value_or(named_only ? "item_reference" : "message");
+    if (type == "item_reference") {
+      items.push_back({{"type", type}, {"id", item.required_text("id")}});
+    } else if (type == "message") {
       items.push_back(read_message(item));
     } else if (type == "function_call") {
       items.push_back(read_call(item));
@@ -201,10 +208,11 @@ OrderedJson read_items(const Json& input) {
       items.push_back(read_reasoning(item));
     } else {
       not_supported(item.path("type"),
-                    fmt::format("items of type \"{}\" are not supported: use message, function_call or "
-                                "function_call_output",
+                    fmt::format("items of type \"{}\" are not supported: use message, function_call, "
+                                "function_call_output, reasoning or item_reference",
                                 excerpt(type, 40)));
     }
+    refuse_unknown_fields(item, PartKind::kItem);
   }
   const auto is_reasoning = [](const OrderedJson& item) { return item["type"] == "reasoning"; };
   if (std::ranges::all_of(items, is_reasoning)) bad_param("input", "input has nothing to answer");
@@ -255,9 +263,12 @@ OrderedJson settings_of(const Fields& fields, const ResponsesRequest& request) {
                   {"truncation", "disabled"},
                   {"background", false},
                   {"service_tier", "default"},
+                  {"access_programs", nullptr},
                   {"store", request.store}};
   if (const auto cache = fields.object("prompt_cache_options"))
-    out["prompt_cache_options"] = {{"mode", cache->text("mode").value_or("implicit")}, {"ttl", "30m"}};
+    out["prompt_cache_options"] = {{"mode", cache->text("mode").value_or("implicit")},
+                                   {"ttl", cache->text("ttl").value_or("30m")},
+                                   {"comparison_response_id", or_null(cache->text("comparison_response_id"))}};
   if (const auto retention = fields.text("prompt_cache_retention")) out["prompt_cache_retention"] = *retention;
   if (const auto reasoning = fields.object("reasoning")) {
     out["reasoning"] = {{"effort", or_null(reasoning->text("effort"))},
@@ -317,12 +328,15 @@ ResponsesRequest parse_responses(const Json& body) {
   options.sampling.temperature = 1.0F;
   read_sampling(fields, options);
   options.space = read_cache_space(fields);
+  options.compare_with = read_comparison(fields);
   options.kv = read_kv(fields);
   options.speculative = read_speculative(fields);
+  read_stream_options(fields, options.stream);
   options.max_tokens = fields.integer("max_output_tokens", kResponseTokens);
   check_lengths(options, "max_output_tokens");
   options.format = read_text_format(fields);
   options.logprobs = read_logprobs(fields);
+  request.seal = includes(fields, "reasoning.encrypted_content");
   check_toolbox(request.chat);
   request.store = fields.boolean("store").value_or(true);
   openai_cache_breakpoints(body,

@@ -13,6 +13,7 @@ struct ResponsesRequest {
   OrderedJson items;         // the request's input, in the form of input_items()
   std::string instructions;  // come first, and are not part of the history; empty: none
   std::string previous;      // the response whose conversation goes on; empty: none
+  bool seal = false;         // thoughts are to come in a form that clients hand back: "reasoning.encrypted_content"
   bool store = true;         // keep the response, so that another can go on from it
   OrderedJson settings;      // what the response repeats of the request
 };

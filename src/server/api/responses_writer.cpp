@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "server/api/logprobs_json.h"
+#include "server/api/reasoning_parse.h"
 #include "server/http/sse.h"
 #include "server/random_id.h"
 
@@ -44,6 +45,7 @@ struct Item {
   std::string text{};  // or the call's arguments
   OrderedJson logprobs = OrderedJson::array();
   std::string space{};  // of the call's function
+  bool seal = false;    // of reasoning: say it once more, to be handed back
 
   bool is_message() const { return !call && !reasoning; }
 
@@ -54,11 +56,13 @@ struct Item {
   // `parts` are the content of a message, or of what was thought.
   OrderedJson json(std::string_view status, OrderedJson parts) const {
     if (reasoning) {
-      return {{"id", id},
-              {"type", "reasoning"},
-              {"status", status},
-              {"summary", OrderedJson::array()},
-              {"content", std::move(parts)}};
+      OrderedJson out{{"id", id},
+                      {"type", "reasoning"},
+                      {"status", status},
+                      {"summary", OrderedJson::array()},
+                      {"content", std::move(parts)}};
+      if (seal) out["encrypted_content"] = sealed_reasoning(text);
+      return out;
     }
     if (!call) {
       return {
@@ -84,7 +88,7 @@ class Draft {
   size_t index() const { return items_.size() - 1; }  // of the newest
 
   void add_message() { items_.push_back({.id = "msg_" + random_hex(96)}); }
-  void add_reasoning() { items_.push_back({.id = "rs_" + random_hex(96), .reasoning = true}); }
+  void add_reasoning() { items_.push_back({.id = "rs_" + random_hex(96), .reasoning = true, .seal = frame_.seal}); }
   void add_call(const ToolCallHead& head) {
     items_.push_back({.id = "fc_" + random_hex(96), .call = head});
     const auto space = frame_.spaces.find(head.name);
@@ -121,6 +125,7 @@ class Draft {
       out["completed_at"] = std::time(nullptr);
     }
     out["usage"] = responses_usage(report.totals);
+    if (report.diagnosis) out["prompt_cache_diagnostics"] = openai_diagnostics(*report.diagnosis);
     if (frame_.keep) frame_.keep(out);
     if (!report.explanation.is_null()) out["kvasir"] = report.explanation;
     return out;

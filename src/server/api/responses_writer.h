@@ -14,6 +14,7 @@ namespace kvasir {
 struct ResponseFrame {
   OrderedJson settings;                                   // what it repeats of the request
   std::function<void(const OrderedJson& response)> keep;  // called with the finished one; empty: nobody keeps it
+  bool seal = false;                                      // say thoughts in "encrypted_content", too
   std::map<std::string, std::string> spaces{};            // of functions that were listed in a namespace
 };
 

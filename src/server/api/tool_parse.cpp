@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "server/api/api_error.h"
+#include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
 
 namespace kvasir {
@@ -128,9 +129,59 @@ OrderedJson read_arguments(const Json& arguments, const std::string& param) {
   return arguments_of(arguments.get_ref<const std::string&>());
 }
 
+bool is_tool_change(const Fields& block) {
+  const std::string type = block.text("type").value_or("");
+  return type == "tool_addition" || type == "tool_removal";
+}
+
+// Of a tool that was looked for, whose name is the result, the model is told anyway.
 std::string result_text(const Fields& block) {
   const Json* content = block.find("content");
-  return content == nullptr ? std::string() : content_text(*content, block.path("content"));
+  if (content == nullptr) return {};
+  const std::string param = block.path("content");
+  if (!content->is_array()) return content_text(*content, param);
+  std::string text;
+  for (size_t i = 0; i < content->size(); ++i) {
+    const Fields part((*content)[i], fmt::format("{}[{}].", param, i));
+    const bool found = part.text("type") == "tool_reference";
+    text += found ? part.required_text("tool_name") : content_text(Json::array({(*content)[i]}), param);
+  }
+  return text;
+}
+
+void read_anthropic_tool(const Fields& tool, Toolbox& box) {
+  const std::string type = tool.text("type").value_or("custom");
+  if (type != "custom") return skip_tool(box, type);  // Anthropic's own, whose schema only they know
+  tool.required("input_schema");
+  add_tool(box, read_function(tool, "input_schema"), tool.path("name"));
+}
+
+// {"type": "tool_addition" or "tool_removal", "tool": …} in a system message. Tools that are only named were told.
+void change_tools(const Fields& block, Toolbox& box) {
+  block.required("tool");
+  const Fields tool = *block.object("tool");
+  const std::string type = tool.required_text("type");
+  const bool adds = block.text("type") == "tool_addition";
+  if (type == "tool_definition" && adds) {
+    tool.required("definition");
+    return read_anthropic_tool(*tool.object("definition"), box);
+  }
+  if (type != "tool_reference") not_supported(tool.path("type"), "only tools of the request can be changed here");
+  const std::string name = tool.required_text("name");
+  if (!adds) std::erase_if(box.tools, [&](const Toolbox::Tool& one) { return one.name == name; });
+}
+
+void change_tools_in_messages(const Fields& fields, Toolbox& box) {
+  const Json* messages = fields.find("messages");
+  for (size_t i = 0; messages != nullptr && messages->is_array() && i < messages->size(); ++i) {
+    const Fields message((*messages)[i], fmt::format("messages[{}].", i));
+    const Json* content = message.find("content");
+    if (message.text("role") != "system" || content == nullptr || !content->is_array()) continue;
+    for (size_t j = 0; j < content->size(); ++j) {
+      const Fields block((*content)[j], fmt::format("{}[{}].", message.path("content"), j));
+      if (is_tool_change(block)) change_tools(block, box);
+    }
+  }
 }
 
 }  // namespace
@@ -157,16 +208,9 @@ Toolbox read_openai_tools(const Fields& fields) {
 Toolbox read_anthropic_tools(const Fields& fields) {
   Toolbox box;
   const Json* list = tool_list(fields);
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    const Fields tool((*list)[i], fmt::format("tools[{}].", i));
-    const std::string type = tool.text("type").value_or("custom");
-    if (type != "custom") {  // Anthropic's own, whose schema only they know
-      skip_tool(box, type);
-      continue;
-    }
-    tool.required("input_schema");
-    add_tool(box, read_function(tool, "input_schema"), tool.path("name"));
-  }
+  for (size_t i = 0; list != nullptr && i < list->size(); ++i)
+    read_anthropic_tool(Fields((*list)[i], fmt::format("tools[{}].", i)), box);
+  change_tools_in_messages(fields, box);
   const std::optional<Fields> choice = fields.object("tool_choice");
   if (!choice) return box;
   const std::string type = choice->required_text("type");
@@ -221,15 +265,17 @@ OrderedJson read_tool_calls(const Json& calls, const std::string& param) {
 
 void add_anthropic_message(const Fields& message, OrderedJson& messages) {
   const std::string role = message.required_text("role");
-  if (role != "user" && role != "assistant") {
-    bad_param("messages", fmt::format("the role \"{}\" is neither user nor assistant; use the parameter system",
-                                      excerpt(role, 40)));
+  if (role != "user" && role != "assistant" && role != "system") {
+    bad_param(message.path("role"),
+              fmt::format("the role \"{}\" is none of user, assistant, system", excerpt(role, 40)));
   }
+  refuse_unknown_fields(message, PartKind::kAnthropicMessage);
   const Json& content = message.required("content");
   std::string text;
   std::string thoughts;
   OrderedJson calls = OrderedJson::array();
   bool only_results = false;
+  bool changes = false;
   if (!content.is_array()) text = content_text(content, message.path("content"));
   for (size_t i = 0; content.is_array() && i < content.size(); ++i) {
     const Fields block(content[i], fmt::format("{}[{}].", message.path("content"), i));
@@ -245,6 +291,8 @@ void add_anthropic_message(const Fields& message, OrderedJson& messages) {
            {"type", "function"},
            {"function",
             {{"name", block.required_text("name")}, {"arguments", OrderedJson(block.object("input")->json())}}}});
+    } else if (role == "system" && is_tool_change(block)) {
+      changes = true;  // read_anthropic_tools has it
     } else if (type == "thinking") {
       thoughts += block.text("thinking").value_or("");
     } else if (type != "redacted_thinking") {  // nobody but its maker can read that
@@ -252,7 +300,7 @@ void add_anthropic_message(const Fields& message, OrderedJson& messages) {
       text += content_text(one, message.path("content"));
     }
   }
-  if (only_results && text.empty()) return;
+  if ((only_results || changes) && text.empty()) return;
   messages.push_back({{"role", role}, {"content", std::move(text)}});
   if (!thoughts.empty() && role == "assistant") messages.back()["reasoning_content"] = std::move(thoughts);
   if (!calls.empty()) messages.back()["tool_calls"] = std::move(calls);

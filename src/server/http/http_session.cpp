@@ -14,7 +14,7 @@ using boost::system::error_code;
 namespace {
 
 std::string_view outcome_of(const Work::Progress& progress) {
-  if (progress.status == 408) return "timeout";
+  if (progress.status == 504) return "timeout";
   return progress.status == 503 ? "shutdown" : "done";
 }
 
@@ -151,7 +151,7 @@ asio::awaitable<bool> Session::call_handler(HandlerPool& pool) {
       log("gone");
       co_return false;
     }
-    Refusal late{408, "the request waited longer than the server's --request-timeout"};
+    Refusal late{504, "the request waited longer than the server's --request-timeout"};
     if (time_is_up() == GiveUp::kShutdown) late = {503, "the server is shutting down"};
     co_await refuse_unhandled(std::move(late));
     co_return false;
@@ -160,7 +160,7 @@ asio::awaitable<bool> Session::call_handler(HandlerPool& pool) {
 }
 
 asio::awaitable<void> Session::refuse_unhandled(Refusal why) {
-  const bool late = why.status == 408;
+  const bool late = why.status == 504;
   HttpReply reply = context_.callbacks.refuse(request_.path, why.status, why.message);
   late ? reply.headers.emplace_back("x-should-retry", "false") : reply.headers.emplace_back("retry-after", "1");
   stop_watching();
@@ -183,7 +183,7 @@ HttpReply Session::with_common_headers(HttpReply reply) const {
   reply.headers.emplace_back("x-request-id", request_.id);
   if (!origin_.empty() && is_allowed_origin(origin_, context_.options.allowed_origins)) {
     reply.headers.emplace_back("access-control-allow-origin", origin_);
-    reply.headers.emplace_back("access-control-expose-headers", "x-request-id");
+    reply.headers.emplace_back("access-control-expose-headers", "x-request-id, retry-after, x-should-retry");
     reply.headers.emplace_back("vary", "origin");
   }
   return reply;
@@ -213,7 +213,7 @@ asio::awaitable<void> Session::send_when_done() {
   reply.status = progress.status;
   reply.body = std::move(body);
   // A client that was kept waiting until the deadline gains nothing by asking again at once.
-  if (progress.status == 408) reply.headers.emplace_back("x-should-retry", "false");
+  if (progress.status == 504) reply.headers.emplace_back("x-should-retry", "false");
   if (progress.status == 503) reply.headers.emplace_back("retry-after", "1");
   co_await send_whole(std::move(reply));
   log(outcome_of(progress));

@@ -97,8 +97,6 @@ std::string_view reason_phrase(int status) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
     case 413:
       return "Content Too Large";
     case 417:
@@ -113,6 +111,8 @@ std::string_view reason_phrase(int status) {
       return "Not Implemented";
     case 503:
       return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
     default:
       return "Unknown";
   }

@@ -21,7 +21,7 @@ test('ai: generateText, and what was cached', async () => {
   assert.equal(warm.text, cold.text);
   assert.equal(warm.finishReason, 'length');
   assert.equal(warm.usage.outputTokens, 20);
-  assert.equal(warm.usage.cachedInputTokens, warm.usage.inputTokens - 1);
+  assert.equal(warm.usage.inputTokenDetails.cacheReadTokens, warm.usage.inputTokens - 1);
 });
 
 test('ai: streamText says the same', async () => {
@@ -34,7 +34,7 @@ test('ai: streamText says the same', async () => {
   assert.equal(await stream.finishReason, 'length');
   const usage = await stream.usage;
   assert.equal(usage.outputTokens, 20);
-  assert.equal(usage.cachedInputTokens, usage.inputTokens - 1);
+  assert.equal(usage.inputTokenDetails.cacheReadTokens, usage.inputTokens - 1);
 });
 
 test('ai: errors are told', async () => {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh FOLDER PROGRAM [agents | suite NAME ARGUMENTS…]: installs the pinned clients into FOLDER and runs the tests
-# against PROGRAM; with `agents` those of programs that are agents, whose packages are 750 MB; with `suite` one of the
+# against PROGRAM; with `agents` those of programs that are agents, whose packages are 1.1 GB; with `suite` one of the
 # scripts in suites/, which count.
 # Exit code 77: skipped, because KVASIR_SKIP_CLIENTS=1 says so. Without node or the packages it fails.
 folder=$1

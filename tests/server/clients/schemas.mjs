@@ -23,19 +23,43 @@ const types = {
   MessageTokensCount: 'Anthropic.MessageTokensCount',
 };
 
+// Whose fields a request may have.
+const requests = {
+  Chat: 'OpenAI.Chat.ChatCompletionCreateParamsNonStreaming',
+  Completion: 'OpenAI.CompletionCreateParamsNonStreaming',
+  Response: 'OpenAI.Responses.ResponseCreateParamsNonStreaming',
+  ResponseCount: 'OpenAI.Responses.InputTokenCountParams',
+  Embedding: 'OpenAI.EmbeddingCreateParams',
+  Message: 'Anthropic.MessageCreateParamsNonStreaming',
+  BetaMessage: 'Anthropic.Beta.Messages.MessageCreateParamsNonStreaming',
+  MessageCount: 'Anthropic.MessageCountTokensParams',
+  OllamaChat: 'Ollama.ChatRequest',
+  OllamaGenerate: 'Ollama.GenerateRequest',
+  OllamaEmbed: 'Ollama.EmbedRequest',
+  OllamaOptions: 'Ollama.Options',
+};
+
+const imports = ["import type OpenAI from 'openai';", "import type Anthropic from '@anthropic-ai/sdk';", "import type * as Ollama from 'ollama';"];
+
 function generate() {
-  const lines = ["import type OpenAI from 'openai';", "import type Anthropic from '@anthropic-ai/sdk';"];
+  const lines = [...imports];
   for (const [name, type] of Object.entries(types)) lines.push(`export type Reply${name} = ${type};`);
+  for (const [name, type] of Object.entries(requests)) lines.push(`export type Fields${name} = keyof (${type});`);
   writeFileSync('replies.ts', lines.join('\n'));
   const compilerOptions = { module: 'nodenext', moduleResolution: 'nodenext', target: 'es2022', strict: true, skipLibCheck: true, types: [] };
   writeFileSync('tsconfig.json', JSON.stringify({ compilerOptions, files: ['replies.ts'] }));
   const generator = createGenerator({ path: 'replies.ts', tsconfig: 'tsconfig.json', type: '*', skipTypeCheck: true });
-  return Object.fromEntries(Object.keys(types).map((name) => [name, generator.createSchema(`Reply${name}`)]));
+  const replies = Object.keys(types).map((name) => [name, generator.createSchema(`Reply${name}`)]);
+  const fields = Object.keys(requests).map((name) => [name, generator.createSchema(`Fields${name}`).definitions[`Fields${name}`].enum]);
+  return { ...Object.fromEntries(replies), fields: Object.fromEntries(fields) };
 }
 
 export function writeSchemas() {
   if (!existsSync('schemas.json')) writeFileSync('schemas.json', JSON.stringify(generate()));
 }
+
+// The names of all fields of each kind of request.
+export const fieldsOfRequests = () => JSON.parse(readFileSync('schemas.json', 'utf8')).fields;
 
 // A stream's responses carry output_text in the package's types, and not on the wire.
 function withoutClientsOwn(schema) {
@@ -63,6 +87,8 @@ export class Validator {
     for (const holder of [rest, rest.response]) {
       if (Array.isArray(holder?.tools)) holder.tools = holder.tools.filter(({ type }) => type === 'function');
     }
+    // Up to openai 6 this event had the function's name.
+    if (rest.type === 'response.function_call_arguments.done') delete rest.name;
     // What others' reasoning models say beside OpenAI's fields.
     for (const { message, delta } of rest.choices ?? []) {
       delete (message ?? delta)?.reasoning_content;

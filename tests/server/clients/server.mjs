@@ -1,8 +1,12 @@
 // `kvasir serve` with the small shipped model or a scripted one, and a fetch that looks at every reply before the client does.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { webcrypto } from 'node:crypto';
 import { createServer } from 'node:http';
 import { Validator } from './schemas.mjs';
+
+// Node 18, which Debian 12 has, keeps it from programs; LangChain's wants it.
+globalThis.crypto ??= webcrypto;
 
 export const messages = [{ role: 'user', content: 'Tell me a story about a fox and a crow.' }];
 
@@ -33,8 +37,8 @@ export class TestServer {
   problems = [];
   validator = new Validator();
 
-  async start(model = 'tales-draft') {
-    this.process = spawn(process.env.KVASIR_PROGRAM, ['serve', '-m', model, '--port', '0', '-t', '1'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  async start(model = 'tales-draft', more = []) {
+    this.process = spawn(process.env.KVASIR_PROGRAM, ['serve', '-m', model, '--port', '0', '-t', '1', ...more], { stdio: ['ignore', 'ignore', 'pipe'] });
     this.url = await new Promise((resolve, reject) => {
       const late = setTimeout(() => reject(new Error(`no greeting: ${this.log}`)), 60000);
       this.process.on('error', reject);

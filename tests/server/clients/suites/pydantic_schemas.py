@@ -23,6 +23,11 @@ from pydantic import Field
 from typing_extensions import NamedTuple, NotRequired, TypedDict
 
 
+def newer(*names):
+    """Kinds that not every pydantic 2 has."""
+    return {name: getattr(pydantic, name) for name in names if hasattr(pydantic, name)}
+
+
 class Colour(enum.Enum):
     RED = "red"
     BLUE = "blue"
@@ -164,7 +169,7 @@ KINDS = {
     "FiniteFloat": pydantic.FiniteFloat,
     "UUID1": pydantic.UUID1,
     "UUID4": pydantic.UUID4,
-    "UUID7": pydantic.UUID7,
+    **newer("UUID6", "UUID7", "UUID8", "SocketPath", "FtpUrl", "NatsDsn", "ClickHouseDsn", "SnowflakeDsn"),
     "EmailStr": pydantic.EmailStr,
     "NameEmail": pydantic.NameEmail,
     "AnyUrl": pydantic.AnyUrl,
