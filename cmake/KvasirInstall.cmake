@@ -1,5 +1,5 @@
-# cmake --install build: the program, the library, its public headers, the shipped models, and a package that
-# find_package(kvasir) finds.
+# cmake --install build: the program with its manual page and completions, the library, its public headers, the shipped
+# models, and a package that find_package(kvasir) finds.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -16,6 +16,19 @@ install(TARGETS kvasir DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS ${libraries} kvasir_kvasir EXPORT kvasir-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/kvasir DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY models/tales models/tales-draft DESTINATION ${CMAKE_INSTALL_DATADIR}/kvasir/models)
+# What the program says of itself to shells and to man, said when it is installed.
+set(spoken ${CMAKE_BINARY_DIR}/spoken)
+foreach(pair bash:kvasir zsh:_kvasir fish:kvasir.fish)
+  string(REGEX REPLACE ":.*" "" shell ${pair})
+  string(REGEX REPLACE ".*:" "" file ${pair})
+  install(CODE "execute_process(COMMAND $<TARGET_FILE:kvasir> completions ${shell} OUTPUT_FILE ${spoken}.${shell} COMMAND_ERROR_IS_FATAL ANY)")
+  set(folder_bash bash-completion/completions)
+  set(folder_zsh zsh/site-functions)
+  set(folder_fish fish/vendor_completions.d)
+  install(FILES ${spoken}.${shell} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder_${shell}} RENAME ${file})
+endforeach()
+install(CODE "execute_process(COMMAND $<TARGET_FILE:kvasir> man OUTPUT_FILE ${spoken}.1 COMMAND_ERROR_IS_FATAL ANY)")
+install(FILES ${spoken}.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 RENAME kvasir.1)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/kvasir)
 install(EXPORT kvasir-targets NAMESPACE kvasir:: DESTINATION ${package_dir})
 file(WRITE ${CMAKE_BINARY_DIR}/kvasir-config.cmake

@@ -22,6 +22,25 @@ OrderedJson latency_json(const Histogram& histogram) {
   return {{"bounds", histogram.bounds()}, {"counts", histogram.counts()}, {"sum", histogram.sum()}};
 }
 
+OrderedJson speculation_json(const SpeculationCounts& counts) {
+  OrderedJson drafters = OrderedJson::array();
+  std::int64_t drafts = 0;
+  std::int64_t proposed = 0;
+  std::int64_t accepted = 0;
+  for (const DrafterCounts& one : counts.drafters) {
+    drafters.push_back({one.name, one.drafts, one.proposed, one.accepted});
+    drafts += one.drafts;
+    proposed += one.proposed;
+    accepted += one.accepted;
+  }
+  return {{"drafts", drafts},
+          {"draft_tokens", proposed},
+          {"accepted_tokens", accepted},
+          {"drafting_seconds", counts.drafting_seconds},
+          {"saved_seconds", counts.saved_seconds},
+          {"drafters", std::move(drafters)}};
+}
+
 PlanQuestion plan_question(const Json& body) {
   const Fields fields(body);
   PlanQuestion asked;
@@ -104,6 +123,7 @@ OrderedJson Service::live_numbers(const Caller& caller) {
           {"queried", engine.queried_tokens},
           {"hit", engine.hit_tokens},
           {"evicted", engine.evicted_blocks},
+          {"speculation", speculation_json(engine.speculation)},
           {"recomputes", engine.scheduler.recomputes},
           {"swaps", engine.scheduler.swaps},
           {"prompt_tokens", served.prompt_tokens},

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "child.h"
-#include "cli/doctor/http_client.h"
+#include "cli/client/http_client.h"
 #include "cli/keys_command.h"
 #include "program.h"
 

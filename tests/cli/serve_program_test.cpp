@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "child.h"
-#include "cli/doctor/http_client.h"
+#include "cli/client/http_client.h"
 #include "program.h"
 #include "server/api/json_fields.h"
 

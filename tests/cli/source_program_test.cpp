@@ -1,6 +1,6 @@
 // An encoder-decoder as a user meets it: a T5 of random weights through plan, synth, run and serve.
 #include "child.h"
-#include "cli/doctor/http_client.h"
+#include "cli/client/http_client.h"
 #include "program.h"
 #include "server/api/json_fields.h"
 

@@ -29,3 +29,11 @@ if(NOT output MATCHES "reused")
   message(FATAL_ERROR "examples/shared_prefix printed:\n${output}")
 endif()
 run(${prefix}/bin/kvasir run -p "Once upon a time" -n 5 --temp 0)  # finds the installed model
+
+foreach(spoken share/man/man1/kvasir.1 share/bash-completion/completions/kvasir share/zsh/site-functions/_kvasir
+               share/fish/vendor_completions.d/kvasir.fish)
+  file(READ ${prefix}/${spoken} text)
+  if(NOT text MATCHES "max.?.?-queued")
+    message(FATAL_ERROR "${spoken} does not know --max-queued:\n${text}")
+  endif()
+endforeach()

@@ -11,12 +11,12 @@
 #include <random>
 #include <thread>
 
-#include "backend/cpu/isa.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/private_file.h"
 #include "cli/doctor/isolation_probe.h"
 #include "cli/doctor/isolation_promises.h"
+#include "cli/doctor/machine.h"
 #include "cli/model_options.h"
 #include "cli/option_group.h"
 #include "cli/progress.h"
@@ -39,26 +39,11 @@ struct DoctorOptions {
 
 void line(const char* topic, const std::string& text) { fmt::print("{:<10}{}\n", topic, text); }
 
-// The value behind "name : value" in one of the kernel's tables; empty: it is not there.
-std::string kernel_value(const char* file, const std::string& name) {
-  std::ifstream stream(file);
-  for (std::string text; std::getline(stream, text);) {
-    if (!text.starts_with(name)) continue;
-    const size_t value = text.find_first_not_of(" \t", text.find(':') + 1);
-    return value == std::string::npos ? "" : text.substr(value);
+void tell_machine(int threads) {
+  for (const Finding& finding : examine_machine({}, threads)) {
+    line(finding.topic.c_str(), finding.what);
+    if (!finding.advice.empty()) line("", "-> " + finding.advice);
   }
-  return {};
-}
-
-void tell_machine() {
-  std::string isas;
-  for (const Isa isa : available_isas()) isas += fmt::format("{}{}", isas.empty() ? "" : ", ", name_of(isa));
-  const std::string name = kernel_value("/proc/cpuinfo", "model name");
-  line("cpu", fmt::format("{}; {} cores; kernels: {}", name.empty() ? "unknown" : name,
-                          std::thread::hardware_concurrency(), isas));
-  const std::string available = kernel_value("/proc/meminfo", "MemAvailable");
-  line("memory", fmt::format("{}{}", format_bytes(physical_memory()),
-                             available.empty() ? "" : ", available " + format_bytes(std::stoull(available) * 1024)));
 }
 
 bool tell_model(const std::string& name) {
@@ -99,7 +84,7 @@ void tell_port(std::uint16_t port) {
 }
 
 void check_up(const DoctorOptions& options) {
-  tell_machine();
+  tell_machine(options.model.threads);
   const bool model = tell_model(options.model.model);
   const bool keys = tell_keys(options.keys_file);
   tell_port(options.port);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/doctor/http_client.h"
+#include "cli/client/http_client.h"
 
 namespace kvasir {
 

@@ -1,4 +1,4 @@
-#include "cli/doctor/http_client.h"
+#include "cli/client/http_client.h"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -54,24 +54,39 @@ HttpAddress parse_url(const std::string& url) {
   return out;
 }
 
-HttpClient::HttpClient(const HttpAddress& address) : host_(fmt::format("{}:{}", address.host, address.port)) {
+int connect_to(const HttpAddress& address) {
+  const std::string host = fmt::format("{}:{}", address.host, address.port);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &wanted, &found); error != 0)
-    fail_system(::gai_strerror(error), host_);
+    fail_system(::gai_strerror(error), host);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, &::freeaddrinfo);
-  for (const addrinfo* one = found; one != nullptr && socket_ < 0; one = one->ai_next) {
-    socket_ = ::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
-    if (socket_ >= 0 && ::connect(socket_, one->ai_addr, one->ai_addrlen) == 0) break;
-    if (socket_ >= 0) ::close(socket_);
-    socket_ = -1;
+  int connected = -1;
+  for (const addrinfo* one = found; one != nullptr && connected < 0; one = one->ai_next) {
+    connected = ::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+    if (connected >= 0 && ::connect(connected, one->ai_addr, one->ai_addrlen) == 0) break;
+    if (connected >= 0) ::close(connected);
+    connected = -1;
   }
-  if (socket_ < 0)
-    fail_system(fmt::format("cannot connect: {}", std::strerror(errno)), host_, "is the server running?");
+  if (connected < 0)
+    fail_system(fmt::format("cannot connect: {}", std::strerror(errno)), host, "is the server running?");
   const int on = 1;
-  ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(connected, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return connected;
 }
+
+void send_all(int socket, std::string_view bytes, const std::string& host) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) fail_system(fmt::format("cannot send: {}", std::strerror(errno)), host);
+    bytes.remove_prefix(static_cast<size_t>(sent));
+  }
+}
+
+HttpClient::HttpClient(const HttpAddress& address)
+    : host_(fmt::format("{}:{}", address.host, address.port)), socket_(connect_to(address)) {}
 
 HttpClient::~HttpClient() { ::close(socket_); }
 
@@ -86,15 +101,6 @@ HttpClient::Answer HttpClient::post(const std::string& path, const std::string& 
                   path, host_, key, body.size(), body));
 }
 
-void HttpClient::send(const std::string& bytes) const {
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t sent = ::send(socket_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) fail_system(fmt::format("cannot send: {}", std::strerror(errno)), host_);
-    at += static_cast<size_t>(sent);
-  }
-}
-
 void HttpClient::receive() {
   pollfd wait{socket_, POLLIN, 0};
   if (::poll(&wait, 1, kSilenceMs) <= 0) fail_system("nothing came for a minute", host_);
@@ -106,7 +112,7 @@ void HttpClient::receive() {
 
 HttpClient::Answer HttpClient::exchange(const std::string& request) {
   const auto start = std::chrono::steady_clock::now();
-  send(request);
+  send_all(socket_, request, host_);
   size_t end = 0;
   while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) receive();
   const std::string head = buffer_.substr(0, end + 2);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kvasir {
@@ -14,6 +15,12 @@ struct HttpAddress {
 
 // "http://127.0.0.1:8080". Throws Error: there is no TLS here.
 HttpAddress parse_url(const std::string& url);
+
+// A connected socket, the caller's to close. Throws Error.
+int connect_to(const HttpAddress& address);
+
+// Throws Error when the connection breaks.
+void send_all(int socket, std::string_view bytes, const std::string& host);
 
 class HttpClient {
  public:
@@ -34,7 +41,6 @@ class HttpClient {
 
  private:
   Answer exchange(const std::string& request);
-  void send(const std::string& bytes) const;
   void receive();
 
   std::string host_;
