@@ -45,7 +45,7 @@ void add_commands(CLI::App& app, const ProgramFacts& facts) {
   app.description("Kvasir: an LLM inference engine whose heart is the KV cache");
   app.set_version_flag("--version", facts.version, "Show the version")->group("Help");
   app.footer(
-      "Answers go to stdout, everything else to stderr. Exit code 1: an input is wrong; 2: the command line is.");
+      "Answers go to stdout, everything else to stderr. Exit code 1: wrong input; 2: wrong command line.");
   app.require_subcommand(1);
   app.fallthrough(false);
   add_serve_command(app);
@@ -67,7 +67,7 @@ void add_commands(CLI::App& app, const ProgramFacts& facts) {
   put_under(app, "Measure", {"bench", "eval", "tune", "doctor"});
   add_completions_command(app);
   add_man_command(app, facts.version);
-  put_under(app, "Help", {"completions", "man"});
+  put_under(app, "Look up", {"completions", "man"});
   set_help(app);
   read_environment(app);
 }

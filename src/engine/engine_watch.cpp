@@ -66,7 +66,11 @@ WatchedRequest watched(const Sequence& sequence, const KvCache& cache) {
   out.answer_tokens = sequence.num_output_tokens();
   out.preemptions = sequence.record.preemptions;
   out.kv = sequence.record.kv;
-  if (!sequence.lease.valid()) return out;
+  if (!sequence.lease.valid()) {
+    if (sequence.saved == nullptr) return out;
+    for (const auto& group : sequence.saved->blocks) out.blocks += std::ssize(group);
+    return out;
+  }
   out.cached_tokens = sequence.lease.length();
   each_block(cache, sequence.lease, [&](size_t, BlockId) { ++out.blocks; });
   return out;

@@ -52,7 +52,7 @@ struct WatchedRequest {
   std::int64_t cached_tokens = 0;  // whose K and V it holds now
   std::int64_t reused_tokens = 0;  // that it found when it began
   std::int64_t answer_tokens = 0;
-  std::int64_t blocks = 0;
+  std::int64_t blocks = 0;         // that it holds; of a swapped one: that lie in host memory
   int preemptions = 0;
   std::string kv;
 };

@@ -97,6 +97,17 @@ test('under load blocks are taken, shared, found again and evicted', async () =>
   await eventually(async () => (await blocks('free')) + (await blocks('cached')) + (await blocks('in use')) + (await blocks('shared')) + (await blocks('pinned')), (n) => n === all, 'blocks were lost');
 });
 
+test('requests that pause are seen with their blocks in host memory, and come back', async () => {
+  const long = Promise.all(Array.from({ length: 8 }, (_, i) => server.chat(`Tell me story ${i}.`, { max_tokens: 1200, ignore_eos: true, temperature: 0 })));
+  await page.locator('.swapped button').first().waitFor();
+  assert.match(await page.locator('.swapped button').first().getAttribute('aria-label'), /paused, with [1-9]\d* blocks/);
+  await shoot('swapped');
+  await eventually(() => happened('swapped'), (n) => n > 0, 'nothing was swapped out');
+  await eventually(() => happened('restored'), (n) => n > 0, 'nothing was swapped in');
+  await long;
+  await eventually(() => page.locator('.swapped').count(), (n) => n === 0, 'somebody is still paused');
+});
+
 const ask = async (text) => {
   const answers = await page.locator('article.answer').count();
   await page.getByRole('textbox', { name: 'Message', exact: true }).fill(text);
@@ -179,6 +190,10 @@ test('a request explains itself, and its blocks are found', async () => {
   const details = page.locator('.request-details');
   await eventually(() => details.innerText(), (text) => text.includes(asked.kvasir.explanation), asked.kvasir.explanation);
   await page.locator('.u-legend').first().waitFor();
+  const earnings = page.getByRole('region', { name: 'Speculation' });
+  assert.match(await earnings.innerText(), /\d+% of [\d,]+ guessed tokens were right; (saved|cost) /);
+  const right = await earnings.locator('tr[data-drafter] td:nth-child(4)').allInnerTexts();
+  assert.ok(right.map(number).reduce((a, b) => a + b, 0) > 0, `none was right: ${right}`);
   await shoot('requests');
   await view('Cache');
   await page.locator('.map').focus();

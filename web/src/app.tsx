@@ -2,8 +2,8 @@
 import { signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { key, keyRefused, setKey } from './api';
-import { BlockMap, CellDetails, ColourChoice, Legend } from './block_map';
-import { Charts } from './charts';
+import { BlockMap, CellDetails, ColourChoice, Legend, selectRequest } from './block_map';
+import { Charts, Earnings } from './charts';
 import { Chat } from './chat';
 import { Connect } from './connect';
 import { bytes, count, percent, short } from './format';
@@ -75,7 +75,7 @@ function KeyForm() {
   );
 }
 
-const happenings = { taken: 'taken', hit: 'found again', published: 'filled', evicted: 'evicted', moved: 'moved' };
+const happenings = { taken: 'taken', hit: 'found again', published: 'filled', evicted: 'evicted', moved: 'packed', swapped: 'swapped out', restored: 'swapped in' };
 
 function Happenings() {
   return (
@@ -83,6 +83,23 @@ function Happenings() {
       {Object.entries(happenings).map(([kind, name]) => (
         <li data-kind={kind}>
           <i class={`dot f-${kind}`} /> {name} <b>{short(eventCounts.value[kind] ?? 0)}</b>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+// Requests that are paused with their blocks in host memory: a cell for each block, beside the map of the device's.
+function Swapped() {
+  const paused = running.value.filter(({ phase }) => phase === 'swapped');
+  if (paused.length === 0) return null;
+  return (
+    <ul class="swapped" aria-label="Blocks in host memory">
+      {paused.map((one) => (
+        <li>
+          <button type="button" class="link" onClick={() => selectRequest(one.id)} aria-label={`Request ${one.id} is paused, with ${one.blocks} blocks in host memory`}>
+            <i style={{ width: `${Math.min(one.blocks, 120) * 7}px` }} /> {one.id}
+          </button>
         </li>
       ))}
     </ul>
@@ -103,6 +120,7 @@ function MapCard({ most, details }: { most: number; details: boolean }) {
       </div>
       <Legend />
       <BlockMap most={most} />
+      <Swapped />
       <Happenings />
       {details && <CellDetails />}
     </section>
@@ -182,6 +200,7 @@ function Views() {
           </section>
           <RecentRequests />
           <Charts />
+          <Earnings />
         </div>
       );
     case 'plan':

@@ -21,7 +21,7 @@ const palette = () => {
   return {
     sights: ['transparent', of('--b-free'), of('--b-use'), of('--b-shared'), of('--b-cached'), of('--b-pinned')],
     hues: [1, 2, 3, 4, 5, 6, 7, 8].map((i) => of(`--h${i}`)),
-    flashes: { taken: of('--f-taken'), hit: of('--f-hit'), published: of('--f-published'), evicted: of('--f-evicted'), moved: of('--f-moved') } as Record<string, string>,
+    flashes: { taken: of('--f-taken'), hit: of('--f-hit'), published: of('--f-published'), evicted: of('--f-evicted'), moved: of('--f-moved'), swapped: of('--f-swapped'), restored: of('--f-restored') } as Record<string, string>,
     text: of('--text'),
     mark: of('--accent'),
     old: of('--b-cached'),

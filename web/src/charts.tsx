@@ -2,7 +2,8 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { series, seriesVersion } from './live';
+import { count, percent, seconds } from './format';
+import { numbers, series, seriesVersion } from './live';
 import { scheme } from './theme';
 
 interface Line {
@@ -73,5 +74,50 @@ export function Charts() {
         <Chart spec={spec} />
       ))}
     </div>
+  );
+}
+
+// What guessed tokens brought, by who guessed.
+export function Earnings() {
+  const of = numbers.value?.speculation;
+  if (!of || of.drafters.length === 0) return null;
+  const net = of.saved_seconds;
+  return (
+    <section class="card" aria-label="Speculation">
+      <h3>
+        Speculation{' '}
+        <small>
+          {percent(of.accepted_tokens, of.draft_tokens)} of {count(of.draft_tokens)} guessed tokens were right; {net >= 0 ? `saved ${seconds(net)}` : `cost ${seconds(-net)}`}, beside an estimate of the same tokens without
+          guesses
+        </small>
+      </h3>
+      <div class="scroll" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              {['who guessed', 'drafts', 'tokens', 'right', 'share'].map((name) => (
+                <th scope="col">{name}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {of.drafters.map(([name, drafts, tokens, accepted]) => (
+              <tr data-drafter={name}>
+                <td>{name}</td>
+                <td>{count(drafts)}</td>
+                <td>{count(tokens)}</td>
+                <td>{count(accepted)}</td>
+                <td>
+                  <span class="meter wide" aria-hidden="true">
+                    <span style={{ width: percent(accepted, tokens) }} />
+                  </span>{' '}
+                  {percent(accepted, tokens)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }

@@ -73,6 +73,15 @@ interface Latency {
   sum: number;
 }
 
+export interface Speculation {
+  drafts: number;
+  draft_tokens: number;
+  accepted_tokens: number;
+  drafting_seconds: number;
+  saved_seconds: number;
+  drafters: [name: string, drafts: number, tokens: number, accepted: number][];
+}
+
 export interface Numbers {
   running?: number;
   waiting?: number;
@@ -86,6 +95,7 @@ export interface Numbers {
   evicted: number;
   recomputes?: number;
   swaps?: number;
+  speculation?: Speculation;
   prompt_tokens?: number;
   reused_tokens?: number;
   answer_tokens?: number;
@@ -248,8 +258,27 @@ function addEvents(list: NonNullable<Piece['events']>, now: number): void {
   eventCounts.value = counts;
 }
 
+// Blocks that went to host memory with a paused request, and those that came back.
+function addSwaps(list: Running[], now: number): void {
+  const before = new Map(running.value.map((one) => [one.id, one]));
+  const counts = { ...eventCounts.value };
+  for (const one of list) {
+    const old = before.get(one.id);
+    if (!old || (old.phase === 'swapped') === (one.phase === 'swapped')) continue;
+    const kind = one.phase === 'swapped' ? 'swapped' : 'restored';
+    counts[kind] = (counts[kind] ?? 0) + (kind === 'swapped' ? one.blocks : old.blocks);
+    for (const id of touched.get(one.id) ?? []) {
+      flashes.set(id, { kind, at: now });
+      const cell = cells.get(id);
+      if (cell) cell.change = `${kind === 'swapped' ? 'swapped out' : 'swapped in'} with request ${one.id}`;
+    }
+  }
+  eventCounts.value = counts;
+}
+
 function addRunning(list: Running[], now: number): void {
   const seen = new Set<string>();
+  addSwaps(list, now);
   for (const one of list) {
     const name = `task ${one.id}`;
     seen.add(name);

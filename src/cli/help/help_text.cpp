@@ -64,12 +64,14 @@ std::string about_option(const OptionInfo& option) {
   return out;
 }
 
+// In the order of the options, but for help itself, which comes last.
 std::vector<std::string> groups_of(const CommandInfo& command) {
   std::vector<std::string> out;
   for (const OptionInfo& option : command.options) {
     if (option.positional) continue;
     if (std::ranges::find(out, option.group) == out.end()) out.push_back(option.group);
   }
+  std::ranges::stable_partition(out, [](const std::string& group) { return group != "Help"; });
   return out;
 }
 

@@ -59,11 +59,9 @@ std::vector<std::string> owners_of(std::string_view option, const CommandInfo& c
 std::string explain_option(const CommandInfo& program, const CommandInfo& command, const std::string& typed) {
   std::string out = fmt::format("{} has no option {}", command.path, typed);
   if (const auto ours = foreign_name(typed, command)) return out + fmt::format("; here it is called {}", *ours);
-  if (const auto near = nearest(typed, option_names(command))) return out + fmt::format("; did you mean {}?", *near);
   const std::vector<std::string> owners = owners_of(typed, program);
-  if (!owners.empty()) {
-    out += fmt::format("; {} has{}", owners[0], owners.size() > 1 ? ", and others" : "");
-  }
+  if (!owners.empty()) return out + fmt::format("; {} has{}", owners[0], owners.size() > 1 ? ", and others" : "");
+  if (const auto near = nearest(typed, option_names(command))) return out + fmt::format("; did you mean {}?", *near);
   return out;
 }
 

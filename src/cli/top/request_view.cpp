@@ -89,14 +89,15 @@ void draw_axis(const TopScene& scene, Canvas& canvas, Box box) {
   canvas.text(box.x + box.width - static_cast<int>(end.size()), box.y, end, kLaneQuiet);
 }
 
-// The table's columns, the last but one of which takes what room is left.
+// The table's columns, of which `why` takes what room is left. There is no tenant where no keys are used.
 struct RequestCells {
   std::string id, asked, tenant, prompt, reused, why, answer, first, rate, end;
 };
 
 void draw_request_row(Canvas& canvas, Box box, int y, const RequestCells& cells, TextStyle style) {
-  const std::string left = fmt::format("{:>9} {:>8} {:<10.10} {:>7} {:>6}  ", cells.id, cells.asked, cells.tenant,
-                                       cells.prompt, cells.reused);
+  const std::string tenant = cells.tenant.empty() ? "" : fmt::format("{:<10.10} ", cells.tenant);
+  const std::string left =
+      fmt::format("{:>9} {:>8} {}{:>7} {:>6}  ", cells.id, cells.asked, tenant, cells.prompt, cells.reused);
   const std::string right =
       fmt::format(" {:>6} {:>9} {:>7} {:<8.8}", cells.answer, cells.first, cells.rate, cells.end);
   const int end = box.x + box.width;
@@ -113,10 +114,14 @@ std::string short_id(std::int64_t id) {
   return text.size() > 9 ? "…" + text.substr(text.size() - 8) : text;
 }
 
+std::string column_of_tenant(const LivePicture& picture, std::int64_t id) {
+  return picture.server().open ? "" : picture.tenant_name(id);
+}
+
 RequestCells cells_of(const LiveRunning& one, const LivePicture& picture) {
   return {.id = short_id(one.id),
           .asked = "now",
-          .tenant = picture.tenant_name(one.tenant),
+          .tenant = column_of_tenant(picture, one.tenant),
           .prompt = fmt::format("{}", one.prompt),
           .reused = brief_share(static_cast<double>(one.reused), static_cast<double>(one.prompt)),
           .why = fmt::format("{}, {} tokens in {} blocks", one.phase, one.cached, one.blocks),
@@ -134,7 +139,7 @@ RequestCells cells_of(const LiveFinished& one, const LivePicture& picture, doubl
           .asked = ago < 1    ? "now"
                    : ago < 90 ? fmt::format("-{:.0f} s", ago)
                               : fmt::format("-{:.0f} min", ago / 60),
-          .tenant = picture.tenant_name(one.tenant),
+          .tenant = column_of_tenant(picture, one.tenant),
           .prompt = fmt::format("{}", one.prompt),
           .reused = brief_share(static_cast<double>(one.reused), static_cast<double>(one.prompt)),
           .why = text_of_reason(one.reason),
@@ -195,8 +200,9 @@ void draw_requests(const TopScene& scene, Canvas& canvas, Box box) {
     const int rows = draw_chosen(finished[static_cast<size_t>(chosen)], canvas, box);
     box = {box.x, box.y + rows, box.width, box.height - rows};
   }
-  const RequestCells titles{"request",     "asked",  "tenant", "prompt",   "reused",
-                            "why no more", "answer", "first",  "tokens/s", "end"};
+  const std::string tenant = scene.picture.server().open ? "" : "tenant";
+  const RequestCells titles{"request",     "asked",  tenant,  "prompt",   "reused",
+                            "why no more", "answer", "first", "tokens/s", "end"};
   draw_request_row(canvas, box, box.y, titles, kLaneTitle);
   int y = box.y + 1;
   const int bottom = box.y + box.height;
