@@ -20,14 +20,16 @@ BEGINNING = "Tell me a long story about a fox who lived in an old mill by the ri
 
 
 class Server:
-    def __init__(self, *more):
-        options = ["serve", "-m", "tales-draft", "--port", "0", "-t", "1", "--kv-memory", "1500KB", "-q", *more]
+    def __init__(self, *more, port="0"):
+        options = ["serve", "-m", "tales-draft", "--port", port, "-t", "1", "--kv-memory", "1500KB", "-q", *more]
         self.process = subprocess.Popen([PROGRAM, *options], stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             found = re.search(r"at (http://127\.0\.0\.1:\d+)", line)
             if found:
                 self.url = found[1]
                 break
+        else:
+            raise AssertionError(f"the server ended with {self.process.wait()}")
         self.reader = threading.Thread(target=self.process.stderr.read, daemon=True)
         self.reader.start()
 
@@ -182,7 +184,7 @@ class TopTest(unittest.TestCase):
         top.shows("live")
         self.assertEqual(other.stop(), 0)
         top.shows("no connection")
-        again = Server("--port", other.url.rsplit(":", 1)[1])
+        again = Server(port=other.url.rsplit(":", 1)[1])
         top.until(lambda screen: "no connection" not in screen and "live" in screen, "it does not come back")
         self.assertEqual(again.stop(), 0)
 

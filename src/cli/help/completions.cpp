@@ -74,7 +74,7 @@ std::string zsh_value(const OptionInfo& option) {
   const std::string words = joined(choices, " ");
   const char* files = option.kind == ValueKind::kFolder ? "_files -/" : "_files";
   if (option.kind == ValueKind::kText) return words.empty() ? " " : fmt::format("({})", words);
-  return words.empty() ? files : fmt::format("{{_alternative \"words:word:({})\" \"files:file:{}\"}}", words, files);
+  return words.empty() ? files : fmt::format(" _kvasir_or_files {}", words);
 }
 
 std::string zsh_argument(const OptionInfo& option) {
@@ -184,7 +184,8 @@ complete -F _kvasir kvasir
 }
 
 std::string zsh_completions(const CommandInfo& program) {
-  std::string out = "#compdef kvasir\n# made by kvasir completions zsh\n";
+  std::string out =
+      "#compdef kvasir\n# made by kvasir completions zsh\n_kvasir_or_files() { compadd -- \"$@\"; _files }\n";
   each_command(program, [&out](const CommandInfo& command) { out += zsh_function(command); });
   return out + "_kvasir \"$@\"\n";
 }

@@ -121,10 +121,9 @@ void draw_summary(const TopScene& scene, Canvas& canvas, Box box) {
   int x = canvas.text(box.x, box.y, "kvasir top", kTitle, end);
   x = canvas.text(x, box.y, fmt::format("  {} on {}", server.model, server.device), {}, end);
   const std::string status(scene.status);
-  const bool live = status == "live";
   const int place = end - static_cast<int>(status.size());
-  canvas.text(std::max(place - 1, box.x), box.y, " ", {}, end);
-  canvas.text(std::max(place, box.x), box.y, status, {live ? Ink::kGreen : Ink::kRed, true, false}, end);
+  const TextStyle style{scene.status == "live" ? Ink::kGreen : Ink::kRed, true, false};
+  if (place > box.x + 12) canvas.text(canvas.text(place - 1, box.y, " ", {}, end), box.y, status, style, end);
   const LiveRates last = picture.rates().empty() ? LiveRates{} : picture.rates().back();
   const auto waiting = count_waiting(picture);
   const size_t width = box.width >= 100 ? 12 : 6;
@@ -212,7 +211,7 @@ void draw_top(const TopScene& scene, Canvas& canvas) {
         break;
     }
   }
-  if (scene.choice.plain) return;
+  if (scene.choice.plain || all.height < 6) return;
   canvas.text(0, all.height - 1,
               " 1 all  2 blocks  3 lanes  4 requests  5 tenants  c colour  space hold  ? keys  q leave ",
               {Ink::kPlain, false, true});
