@@ -78,6 +78,7 @@ std::string man_page(const CommandInfo& program, const std::string& version) {
   for (const CommandInfo& command : program.commands)
     out += entry(fmt::format("\\fB{}\\fR", roff(command.name())), command.about);
   out += ".SH OPTIONS\n";
+  for (const OptionInfo& option : program.options) out += option_entry(option);
   for (const CommandInfo& command : program.commands) out += section_of(command);
   std::vector<EnvironmentInfo> environment;
   gather_environment(program, environment);

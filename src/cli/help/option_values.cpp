@@ -145,7 +145,7 @@ constexpr ExampleLine kExamples[] = {
     {"kvasir plan", "kvasir plan -m llama-3.1-8b -c 32768 -u 16 --memory 24GB", "whether it fits"},
     {"kvasir plan", "kvasir plan -m deepseek-v3 --gpu h200 --kv fp8_e4m3 --json", "for a script"},
     {"kvasir convert", "kvasir convert -m tales -o tales.gguf --weights q8_0", "the shipped model as one file"},
-    {"kvasir synth", "kvasir synth llama-3.2-1b --out big", "random weights of a known shape"},
+    {"kvasir synth", "kvasir synth --shape llama-3.2-1b --out big", "random weights of a known shape"},
     {"kvasir doctor", "kvasir doctor", "what this machine has, and what would help"},
     {"kvasir doctor", "kvasir doctor --isolation", "try to see what another tenant has cached"},
     {"kvasir completions", "kvasir completions bash > ~/.local/share/bash-completion/completions/kvasir", "for bash"},
