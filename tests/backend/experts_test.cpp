@@ -262,7 +262,7 @@ TEST_P(ExpertsTest, CodesOf8BitsAgreeWithRef) {
 
 TEST_P(ExpertsTest, ARowsBitsAreItsOwn) {
   const Sizes sizes;
-  for (const SomeExperts::Types& types : {kFloats, kHalves}) {
+  for (const SomeExperts::Types& types : {kFloats, kHalves, SomeExperts::Types{DType::kQ8_0, DType::kQ4_0}}) {
     const SomeExperts experts(*tested_, sizes, types);
     const OwnedMatrix x(133, sizes.hidden, 7);
     const OwnedMatrix logits(133, sizes.experts, 8);

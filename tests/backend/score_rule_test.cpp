@@ -1,5 +1,7 @@
 // Rules of scores: ref against the softmax's definition, every other backend against ref, and each row's bits against
 // its own in other company.
+#include <array>
+
 #include "backend/score_scene.h"
 
 namespace kvasir::testing {
@@ -209,20 +211,25 @@ TEST_P(RuleTest, KeysThatHoldValuesAreRotatedAndWritten) {
 // The same cache with values of their own that are K's numbers: formats whose rows are not changed by their company.
 TEST_P(RuleTest, ValuesInKeysAreThoseOfKeys) {
   for (const KvFormat format : {KvFormat::kF32, KvFormat::kF16, KvFormat::kBF16}) {
-    const RuleFields fields{2.0F, false, {}, {}};  // without a rule a GPU reads values of their own by other kernels
-    const RuleCase shared{4, {1, 24, 16, {}, {}, 8}, format, 16, {}, fields};
-    const RuleCase apart{4, {1, 24, 16}, format, 16, {}, fields};
-    const ScoreScene::Result got = attend(*tested_, shared, {250, 9, 259});
-    ScoreScene scene(*tested_, apart, 1, 259);
-    OwnedMatrix k(259, 24);
-    OwnedMatrix v(259, 16);
-    for (int row = 0; row < 259; ++row) {
-      for (int d = 0; d < 24; ++d) k.view.row(row)[d] = scene.key(row, d);
-      std::copy_n(k.view.row(row) + 8, 16, v.view.row(row));
+    // Values of one tile of 16, and of several, the last not full.
+    for (const auto& [k_dim, v_dim, first] : {std::array{24, 16, 8}, std::array{100, 84, 16}}) {
+      const RuleFields fields{
+          2.0F, false, {}, {}};  // without a rule a GPU reads values of their own by other kernels
+      const RuleCase shared{4, {1, k_dim, v_dim, {}, {}, first}, format, 16, {}, fields};
+      const RuleCase apart{4, {1, k_dim, v_dim}, format, 16, {}, fields};
+      const ScoreScene::Result got = attend(*tested_, shared, {250, 9, 259});
+      ScoreScene scene(*tested_, apart, 1, 259);
+      OwnedMatrix k(259, k_dim);
+      OwnedMatrix v(259, v_dim);
+      for (int row = 0; row < 259; ++row) {
+        for (int d = 0; d < k_dim; ++d) k.view.row(row)[d] = scene.key(row, d);
+        std::copy_n(k.view.row(row) + first, v_dim, v.view.row(row));
+      }
+      const std::vector<SequenceView> all{scene.sequence(0, 0, 259)};
+      tested_->run(KvWriteOp{k.view, v.view, scene.view(), all});
+      EXPECT_EQ(scene.attend(scene.sequence(0, 250, 9), counted(0, 9)).out, got.out)
+          << format_name(format) << " " << v_dim;
     }
-    const std::vector<SequenceView> all{scene.sequence(0, 0, 259)};
-    tested_->run(KvWriteOp{k.view, v.view, scene.view(), all});
-    EXPECT_EQ(scene.attend(scene.sequence(0, 250, 9), counted(0, 9)).out, got.out) << format_name(format);
   }
 }
 

@@ -21,6 +21,7 @@
 #include "backend/cpu/lanes-inl.h"
 #include "backend/cpu/pruned_rows-inl.h"
 #include "backend/cpu/score_rule-inl.h"
+#include "backend/cpu/shared_values-inl.h"
 #include "base/check.h"
 #include "layout/codec.h"
 
@@ -173,7 +174,7 @@ void mix_values(const AttendTask& task, const SplitRange& range, const Sight* si
     pad_values<V>(task, range.begin, range.end, scratch.values, out.stride);
     padded = scratch.values;
   }
-  mix(Values<V>{task, range.begin, padded}, sights, scratch.scores, out, task.rows);
+  mix(Values<V>{task, range.begin, out.stride, padded}, sights, scratch.scores, out, task.rows);
 }
 
 // --- rows with scales
@@ -221,7 +222,7 @@ template <class Codec>
 void mix_pruned(const AttendTask& task, const SplitRange& range, const Sight* sights, const AttendScratch& scratch,
                 PartialRows out) {
   expand_values<Codec>(task, range, scratch.values, out.stride);
-  mix(Values<float>{task, range.begin, scratch.values}, sights, scratch.scores, out, task.rows);
+  mix(Values<float>{task, range.begin, out.stride, scratch.values}, sights, scratch.scores, out, task.rows);
 }
 
 // --- the steps
@@ -275,10 +276,7 @@ void mix_split(const AttendTask& task, std::int64_t split, const AttendScratch& 
   std::memset(out.o, 0, sizeof(float) * static_cast<size_t>(task.rows * out.stride));
   Sight sights[kMaxQueryRows];
   for (int row = 0; row < task.rows; ++row) sights[row] = sight_of(task, row, range);
-  if (!task.view.layout.shape.has_v()) {
-    widen_shared_values(task, range, scratch, out.stride);
-    return mix(Values<float>{task, range.begin, scratch.values}, sights, scratch.scores, out, task.rows);
-  }
+  if (!task.view.layout.shape.has_v()) return mix_shared(task, range, sights, scratch, out);
   const KvFormat format = task.view.layout.v_format;
   if (has_scale(format)) scale_weights(task, range, sights, scratch);
   switch (format) {

@@ -16,7 +16,6 @@
 #include "backend/cpu/attention_split.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/lanes-inl.h"
-#include "layout/row_codec.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kvasir::cpu::HWY_NAMESPACE {
@@ -53,12 +52,12 @@ HWY_INLINE void mix_chunk(const ValueRun<T>& run, float* o, int o_stride, int co
 }
 
 template <class T, int R>
-void mix_run(const ValueRun<T>& run, float* o, int o_stride) {
+void mix_run(const ValueRun<T>& run, int width, float* o, int o_stride) {
   int column = 0;
-  for (; column + kTileChunk * kLanes <= o_stride; column += kTileChunk * kLanes) {
+  for (; column + kTileChunk * kLanes <= width; column += kTileChunk * kLanes) {
     mix_chunk<T, R, kTileChunk>(run, o, o_stride, column);
   }
-  for (; column < o_stride; column += kLanes) mix_chunk<T, R, 1>(run, o, o_stride, column);
+  for (; column < width; column += kLanes) mix_chunk<T, R, 1>(run, o, o_stride, column);
 }
 
 // Where a split's value rows are, run by run: rows of one block lie one after the other.
@@ -66,14 +65,15 @@ template <class T>
 struct Values {
   const AttendTask& task;
   Position begin;
-  const float* padded;  // where rows cannot be read as they lie: all rows of the split, as floats, padded
+  int width;            // numbers of a row that are mixed, a multiple of 16
+  const float* padded;  // where rows cannot be read as they lie: all rows of the split as floats, [width] each
 
   // Adds the rows [from, to) of the split to R rows of o.
   template <int R>
   void mix(int from, int to, const float* weights, float* o, int o_stride) const {
     if (padded != nullptr) {
       if (from < to) {
-        mix_run<float, R>({padded + from * o_stride, o_stride, to - from, weights + from}, o, o_stride);
+        mix_run<float, R>({padded + from * width, width, to - from, weights + from}, width, o, o_stride);
       }
       return;
     }
@@ -81,7 +81,7 @@ struct Values {
       const SlotRun run = run_at(task, begin + from, to - from);
       const auto* rows =
           reinterpret_cast<const T*>(task.view.v_head(run.block, task.kv_head)) + task.view.v_index(run.slot, 0);
-      mix_run<T, R>({rows, task.view.layout.shape.v_dim, run.count, weights + from}, o, o_stride);
+      mix_run<T, R>({rows, task.view.layout.shape.v_dim, run.count, weights + from}, width, o, o_stride);
       from += run.count;
     }
   }
@@ -148,23 +148,6 @@ void pad_values(const AttendTask& task, Position begin, Position end, float* to,
       store(load(narrow), wide);
       std::memcpy(to + column, wide, sizeof wide);
     }
-  }
-}
-
-// Values that are a part of their keys: rows of K as floats, the whole of them where they have to be turned back.
-inline void widen_shared_values(const AttendTask& task, const SplitRange& range, const AttendScratch& scratch,
-                                int stride) {
-  const KvLayout& layout = task.view.layout;
-  const int dim = mixed_dim(layout);
-  const int first = dim == layout.shape.v_dim ? layout.shape.v_in_k : 0;
-  auto* whole = reinterpret_cast<float*>(scratch.keys);
-  float* to = scratch.values;
-  for (Position position = range.begin; position < range.end; ++position, to += stride) {
-    const SlotRun at = run_at(task, position, 1);
-    if (at.block == kNoBlock) continue;
-    decode_k(task.view, {at.block, task.kv_head, at.slot}, whole);
-    std::copy_n(whole + first, dim, to);
-    std::fill(to + dim, to + stride, 0.0F);
   }
 }
 

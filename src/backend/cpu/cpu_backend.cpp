@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "backend/cpu/cpu_attention.h"
+#include "backend/cpu/cpu_experts.h"
 #include "backend/cpu/cpu_matmul.h"
 #include "backend/cpu/cpu_recurrent.h"
 #include "backend/cpu/kernels.h"
-#include "backend/host_experts.h"
 #include "backend/lower.h"
 #include "backend/merge_parts.h"
 #include "base/check.h"
@@ -31,7 +31,8 @@ class CpuBackend final : public Backend {
         rows_(cpu::row_kernels(isa)),
         matmul_(isa, activations, pool_),
         attention_(isa, pool_),
-        recurrent_(isa, pool_) {}
+        recurrent_(isa, pool_),
+        experts_(isa, matmul_, pool_) {}
 
   std::string description() const override {
     return fmt::format("cpu, {}, {} thread{}", name_of(isa_), pool_.threads(), pool_.threads() == 1 ? "" : "s");
@@ -99,13 +100,17 @@ class CpuBackend final : public Backend {
     });
   }
 
+  // Head by head: its matrix is read once for all rows.
   void compute(const ProjectOp& op) {
     const PerHeadLinear& by = op.by;
-    each_row_of(op.sequences, [&](int row) {
-      for (int h = 0; h < op.heads; ++h) {
-        rows_.project(op.x.row(row) + static_cast<std::ptrdiff_t>(h) * by.inputs,
-                      {by.at + h / (op.heads / by.heads) * by.head_stride, by.inputs, by.outputs, by.stride},
-                      op.out.row(row) + static_cast<std::ptrdiff_t>(h) * by.outputs);
+    each_of(op.heads, std::int64_t{by.inputs} * by.outputs * op.x.rows, [&](int h) {
+      const cpu::SmallMatrix matrix{by.at + h / (op.heads / by.heads) * by.head_stride, by.inputs, by.outputs,
+                                    by.stride};
+      for (const SequenceView& sequence : op.sequences) {
+        for (int row = sequence.first_row; row < sequence.first_row + sequence.rows; ++row) {
+          rows_.project(op.x.row(row) + static_cast<std::ptrdiff_t>(h) * by.inputs, matrix,
+                        op.out.row(row) + static_cast<std::ptrdiff_t>(h) * by.outputs);
+        }
       }
     });
   }
@@ -166,7 +171,7 @@ class CpuBackend final : public Backend {
     });
   }
 
-  void compute(const ExpertsOp& op) { experts_.run(op, *this); }
+  void compute(const ExpertsOp& op) { experts_.run(op); }
 
   void compute(const SigmoidGateOp& op) {
     const auto share = [](float gate) { return 1.0F / (1.0F + std::exp(-gate)); };
@@ -205,6 +210,17 @@ class CpuBackend final : public Backend {
     }
   }
 
+  // Calls body(i) for each of `count`, which take so many operations each. A few are cheaper to do than to hand out.
+  template <class Body>
+  void each_of(int count, std::int64_t operations, const Body& body) {
+    constexpr std::int64_t kWorthSharing = 1 << 16;
+    if (count * operations < kWorthSharing) {
+      for (int i = 0; i < count; ++i) body(i);
+    } else {
+      pool_.parallel_for(count, [&](std::int64_t i, int) { body(static_cast<int>(i)); });
+    }
+  }
+
   // A few rows are cheaper to do than to hand out.
   template <class Body>
   void each_row(int rows, const Body& body) {
@@ -227,7 +243,7 @@ class CpuBackend final : public Backend {
   cpu::Matmul matmul_;
   cpu::Attention attention_;
   cpu::Recurrent recurrent_;
-  HostExperts experts_;
+  cpu::Experts experts_;
 };
 
 }  // namespace

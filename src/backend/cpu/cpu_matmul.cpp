@@ -20,6 +20,7 @@ constexpr int kPanelsPerItem = 16;
 // Tiles of rows for which panels are spread. Fewer ask for the next panels while they go through these: the first of
 // them would wait.
 constexpr int kWorthSpreading = 8;
+constexpr std::int64_t kCacheLine = 64;
 
 // Dot products of bf16 take numbers too small to be normal for zero. So do the kernels that stand in for them, while
 // this lives.
@@ -46,75 +47,131 @@ void ask_for_outputs(Matrix out, int row, int end, int panel, int count) {
 }  // namespace
 
 void Matmul::run(const PanelWeight& weight, Matrix x, Matrix out) {
-  CHECK(x.cols == weight.inputs() && out.cols == weight.outputs() && x.rows == out.rows);
-  if (x.rows == 0) return;
-  const MatmulKernel& kernel = kernel_for(weight);
-  if (x.rows == 1 && kernel.form == RowForm::kF32)
-    return run_thin(weight, reinterpret_cast<const std::byte*>(x.data), out);
-  x_.pack(x, kernel, pool_);
-  if (x.rows == x_.rows()) return run_thin(weight, x_.at(0, 0), out);
-  run_blocked(weight, out);
+  const Product one{&weight, {x, {}}, out};
+  run({&one, 1});
 }
 
-// One tile of rows: the weights are read once and decide the time. Threads take groups of panels.
-void Matmul::run_thin(const PanelWeight& weight, const std::byte* x, Matrix out) {
-  const MatmulKernel& kernel = kernel_for(weight);
-  const int at_once = kernel.panels_at_once[out.rows];
-  const std::int64_t items = (weight.panels() + at_once - 1) / at_once;
-  pool_.parallel_for(items, [&](std::int64_t item, int) {
+void Matmul::run(std::span<const Product> products) {
+  cuts_.clear();
+  used_tiles_ = 0;
+  for (const Product& product : products) {
+    if (product.out.rows > 0) cut(product);
+  }
+  if (cuts_.empty()) return;
+  pack_rows();
+  pool_.parallel_for(cuts_.back().first_item + cuts_.back().items(), [&](std::int64_t item, int thread) {
     const TinyIsZero guard;
-    const int first = static_cast<int>(item) * at_once;
-    MatmulTile tile;
-    tile.x = x;
-    tile.x_stride = out.rows;
-    tile.inputs = weight.inputs();
-    tile.rows = out.rows;
-    tile.out = out.data + static_cast<std::ptrdiff_t>(first) * kLanes;
-    tile.out_stride = out.stride;
-    run_panels(panels_at(weight, first, std::min(at_once, weight.panels() - first), 0), tile, kernel);
+    const auto behind = std::ranges::upper_bound(cuts_, item, {}, &Cut::first_item);
+    compute(*(behind - 1), item - (behind - 1)->first_item, thread);
   });
+}
+
+void Matmul::cut(const Product& product) {
+  const PanelWeight& weight = *product.weight;
+  CHECK(product.rows.x.cols == weight.inputs() && product.out.cols == weight.outputs());
+  CHECK(product.rows.count() == product.out.rows);
+  const MatmulKernel& kernel = kernel_for(weight);
+  Cut cut{&product, tiles_for(product)};
+  const RowTiles& rows = tiles_[static_cast<size_t>(cut.tiles)];
+  const int at_once = kernel.panels_at_once[rows.rows()];
+  cut.panels_per_item = at_once;
+  if (rows.tiles() > 1) {
+    const int fair_share = weight.panels() / (4 * pool_.threads());
+    cut.panels_per_item = std::max(std::clamp(fair_share, 1, kPanelsPerItem) / at_once, 1) * at_once;
+    make_room_to_spread(kernel, at_once);
+  }
+  if (!cuts_.empty()) cut.first_item = cuts_.back().first_item + cuts_.back().items();
+  cuts_.push_back(cut);
+}
+
+// Where the product's rows are, or will be.
+int Matmul::tiles_for(const Product& product) {
+  const MatmulKernel& kernel = kernel_for(*product.weight);
+  if (used_tiles_ > 0 && tiles_[static_cast<size_t>(used_tiles_ - 1)].holds(product.rows, kernel)) {
+    return used_tiles_ - 1;
+  }
+  if (used_tiles_ == static_cast<int>(tiles_.size())) tiles_.emplace_back(row_kernels_);
+  tiles_[static_cast<size_t>(used_tiles_)].plan(product.rows, kernel);
+  return used_tiles_++;
+}
+
+void Matmul::pack_rows() {
+  const std::span<RowTiles> all = std::span(tiles_).first(static_cast<size_t>(used_tiles_));
+  const auto room = [](const RowTiles& one) { return (one.bytes() + kCacheLine - 1) / kCacheLine * kCacheLine; };
+  std::int64_t bytes = 0;
+  std::int64_t items = 0;
+  for (const RowTiles& one : all) {
+    bytes += room(one);
+    items += one.items();
+  }
+  if (rows_.bytes() < static_cast<size_t>(bytes)) rows_ = allocate_host(static_cast<size_t>(bytes));
+  std::byte* at = rows_.as<std::byte>();
+  for (RowTiles& one : all) {
+    one.place(at);
+    at += room(one);
+  }
+  pool_.parallel_for(items, [&](std::int64_t item, int) {
+    size_t i = 0;
+    for (; item >= all[i].items(); ++i) item -= all[i].items();
+    all[i].pack(item);
+  });
+}
+
+void Matmul::compute(const Cut& cut, std::int64_t item, int thread) const {
+  const PanelWeight& weight = *cut.product->weight;
+  const RowTiles& rows = tiles_[static_cast<size_t>(cut.tiles)];
+  const int first = static_cast<int>(item) * cut.panels_per_item;
+  const int last = std::min(first + cut.panels_per_item, weight.panels());
+  if (rows.tiles() > 1) return run_blocked(cut, first, last, thread);
+  run_thin(*cut.product, rows, panels_at(weight, first, last - first, 0));
+}
+
+// One tile of rows: the weights are read once and decide the time.
+void Matmul::run_thin(const Product& product, const RowTiles& rows, Panels panels) const {
+  MatmulTile tile;
+  tile.x = rows.at(0, 0);
+  tile.x_stride = product.out.rows;
+  tile.inputs = product.weight->inputs();
+  tile.rows = product.out.rows;
+  tile.out = product.out.data + (product.out.cols - panels.columns);
+  tile.out_stride = product.out.stride;
+  run_panels(panels, tile, kernel_for(*product.weight));
 }
 
 // Many rows: the arithmetic decides. A thread takes a few panels, and goes through the inputs in blocks, and through
 // all rows for each.
-void Matmul::run_blocked(const PanelWeight& weight, Matrix out) {
+void Matmul::run_blocked(const Cut& cut, int first, int last, int thread) const {
+  const PanelWeight& weight = *cut.product->weight;
   const MatmulKernel& kernel = kernel_for(weight);
+  const RowTiles& rows = tiles_[static_cast<size_t>(cut.tiles)];
+  const Matrix out = cut.product->out;
   const int inputs = weight.inputs();
-  const int tile_rows = x_.rows();
-  const int tiles = (out.rows + tile_rows - 1) / tile_rows;
-  const int fair_share = weight.panels() / (4 * pool_.threads());
+  const int tile_rows = rows.rows();
+  const int tiles = static_cast<int>(rows.tiles());
   const int at_once = kernel.panels_at_once[tile_rows];
-  const int per_item = std::max(std::clamp(fair_share, 1, kPanelsPerItem) / at_once, 1) * at_once;
-  const std::int64_t items = (weight.panels() + per_item - 1) / per_item;
-  make_room_to_spread(kernel, at_once);
-  pool_.parallel_for(items, [&](std::int64_t item, int thread) {
-    const TinyIsZero guard;
-    const int first = static_cast<int>(item) * per_item;
-    const int last = std::min(first + per_item, weight.panels());
-    for (int k = 0; k < inputs; k += kInputBlock) {
-      MatmulTile tile;
-      tile.inputs = std::min(kInputBlock, inputs - k);
-      tile.x_stride = tile_rows;
-      tile.out_stride = out.stride;
-      tile.resume = k > 0;
-      for (int panel = first; panel < last; panel += at_once) {
-        Panels panels = panels_at(weight, panel, std::min(at_once, last - panel), k);
-        if (tiles >= kWorthSpreading) panels = spread(kernel, panels, tile.inputs, thread);
-        const bool asks = is_int8(kernel.form) && tiles < kWorthSpreading && panel + at_once < last;
-        const auto block = static_cast<int>(weight.at(0, k + tile.inputs) - weight.at(0, k));
-        tile.ahead_step = asks ? block / (tile.inputs / kInt8Block * tiles) + 1 : 0;
-        tile.ahead = panels.first + at_once * panels.bytes;
-        for (int row = 0; row < out.rows; row += tile_rows) {
-          tile.x = x_.at(row, k);
-          tile.rows = std::min(tile_rows, out.rows - row);
-          tile.out = out.row(row) + static_cast<std::ptrdiff_t>(panel) * kLanes;
-          ask_for_outputs(out, row + tile_rows, std::min(row + 2 * tile_rows, out.rows), panel, panels.count);
-          run_panels(panels, tile, kernel);
-          tile.ahead += tile.inputs / kInt8Block * tile.ahead_step;
-        }
+  for (int k = 0; k < inputs; k += kInputBlock) {
+    MatmulTile tile;
+    tile.inputs = std::min(kInputBlock, inputs - k);
+    tile.x_stride = tile_rows;
+    tile.out_stride = out.stride;
+    tile.resume = k > 0;
+    for (int panel = first; panel < last; panel += at_once) {
+      Panels panels = panels_at(weight, panel, std::min(at_once, last - panel), k);
+      if (tiles >= kWorthSpreading) panels = spread(kernel, panels, tile.inputs, thread);
+      const bool asks = is_int8(kernel.form) && tiles < kWorthSpreading && panel + at_once < last;
+      const auto block = static_cast<int>(weight.at(0, k + tile.inputs) - weight.at(0, k));
+      tile.ahead_step = asks ? block / (tile.inputs / kInt8Block * tiles) + 1 : 0;
+      tile.ahead = panels.first + at_once * panels.bytes;
+      for (int row = 0; row < out.rows; row += tile_rows) {
+        tile.x = rows.at(row, k);
+        tile.rows = std::min(tile_rows, out.rows - row);
+        tile.out = out.row(row) + static_cast<std::ptrdiff_t>(panel) * kLanes;
+        ask_for_outputs(out, row + tile_rows, std::min(row + 2 * tile_rows, out.rows), panel, panels.count);
+        run_panels(panels, tile, kernel);
+        tile.ahead += tile.inputs / kInt8Block * tile.ahead_step;
       }
     }
-  });
+  }
 }
 
 Matmul::Panels Matmul::panels_at(const PanelWeight& weight, int first, int count, int input) const {

@@ -8,6 +8,8 @@
 namespace kvasir::cpu {
 namespace {
 
+constexpr std::int64_t kMostPartsAtOnce = 16;
+
 constexpr std::int64_t parts_of(std::int64_t count) { return (count + kLanes - 1) / kLanes; }
 
 Matrix rows_of(Matrix all, const SequenceView& sequence) {
@@ -18,13 +20,24 @@ Matrix rows_of(Matrix all, const SequenceView& sequence) {
 
 }  // namespace
 
+// Calls body(sequence, part) for `parts` of each sequence. Threads take neighbours: a part is little work where rows
+// are few, and parts of a row share pages.
+template <class Body>
+void Recurrent::each_part(SequenceViews sequences, std::int64_t parts, const Body& body) {
+  const std::int64_t all = std::ssize(sequences) * parts;
+  const std::int64_t each = std::clamp<std::int64_t>(all / (4 * pool_.threads()), 1, kMostPartsAtOnce);
+  pool_.parallel_for((all + each - 1) / each, [&](std::int64_t item, int) {
+    for (std::int64_t i = item * each; i < std::min((item + 1) * each, all); ++i) {
+      body(sequences[static_cast<size_t>(i / parts)], static_cast<int>(i % parts));
+    }
+  });
+}
+
 void Recurrent::run(const CausalConvOp& op) {
   const StateShape& shape = op.state.shape;
   CHECK(shape.conv_inputs < kMostConvWeights);
-  const std::int64_t parts = parts_of(shape.conv_channels);
-  pool_.parallel_for(std::ssize(op.sequences) * parts, [&](std::int64_t item, int) {
-    const SequenceView& sequence = op.sequences[static_cast<size_t>(item / parts)];
-    const int first = static_cast<int>(item % parts) * kLanes;
+  each_part(op.sequences, parts_of(shape.conv_channels), [&](const SequenceView& sequence, int part) {
+    const int first = part * kLanes;
     ConvTask task;
     task.x = op.x.row(sequence.first_row) + first;
     task.x_stride = op.x.stride;
@@ -62,11 +75,10 @@ void Recurrent::run(const RecurrenceOp& op) {
   const StateShape& shape = op.state.shape;
   CHECK(shape.k_dim <= kMostStateRows);
   const int group = shape.heads / op.k_heads();
-  const std::int64_t parts = parts_of(shape.v_dim);
-  pool_.parallel_for(std::ssize(op.sequences) * shape.heads * parts, [&](std::int64_t item, int) {
-    const SequenceView& sequence = op.sequences[static_cast<size_t>(item / parts / shape.heads)];
-    const int head = static_cast<int>(item / parts % shape.heads);
-    const int first = static_cast<int>(item % parts) * kLanes;
+  const auto parts = static_cast<int>(parts_of(shape.v_dim));
+  each_part(op.sequences, shape.heads * parts, [&](const SequenceView& sequence, int part) {
+    const int head = part / parts;
+    const int first = part % parts * kLanes;
     const int columns = std::min(kLanes, shape.v_dim - first);
     const int own = op.decays_by_row() ? shape.k_dim : 1;
     RecurrenceTask task;

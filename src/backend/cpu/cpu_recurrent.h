@@ -19,6 +19,9 @@ class Recurrent {
   void run(const StateDecodeOp& op);
 
  private:
+  template <class Body>
+  void each_part(SequenceViews sequences, std::int64_t parts, const Body& body);
+
   RecurrentKernels kernels_;
   ThreadPool& pool_;
 };

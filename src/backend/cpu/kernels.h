@@ -147,6 +147,7 @@ struct RowKernels {
   // Of x, times `up` where that is not null; out may be x.
   void (*activate)(Activation activation, const float* x, const float* up, int n, float* out) = nullptr;
   void (*add)(float* x, const float* y, int n) = nullptr;
+  void (*add_scaled)(float* x, const float* y, float scale, int n) = nullptr;  // rounded twice
   void (*rotate)(float* head, const float* cos, const float* sin, int pairs) = nullptr;
   void (*quantize)(const float* x, int n, Int8Block* out) = nullptr;         // n is a multiple of 32
   void (*quantize_groups)(const float* x, int n, Int8Group* out) = nullptr;  // n is a multiple of 256

@@ -134,7 +134,14 @@ void rms_norm(const float* x, const float* weight, float eps, int n, float* out)
 void layer_norm(const float* x, const float* weight, const float* bias, float eps, int n, float* out) {
   const float mean = sum_of(x, n) / static_cast<float>(n);
   const float scale = 1.0F / std::sqrt(sum_of_squares(x, mean, n) / static_cast<float>(n) + eps);
-  for (int i = 0; i < n; ++i) {
+  const Lanes means = broadcast(mean);
+  const Lanes scales = broadcast(scale);
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Lanes normed = mul(mul(sub(load(x + i), means), scales), load(weight + i));
+    store(bias == nullptr ? normed : add(normed, load(bias + i)), out + i);
+  }
+  for (; i < n; ++i) {
     const float normed = (x[i] - mean) * scale * weight[i];
     out[i] = bias == nullptr ? normed : normed + bias[i];
   }
@@ -237,6 +244,13 @@ void add_row(float* x, const float* y, int n) {
   for (; i < n; ++i) x[i] += y[i];
 }
 
+void add_scaled_row(float* x, const float* y, float scale, int n) {
+  const Lanes scales = broadcast(scale);
+  int i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(add(load(x + i), mul(scales, load(y + i))), x + i);
+  for (; i < n; ++i) x[i] += scale * y[i];
+}
+
 void rotate(float* head, const float* cos, const float* sin, int pairs) {
   float* other = head + pairs;
   int i = 0;
@@ -281,8 +295,19 @@ void project(const float* x, const SmallMatrix& matrix, float* out) {
 }
 
 RowKernels row_table() {
-  return {&rms_norm, &layer_norm, &swiglu,          &activate, &add_row,
-          &rotate,   &quantize,   &quantize_groups, &project,  &swiglu_oai};
+  RowKernels table;
+  table.rms_norm = &rms_norm;
+  table.layer_norm = &layer_norm;
+  table.swiglu = &swiglu;
+  table.activate = &activate;
+  table.add = &add_row;
+  table.add_scaled = &add_scaled_row;
+  table.rotate = &rotate;
+  table.quantize = &quantize;
+  table.quantize_groups = &quantize_groups;
+  table.project = &project;
+  table.swiglu_oai = &swiglu_oai;
+  return table;
 }
 
 }  // namespace kvasir::cpu::HWY_NAMESPACE

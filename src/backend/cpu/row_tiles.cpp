@@ -75,25 +75,27 @@ void pack_halves(std::span<const Int8Group> groups, int zero, int tile_rows, Int
 
 }  // namespace
 
-void RowTiles::pack(Matrix x, const MatmulKernel& kernel, ThreadPool& pool) {
-  const int tiles = (x.rows + kernel.row_tile - 1) / kernel.row_tile;
+void RowTiles::plan(const SomeRows& rows, const MatmulKernel& kernel) {
+  const int tiles = (rows.count() + kernel.row_tile - 1) / kernel.row_tile;
+  rows_ = rows;
   form_ = kernel.form;
   zero_ = kernel.zero;
-  tile_rows_ = (x.rows + tiles - 1) / tiles;
-  row_bytes_ = row_groups(form_).bytes_for(x.cols);
-  const auto bytes = static_cast<size_t>(tiles) * static_cast<size_t>(tile_rows_) * static_cast<size_t>(row_bytes_);
-  if (memory_.bytes() < bytes) memory_ = allocate_host(bytes);
-  const int parts = (x.cols + kInputsPerItem - 1) / kInputsPerItem;
-  pool.parallel_for(static_cast<std::int64_t>(tiles) * parts, [&](std::int64_t item, int) {
-    const int first_row = static_cast<int>(item / parts) * tile_rows_;
-    const int first = static_cast<int>(item % parts) * kInputsPerItem;
-    const int count = std::min(kInputsPerItem, x.cols - first);
-    std::byte* tile =
-        memory_.as<std::byte>() + first_row * row_bytes_ + tile_rows_ * row_groups(form_).bytes_for(first);
-    for (int r = 0; r < std::min(tile_rows_, x.rows - first_row); ++r) {
-      pack_row(x.row(first_row + r) + first, count, r, tile);
-    }
-  });
+  row_tile_ = kernel.row_tile;
+  tile_rows_ = (rows.count() + tiles - 1) / tiles;
+  row_bytes_ = row_groups(form_).bytes_for(rows.x.cols);
+  as_they_are_ = rows.count() == 1 && form_ == RowForm::kF32;
+}
+
+int RowTiles::parts() const { return (rows_.x.cols + kInputsPerItem - 1) / kInputsPerItem; }
+
+void RowTiles::pack(std::int64_t item) const {
+  const int first_row = static_cast<int>(item / parts()) * tile_rows_;
+  const int first = static_cast<int>(item % parts()) * kInputsPerItem;
+  const int count = std::min(kInputsPerItem, rows_.x.cols - first);
+  std::byte* tile = memory_ + first_row * row_bytes_ + tile_rows_ * row_groups(form_).bytes_for(first);
+  for (int r = 0; r < std::min(tile_rows_, rows_.count() - first_row); ++r) {
+    pack_row(rows_.row(first_row + r) + first, count, r, tile);
+  }
 }
 
 void RowTiles::pack_row(const float* from, int count, int row, std::byte* tile) const {
