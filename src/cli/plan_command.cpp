@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "cli/policy_file.h"
 #include "engine/draft/drafters.h"
-#include "engine/draft/model_drafter.h"
 #include "layout/codec.h"
 #include "model/draft_head.h"
 #include "plan/arithmetic.h"
