@@ -7,7 +7,6 @@
 #include "api/gguf_tokenizer.h"
 #include "backend/make_backend.h"
 #include "base/error.h"
-#include "engine/draft/model_drafter.h"
 #include "model/config.h"
 
 namespace kvasir {

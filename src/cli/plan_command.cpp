@@ -13,7 +13,6 @@
 #include "cli/policy_file.h"
 #include "cli/text_table.h"
 #include "engine/draft/drafters.h"
-#include "engine/draft/model_drafter.h"
 #include "layout/codec.h"
 #include "model/draft_head.h"
 #include "plan/arithmetic.h"

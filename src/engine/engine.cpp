@@ -9,6 +9,7 @@
 #include "engine/draft/head_drafter.h"
 #include "engine/draft/model_drafter.h"
 #include "engine/step/failures.h"
+#include "model/draft_head.h"
 
 namespace kvasir {
 namespace {

@@ -256,4 +256,13 @@ void name_draft_tensors(const ModelSpec& spec, std::vector<TensorSpec>& tensors)
   name_eagle3(spec, tensors);
 }
 
+void check_draft_model(const ModelSpec& draft, const std::string& where) {
+  const char* why = draft.encodes()  ? "it is an encoder, and writes nothing"
+                    : draft.recurs() ? "it has recurrent layers, whose states cannot go back to before a wrong guess"
+                    : draft.reads_source() ? "it answers to a source, which it would have to read first"
+                                           : nullptr;
+  if (why != nullptr)
+    fail_usage(std::string("the model cannot draft: ") + why, where, "use another, or --draft auto");
+}
+
 }  // namespace kvasir

@@ -1,5 +1,5 @@
-// Heads that guess what a target model says next (DraftHeadSpec): MTP layers in the target's own files, and EAGLE-3
-// heads in a folder of theirs.
+// What can guess what a target model says next: a smaller model, or a head (DraftHeadSpec): MTP layers in the
+// target's own files, or EAGLE-3 in a folder of its own.
 #pragma once
 
 #include <filesystem>
@@ -17,6 +17,9 @@ struct DraftHead {
   std::unique_ptr<Model> model;
   std::vector<TokenId> tokens = {};  // [the head's vocabulary]: which of the target's each is; empty: the same
 };
+
+// Throws Error unless the model can guess for the other: it writes, and keeps rows alone.
+void check_draft_model(const ModelSpec& draft, const std::string& where);
 
 // What a model's files may hold behind its last layer; nothing, of a family without such heads.
 std::optional<ModelSpec> next_n_head(const ModelSpec& target);

@@ -7,12 +7,12 @@
 #include <set>
 
 #include "backend/make_backend.h"
+#include "base/error.h"
+#include "engine/draft/drafters.h"
 #include "engine/draft/guess_sampler.h"
 #include "engine/engine.h"
 #include "engine/heard.h"
-#include "engine/sampling_backend.h"
-#include "model/known_models.h"
-#include "support/draft_heads.h"
+#include "support/draft_pair.h"
 #include "support/fixtures.h"
 
 namespace kvasir::testing {
@@ -20,61 +20,6 @@ namespace {
 
 using Kind = DraftHeadSpec::Kind;
 using Verify = SpeculationConfig::Verify;
-
-constexpr int kVocab = 101;
-
-std::vector<TokenId> random_text(std::int64_t count, std::uint64_t seed) {
-  std::vector<TokenId> out;
-  for (std::int64_t i = 0; i < count; ++i) {
-    out.push_back(static_cast<TokenId>(mix(seed, static_cast<std::uint64_t>(i), 0) % kVocab));
-  }
-  return out;
-}
-
-Request request(std::vector<TokenId> prompt, std::int64_t answer, float temperature = 0, std::uint64_t seed = 11) {
-  Request out;
-  out.prompt = std::move(prompt);
-  out.max_tokens = answer;
-  out.sampling.temperature = temperature;
-  out.sampling.seed = seed;
-  return out;
-}
-
-// A target and its head, on a backend.
-class Pair {
- public:
-  explicit Pair(Kind kind, bool samples = false) : kind_(kind), backend_(make_backend({"cpu", 1, "auto"})) {
-    if (samples) backend_ = std::make_unique<SamplingBackend>(std::move(backend_));
-    ModelSpec spec = parse_shape("layers=3,hidden=32,ffn=48,heads=4,kv_heads=4,head_dim=8,vocab=101,context=400");
-    spec.dtype = DType::kF32;
-    spec.tied_embeddings = false;
-    target_ = make_decoder(spec, NearlyMarkov(spec, 3, 0), *backend_, {64, {}});
-    ModelSpec head = head_spec(spec, kind);
-    const bool eagle = kind == Kind::kEagle3;
-    const NearlyMarkov weights(head, 3, eagle ? 0.1F : 0.25F, eagle ? &spec : nullptr);
-    head_ = make_decoder(head, weights, *backend_, {64, {}}, target_->shared_weights());
-  }
-
-  std::string name() const { return kind_ == Kind::kNextN ? "mtp" : "eagle3"; }
-  EngineConfig config(Verify verify = Verify::kAll) const {
-    EngineConfig out;
-    out.speculation = {.drafters = {name()}, .model = 1, .most = 4, .verify = verify};
-    return out;
-  }
-  Engine engine(const EngineConfig& config) {
-    const std::vector<EngineModel> more{{head_.get(), KvPolicy{}}};
-    return {*backend_, *target_, config, more};
-  }
-  Engine plain() { return {*backend_, *target_, {}}; }
-  const ModelSpec& head() const { return head_->config(); }
-  const ModelSpec& target() const { return target_->config(); }
-
- private:
-  Kind kind_;
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Model> target_;
-  std::unique_ptr<Model> head_;
-};
 
 Heard answer(Engine& engine, const Request& asked) {
   Heard heard;
@@ -103,7 +48,7 @@ std::int64_t held(Engine& engine) {
 
 class DraftHeadsTest : public ::testing::TestWithParam<Kind> {
  protected:
-  Pair pair_{GetParam()};
+  DraftPair pair_{GetParam()};
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DraftHeadsTest, ::testing::Values(Kind::kNextN, Kind::kEagle3),
@@ -114,7 +59,7 @@ TEST_P(DraftHeadsTest, AnswersAreTheSameInFewerSteps) {
   for (const float temperature : {0.0F, 0.7F}) {
     for (std::uint64_t seed = 0; seed < 5; ++seed) {
       const Request asked =
-          request(random_text(9 + 20 * static_cast<std::int64_t>(seed), seed), 60, temperature, seed);
+          pair_request(pair_text(9 + 20 * static_cast<std::int64_t>(seed), seed), 60, temperature, seed);
       Engine without = pair_.plain();
       Engine engine = pair_.engine(pair_.config());
       const Heard expected = answer(without, asked);
@@ -133,41 +78,41 @@ TEST_P(DraftHeadsTest, AnswersAreTheSameInFewerSteps) {
 // guesses what it would have guessed cold, token by token.
 TEST_P(DraftHeadsTest, GuessesTheSameBehindAHit) {
   for (const std::int64_t length : {33, 40, 47, 48, 49, 64, 65}) {
-    const std::vector<TokenId> text = random_text(length, 4);
+    const std::vector<TokenId> text = pair_text(length, 4);
     Engine engine = pair_.engine(pair_.config());
-    answer(engine, request(text, 10));
+    answer(engine, pair_request(text, 10));
     std::vector<TokenId> longer = text;
-    const std::vector<TokenId> more = random_text(13, 9);
+    const std::vector<TokenId> more = pair_text(13, 9);
     longer.insert(longer.end(), more.begin(), more.end());
-    const Heard warm = answer(engine, request(longer, 40));
+    const Heard warm = answer(engine, pair_request(longer, 40));
     EXPECT_GE(warm.record.reuse.reused_tokens, length - 1) << length;
     Engine fresh = pair_.engine(pair_.config());
-    const Heard cold = answer(fresh, request(longer, 40));
+    const Heard cold = answer(fresh, pair_request(longer, 40));
     EXPECT_EQ(cold.record.reuse.reused_tokens, 0);
     EXPECT_EQ(warm.tokens, cold.tokens);
     EXPECT_EQ(counts_of(warm), counts_of(cold)) << length;
     // Once more: all of the prompt is there now, and the answer as well.
     longer.insert(longer.end(), cold.tokens.begin(), cold.tokens.end());
-    const Heard again = answer(engine, request(longer, 30));
+    const Heard again = answer(engine, pair_request(longer, 30));
     EXPECT_GT(again.record.reuse.reused_tokens, std::ssize(longer) - 17);
     Engine other = pair_.engine(pair_.config());
-    EXPECT_EQ(counts_of(again), counts_of(answer(other, request(longer, 30))));
+    EXPECT_EQ(counts_of(again), counts_of(answer(other, pair_request(longer, 30))));
   }
 }
 
 // Where a request that was not followed left its text, the head lacks rows. It guesses what it can, and what it
 // writes meanwhile is found by nobody.
 TEST_P(DraftHeadsTest, WhatIsMissingIsNotPublished) {
-  const std::vector<TokenId> text = random_text(90, 4);
+  const std::vector<TokenId> text = pair_text(90, 4);
   Engine engine = pair_.engine(pair_.config());
-  Request off = request(text, 20);
+  Request off = pair_request(text, 20);
   off.speculative.most = 0;
   EXPECT_TRUE(answer(engine, off).record.drafts.empty());
-  const Heard heard = answer(engine, request(text, 40));
+  const Heard heard = answer(engine, pair_request(text, 40));
   EXPECT_GE(heard.record.reuse.reused_tokens, 88);
   EXPECT_GT(counts_of(heard).second, 5);
   Engine without = pair_.plain();
-  EXPECT_EQ(heard.tokens, answer(without, request(text, 40)).tokens);
+  EXPECT_EQ(heard.tokens, answer(without, pair_request(text, 40)).tokens);
   const PolicyId policy = engine.policies().all().front()->model == 1 ? engine.policies().all().front()->id
                                                                       : engine.policies().all().back()->id;
   EXPECT_EQ(engine.cache().policy_stats(policy).blocks, 0);
@@ -180,13 +125,13 @@ TEST_P(DraftHeadsTest, NobodyNoticesInLittleMemory) {
   std::vector<Heard> expected;
   for (std::uint64_t i = 0; i < 6; ++i) {
     asked.push_back(
-        request(random_text(20 + 13 * static_cast<std::int64_t>(i % 4), i % 3), 50, i % 2 == 0 ? 0.0F : 0.8F, i));
+        pair_request(pair_text(20 + 13 * static_cast<std::int64_t>(i % 4), i % 3), 50, i % 2 == 0 ? 0.0F : 0.8F, i));
     Engine without = pair_.plain();
     expected.push_back(answer(without, asked.back()));
   }
   for (const bool samples : {false, true}) {
     for (const Verify verify : {Verify::kAll, Verify::kWhatPays}) {
-      Pair pair(GetParam(), samples);
+      DraftPair pair(GetParam(), samples);
       EngineConfig config = pair.config(verify);
       const auto bytes = block_bytes_of(kv_groups(pair.target(), config.kv).front(), 16);
       config.kv_bytes = static_cast<std::uint64_t>(16 * bytes);
@@ -217,8 +162,8 @@ TEST_P(DraftHeadsTest, NoBlockIsEverLost) {
   for (std::uint64_t step = 0; step < 400; ++step) {
     const std::uint64_t dice = mix(7, step, 3) % 12;
     if (dice < 3) {
-      Request asked = request(random_text(static_cast<std::int64_t>(5 + step % 60), step % 5),
-                              10 + static_cast<std::int64_t>(step % 50), 0.6F, step);
+      Request asked = pair_request(pair_text(static_cast<std::int64_t>(5 + step % 60), step % 5),
+                                   10 + static_cast<std::int64_t>(step % 50), 0.6F, step);
       if (step % 7 == 0) asked.speculative.most = 0;
       ids.push_back(engine.submit(asked, count));
     }
@@ -237,6 +182,19 @@ TEST_P(DraftHeadsTest, NoBlockIsEverLost) {
   EXPECT_EQ(ends, std::ssize(ids));
   EXPECT_EQ(held(engine), 0);
   EXPECT_GT(engine.speculator().counts().drafters[0].accepted, 100);
+}
+
+TEST(DraftChoiceTest, NamesOneThatRunsPasses) {
+  using enum DraftChoice::OwnHead;
+  EXPECT_EQ(parse_draft_choice("off", "").own_head, kNo);
+  EXPECT_EQ(parse_draft_choice("auto", "").own_head, kIfThere);
+  EXPECT_EQ(parse_draft_choice("ngram", "").own_head, kNo);
+  const DraftChoice both = parse_draft_choice("ngram,mtp", "");
+  EXPECT_EQ(both.own_head, kYes);
+  EXPECT_EQ(both.drafters, (std::vector<std::string>{"prediction", "ngram"}));
+  EXPECT_EQ(parse_draft_choice("auto,some/folder", "").model, "some/folder");
+  EXPECT_THROW(parse_draft_choice("mtp,some/folder", "--draft"), Error);
+  EXPECT_THROW(parse_draft_choice("a,b", "--draft"), Error);
 }
 
 // A head's vocabulary may be a part of its target's: its tokens are the target's, and so is the noise they are drawn
@@ -274,9 +232,9 @@ TEST_P(DraftHeadsTest, HitsAreAsManyAsWithout) {
     for (std::uint64_t turn = 0; turn < 100; ++turn) {
       std::vector<TokenId>& chat = chats[mix(turn, 1, 2) % chats.size()];
       if (chat.size() > 250) chat.clear();
-      const std::vector<TokenId> next = random_text(9, turn % 6);
+      const std::vector<TokenId> next = pair_text(9, turn % 6);
       chat.insert(chat.end(), next.begin(), next.end());
-      const Heard heard = answer(engine, request(chat, 12 + static_cast<std::int64_t>(turn % 9)));
+      const Heard heard = answer(engine, pair_request(chat, 12 + static_cast<std::int64_t>(turn % 9)));
       hits.push_back(heard.record.reuse.reused_tokens);
       chat.insert(chat.end(), heard.tokens.begin(), heard.tokens.end());
     }

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/error.h"
 #include "engine/sequence.h"
 
 namespace kvasir {
@@ -152,15 +151,6 @@ void ModelDrafter::propose(std::span<const DraftAsk> asks) {
   run_pass();
   for (const Row& row : rows_) p_.cache.commit(row.follower->lease, row.tokens);
   for (list_guessed(); !rows_.empty(); list_guessed()) run_pass();
-}
-
-void check_draft_model(const ModelSpec& draft, const std::string& where) {
-  const char* why = draft.encodes()  ? "it is an encoder, and writes nothing"
-                    : draft.recurs() ? "it has recurrent layers, whose states cannot go back to before a wrong guess"
-                    : draft.reads_source() ? "it answers to a source, which it would have to read first"
-                                           : nullptr;
-  if (why != nullptr)
-    fail_usage(std::string("the model cannot draft: ") + why, where, "use another, or --draft auto");
 }
 
 }  // namespace kvasir

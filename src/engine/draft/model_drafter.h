@@ -72,7 +72,4 @@ class ModelDrafter final : public Drafter {
   std::vector<GuessSampler::Row> guessed_;
 };
 
-// Throws Error unless the model can guess for the other: it writes, and keeps rows alone.
-void check_draft_model(const ModelSpec& draft, const std::string& where);
-
 }  // namespace kvasir

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/draft/text_drafters.h"
-#include "model/batch.h"
 
 namespace kvasir {
 namespace {
@@ -13,7 +12,6 @@ constexpr std::int64_t kMostVerified = 64;   // tokens of a draft: more are hard
 constexpr std::int64_t kMostRows = 512;      // of all drafts of a step
 constexpr std::int64_t kTrial = 2;           // tokens of a model's draft that nobody knows the worth of
 constexpr std::int64_t kLongestPause = 256;  // steps
-constexpr std::int64_t kGivenUp = 64;        // pauses so long: who follows every step stops doing so
 constexpr double kWorthTrying = 1.05;        // a model's estimate goes by averages
 constexpr std::uint64_t kStepsPerLook = 4;   // while steps run ahead
 constexpr std::array<int, 9> kModelLengths{1, 2, 3, 4, 5, 6, 8, 10, 12};
@@ -340,50 +338,6 @@ bool Speculator::wants_to_draft() {
     pays_ |= track.allowed && track.pause == 0;
   }
   return pays_;
-}
-
-bool Speculator::may_follow(const Sequence& sequence) const {
-  const Request& request = sequence.request;
-  return request.speculative.most > 0 && !sequence.eviction && !request.score_from;
-}
-
-void Speculator::follow(std::span<const ScheduledTokens> scheduled, int most_rows) {
-  int spare = most_rows;
-  for (const ScheduledTokens& one : scheduled) {
-    one.sequence->computed_again = 0;
-    spare -= one.rows;
-  }
-  if (drafters_.empty() || !drafters_.back()->runs_passes()) return;
-  for (const ScheduledTokens& one : scheduled) {
-    Sequence& sequence = *one.sequence;
-    if (one.sampled >= 0 || !may_follow(sequence)) continue;
-    open(sequence);
-    Track& track = sequence.drafts->tracks.back();
-    if (!track.allowed) continue;
-    if (track.next_pause >= kGivenUp) {  // it has not paid for long
-      if (track.state != nullptr) track.state->let_go();
-      continue;
-    }
-    drafters_.back()->follow(sequence, track.state, spare);
-    spare -= static_cast<int>(sequence.computed_again);
-  }
-}
-
-void Speculator::tap(std::span<const ScheduledTokens> scheduled, Batch& batch) {
-  if (!drafters_.empty()) drafters_.back()->tap(scheduled, batch);
-}
-
-void Speculator::look_at(const ComputedRows& rows) {
-  Sequence& sequence = *rows.sequence;
-  if (rows.rows == 0 || drafters_.empty() || !drafters_.back()->follows() || sequence.drafts == nullptr) return;
-  Track& track = sequence.drafts->tracks.back();
-  if (track.state == nullptr) return;
-  const double began = p_.costs.now();
-  drafters_.back()->computed(sequence, *track.state);
-  const double seconds = p_.costs.now() - began;
-  p_.scheduler.charge(sequence.request.tenant.id, seconds);
-  p_.costs.spent_drafting(seconds);
-  counts_.drafting_seconds += seconds;
 }
 
 void Speculator::verified(const ComputedRows& rows, const StepOutput& output) {

@@ -67,9 +67,10 @@ void StepPipeline::describe(std::span<const ScheduledTokens> scheduled, InFlight
 Matrix StepPipeline::run(std::span<const ScheduledTokens> scheduled) {
   const ModelId model = scheduled.front().sequence->model();
   for (const ScheduledTokens& one : scheduled) track_scores(*one.sequence);
-  if (model == 0) p_.speculator.follow(scheduled, p_.models[model].model->max_rows());
+  const bool drafts = model == 0 && p_.mode == EngineConfig::Mode::kCached;
+  if (drafts) p_.speculator.follow(scheduled, p_.models[model].model->max_rows());
   build_batch(scheduled, p_.cache, batches_[model].rows);
-  if (model == 0) p_.speculator.tap(scheduled, batches_[model].rows);
+  if (drafts) p_.speculator.tap(scheduled, batches_[model].rows);
   return run_model(model);
 }
 
