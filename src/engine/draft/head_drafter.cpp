@@ -171,7 +171,7 @@ void HeadDrafter::computed(const Sequence& sequence, DrafterState& state) {
   }
   follower.pending += static_cast<std::int64_t>(count);
   pending_rows_ += static_cast<std::int64_t>(count);
-  if (pending_rows_ >= kMostPending) catch_up({});
+  if (pending_rows_ >= kMostPending) write_pending({});
 }
 
 // Lists rows to be written, with what they are given: all of who is asked, which then guesses behind the last; of
@@ -276,7 +276,7 @@ void HeadDrafter::written() {
   }
 }
 
-void HeadDrafter::catch_up(std::span<const DraftAsk> asks) {
+void HeadDrafter::write_pending(std::span<const DraftAsk> asks) {
   while (list_pending(asks)) {
     run_pass(width());
     written();
@@ -309,7 +309,7 @@ void HeadDrafter::propose(std::span<const DraftAsk> asks) {
     able.push_back(ask);
   }
   if (able.empty()) return;
-  catch_up(able);
+  write_pending(able);
   for (list_guessed(); !rows_.empty(); list_guessed()) run_pass(p_.head.config().hidden);
 }
 
@@ -321,7 +321,7 @@ void HeadDrafter::finished(const Sequence& sequence) {
   Draft none;
   std::unique_ptr<DrafterState> state;
   const std::array<DraftAsk, 1> ask{{{sequence, 0, none, state}}};
-  catch_up(ask);
+  write_pending(ask);
 }
 
 }  // namespace kvasir

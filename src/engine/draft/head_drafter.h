@@ -73,7 +73,7 @@ class HeadDrafter final : public Drafter {
   int width() const { return p_.head.config().draft.features(p_.head.config().hidden); }
   bool open(Sequence& sequence, Follower& follower, int spare_rows);
   bool may_compute_again(const Sequence& sequence) const;
-  void catch_up(std::span<const DraftAsk> asks);
+  void write_pending(std::span<const DraftAsk> asks);
   bool list_pending(std::span<const DraftAsk> asks);
   void run_pass(int given_width);
   void guess(Matrix logits);
