@@ -40,7 +40,7 @@ PromptChange change_of(const PromptPrint& earlier, const PromptPrint& now) {
 PromptPrint print_of(const ChatRequest& chat, std::span<const TokenId> prompt) {
   PromptPrint out;
   const AnswerOptions& options = chat.options;
-  out.policy = options.kv ? hash_of(std::string_view(to_text(*options.kv))) : 0;
+  out.policy = options.kv.policy ? hash_of(std::string_view(to_text(*options.kv.policy))) : 0;
   out.space = hash_of(OrderedJson{{"salt", options.space.salt}, {"key", options.space.key}});
   OrderedJson tools = OrderedJson::array();
   for (const Toolbox::Tool& tool : options.toolbox.tools) tools.push_back(tool.function);

@@ -139,7 +139,7 @@ OrderedJson content_parts(const Json& content, const std::string& role, const st
   return parts;
 }
 
-OrderedJson read_message(const Fields& item) {
+OrderedJson read_message_item(const Fields& item) {
   static constexpr std::array<std::string_view, 4> kRoles{"user", "assistant", "system", "developer"};
   const std::string role = item.required_text("role");
   if (std::ranges::find(kRoles, role) == kRoles.end()) {
@@ -187,7 +187,7 @@ OrderedJson read_reasoning(const Fields& item) {
 OrderedJson read_items(const Json& input) {
   if (input.is_string()) {
     const Json message{{"role", "user"}, {"content", input}};
-    return OrderedJson::array({read_message(Fields(message))});
+    return OrderedJson::array({read_message_item(Fields(message))});
   }
   if (!input.is_array() || input.empty())
     bad_param("input", "input must be a string, or an array of at least one item");
@@ -199,7 +199,7 @@ OrderedJson read_items(const Json& input) {
     if (type == "item_reference") {
       items.push_back({{"type", type}, {"id", item.required_text("id")}});
     } else if (type == "message") {
-      items.push_back(read_message(item));
+      items.push_back(read_message_item(item));
     } else if (type == "function_call") {
       items.push_back(read_call(item));
     } else if (type == "function_call_output") {
