@@ -86,6 +86,7 @@ SHAPES = ((chats, 10, "12MB"), (documents, 6, "16MB"), (bursts, 12, "14MB"))
 
 def run(shape, clients, memory, args, folder):
     trace = str(folder / f"{shape.__name__}.jsonl")
+    pathlib.Path(trace).unlink(missing_ok=True)  # else it would be continued
     server = Server(args.kvasir, trace, memory)
     end = time.time() + args.seconds
     with concurrent.futures.ThreadPoolExecutor(clients) as pool:

@@ -45,6 +45,8 @@ constexpr auto kFigures = std::to_array<Figure>({
     {"hit rate", "hit_rate", [](const RequestOutcomes& o) { return o.hit_rate(); }, percent},
     {"computed tokens", "computed_tokens",
      [](const RequestOutcomes& o) { return static_cast<double>(o.computed_tokens); }, whole},
+    {"answer tokens", "answer_tokens", [](const RequestOutcomes& o) { return static_cast<double>(o.answer_tokens); },
+     whole},
     {"preemptions", "preemptions", [](const RequestOutcomes& o) { return static_cast<double>(o.preemptions); },
      whole},
     {"waits for blocks", "waits", [](const RequestOutcomes& o) { return static_cast<double>(o.waits); }, whole},

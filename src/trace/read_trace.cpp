@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <istream>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json_reader.h"
@@ -333,6 +334,11 @@ StepCosts costs_of_bench(const std::string& text, const std::filesystem::path& f
 
 }  // namespace
 
+// Lines are written when requests end; of those that came at once ids tell the order.
+void sort_by_arrival(RequestTrace& trace) {
+  std::ranges::stable_sort(trace.requests, {}, [](const TracedRequest& one) { return std::pair(one.at, one.id); });
+}
+
 void read_trace(std::istream& in, const std::string& where, RequestTrace& into) { TraceReader(where, into).read(in); }
 
 RequestTrace read_trace(std::span<const std::filesystem::path> files) {
@@ -341,7 +347,7 @@ RequestTrace read_trace(std::span<const std::filesystem::path> files) {
     std::ifstream in = opened(file);
     read_trace(in, file.string(), out);
   }
-  std::ranges::stable_sort(out.requests, {}, &TracedRequest::at);
+  sort_by_arrival(out);
   if (!out.config && !out.requests.empty()) {
     const double first = out.requests.front().at;
     for (TracedRequest& request : out.requests) request.at -= first;

@@ -17,7 +17,9 @@ namespace kvasir {
 
 // Several files are parts of one trace, as rotation leaves them. Throws Error naming the file and the line.
 RequestTrace read_trace(std::span<const std::filesystem::path> files);
+// The same of one, in the order of its lines.
 void read_trace(std::istream& in, const std::string& where, RequestTrace& into);
+void sort_by_arrival(RequestTrace& trace);
 
 // Costs alone: of a trace of ours, or of what `kvasir bench --json` printed. Throws Error when there are none.
 StepCosts read_costs(const std::filesystem::path& file);

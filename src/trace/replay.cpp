@@ -20,6 +20,9 @@ namespace {
 // Where nobody measured it: what PCIe and memory of some years ago do.
 constexpr double kSwapBytesPerSecond = 4e9;
 
+// A trace has whole microseconds: what came at the end of a step came then.
+constexpr double kResolution = 0.5e-6;
+
 // Its text is known from when it comes to when it is over.
 struct RunningRequest {
   const TracedRequest* traced = nullptr;
@@ -101,7 +104,7 @@ class Replay {
   }
 
   void submit_those_that_came() {
-    while (!coming_.empty() && coming_.top().first <= clock_.now()) {
+    while (!coming_.empty() && coming_.top().first <= clock_.now() + kResolution) {
       const auto [came, index] = coming_.top();
       coming_.pop();
       submit(index, came);

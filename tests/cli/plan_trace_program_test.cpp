@@ -20,10 +20,13 @@ class PlanTraceTest : public ProgramTest {
     const std::string said = server.said("try:");
     const size_t at = said.find("http://");
     HttpClient client(parse_url(said.substr(at, said.find_first_of(" \"\n", at) - at)));
+    const std::string prompt =
+        "Once upon a time there was a fox who lived near the old river, and every morning she went to look for "
+        "apples in the garden of a king who had none left, until one day she found a letter under the door.";
     for (int i = 0; i < 6; ++i) {
-      const auto answer = client.post(
-          "/v1/completions", "",
-          R"({"prompt":"Once upon a time there was a fox who","max_tokens":)" + std::to_string(4 + i) + "}");
+      const auto answer =
+          client.post("/v1/completions", "",
+                      R"({"temperature":0,"prompt":")" + prompt + R"(","max_tokens":)" + std::to_string(4 + i) + "}");
       EXPECT_EQ(answer.status, 200) << answer.body;
     }
     EXPECT_EQ(server.end(), 0);
@@ -86,7 +89,8 @@ TEST_F(PlanTraceTest, PublicTracesNeedCostsAndMemory) {
   EXPECT_EQ(told["foretold"]["prompt_tokens"], 770);
   EXPECT_EQ(told["foretold"]["answer_tokens"], 153);
   EXPECT_TRUE(told["error"].is_null());
-  const Ran sweep = run(azure + costs + " --sweep memory=10MB..1GB");  // the first do not hold the weights
+  const Ran sweep =
+      run(azure + costs + " --kv-memory 9MB --sweep memory=10MB..1GB");  // the first do not hold the weights
   EXPECT_EQ(sweep.code, 0) << sweep.err;
   EXPECT_NE(sweep.out.find("do not hold the weights"), std::string::npos) << sweep.out;
 }

@@ -14,47 +14,78 @@
 namespace kvasir::testing {
 namespace {
 
-constexpr double kSwapBytesPerSecond = 1e8;
+// All times are whole microseconds, as those of a trace are.
+constexpr double kSwapBytesPerSecond = 1e6;
 
-// 2 ms for a step, 20 µs a row, 1 µs for 10 keys.
+// 2 ms for a step, 20 µs a row, 1 µs a key.
 StepCosts made_up_costs() {
   StepCosts costs;
   for (const double rows : {1.0, 2.0, 4.0, 16.0, 64.0, 512.0}) {
     for (const double keys_a_row : {1.0, 40.0}) {
       const double keys = keys_a_row * rows;
-      costs.add(StepCostCell{1, rows, keys, 1, 2e-3 + 2e-5 * rows + 1e-7 * keys});
+      costs.add(StepCostCell{1, rows, keys, 1, 2e-3 + 2e-5 * rows + 1e-6 * keys});
     }
   }
   costs.swap_bytes_per_second = kSwapBytesPerSecond;
   return costs;
 }
 
-// Real ones, whose steps and copies take as long as was made up.
+using Samples = TraceConfig::Samples;
+
+// Real ones, whose steps and copies take as long as was made up: on a host at once, on a device one after the other,
+// and whoever wants a result waits for it.
 class TimedBackend final : public ForwardingBackend {
  public:
-  TimedBackend(Backend& plain, CountedTime& clock) : ForwardingBackend(plain), clock_(clock) {}
+  TimedBackend(Backend& plain, CountedTime& clock, Samples samples)
+      : ForwardingBackend(plain), clock_(clock), samples_(samples) {}
+
+  void work(double seconds) {
+    done_ = std::max(done_, clock_.now()) + seconds;
+    if (samples_ == Samples::kOnHost) clock_.advance_to(done_);
+  }
   void save(std::span<const HostCopy> pieces) override {
     ForwardingBackend::save(pieces);
-    take(pieces);
+    copy(pieces);
   }
   void restore(std::span<const HostCopy> pieces) override {
     ForwardingBackend::restore(pieces);
-    take(pieces);
+    copy(pieces);
+  }
+  void finish() override {
+    ForwardingBackend::finish();
+    clock_.advance_to(done_);
+  }
+  void download(std::span<std::byte> to, const std::byte* from) override {
+    ForwardingBackend::download(to, from);
+    clock_.advance_to(done_);
+  }
+  SampleTicket sample(Matrix logits, std::span<const SampleRule> rules) override {
+    if (samples_ == Samples::kOnHost) return kNoSample;
+    const SampleTicket ticket = ForwardingBackend::sample(logits, rules);
+    done_at_[ticket] = done_;
+    return ticket;
+  }
+  void take_sampled(SampleTicket ticket, std::span<TokenId> tokens) override {
+    ForwardingBackend::take_sampled(ticket, tokens);
+    clock_.advance_to(done_at_[ticket]);
   }
 
  private:
-  void take(std::span<const HostCopy> pieces) {
+  void copy(std::span<const HostCopy> pieces) {
     double bytes = 0;
     for (const HostCopy& piece : pieces) bytes += static_cast<double>(piece.bytes);
-    clock_.advance_to(clock_.now() + bytes / kSwapBytesPerSecond);
+    work(bytes / kSwapBytesPerSecond);
   }
   CountedTime& clock_;
+  Samples samples_;
+  double done_ = 0;
+  std::map<SampleTicket, double> done_at_;
 };
 
 class TimedModel final : public Model {
  public:
-  TimedModel(Model& plain, CountedTime& clock, const StepCostModel& costs)
-      : plain_(plain), clock_(clock), costs_(costs) {}
+  TimedModel(Model& plain, TimedBackend& backend, const StepCostModel& costs)
+      : plain_(plain), backend_(backend), costs_(costs) {}
 
   const ModelSpec& config() const override { return plain_.config(); }
   Key256 fingerprint() const override { return plain_.fingerprint(); }
@@ -67,13 +98,13 @@ class TimedModel final : public Model {
   Matrix forward(const Batch& batch, KvStorage& storage) override {
     StepSize size{static_cast<double>(batch.rows()), 0, static_cast<double>(batch.logit_rows.size())};
     for (const Position position : batch.positions) size.keys += static_cast<double>(position + 1);
-    clock_.advance_to(clock_.now() + costs_.seconds(size));
+    backend_.work(costs_.seconds(size));
     return plain_.forward(batch, storage);
   }
 
  private:
   Model& plain_;
-  CountedTime& clock_;
+  TimedBackend& backend_;
   const StepCostModel& costs_;
 };
 
@@ -117,8 +148,8 @@ class ReplayLaw : public ::testing::TestWithParam<Cell> {
     const StepCosts costs = made_up_costs();
     const StepCostModel model(costs);
     CountedTime clock;
-    TimedBackend timed_backend(*backend_, clock);
-    TimedModel timed_model(*model_, clock, model);
+    TimedBackend timed_backend(*backend_, clock, samples_);
+    TimedModel timed_model(*model_, timed_backend, model);
     config.clock = std::shared_ptr<const TimeSource>(std::shared_ptr<const TimeSource>(), &clock);
     Engine engine(timed_backend, timed_model, config);
     engine.set_share(1, {0, 0.75, 2});
@@ -144,14 +175,15 @@ class ReplayLaw : public ::testing::TestWithParam<Cell> {
     recorder.reset();
     trace_ = {};
     if (recorded) read_trace(lines, "the trace", trace_);
+    sort_by_arrival(trace_);
     return answers;
   }
 
-  ReplayPlan as_recorded() const {
-    ReplayPlan plan{model_->config(), trace_.config->engine, made_up_costs()};
-    return plan;
-  }
+  ReplayPlan as_recorded() const { return {model_->config(), trace_.config->engine, made_up_costs(), samples_}; }
 
+  void compare();
+
+  Samples samples_ = Samples::kOnHost;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
   RequestTrace trace_;
@@ -167,11 +199,11 @@ std::vector<Cell> replayed_cells() {
 INSTANTIATE_TEST_SUITE_P(Everywhere, ReplayLaw, ::testing::ValuesIn(replayed_cells()),
                          [](const auto& cell) { return cell.param.name(); });
 
-TEST_P(ReplayLaw, WhatIsReplayedIsWhatHappened) {
+void ReplayLaw::compare() {
   const World world(GetParam());
   const std::vector<Asked> asked = load();
   std::int64_t preempted = 0;
-  for (const std::int64_t blocks : {40, 12}) {
+  for (const std::int64_t blocks : {40, 12, 9}) {
     EngineConfig config = world.config();
     config.kv_bytes = world.bytes_for(blocks);
     config.swap_bytes = config.kv_bytes / 2;
@@ -194,7 +226,7 @@ TEST_P(ReplayLaw, WhatIsReplayedIsWhatHappened) {
     EXPECT_EQ(replayed.scheduler.recomputes, counts_.recomputes);
     EXPECT_EQ(replayed.scheduler.swaps, counts_.swaps);
     EXPECT_EQ(replayed.scheduler.waits, counts_.waits);
-    constexpr double kOfALine = 2e-6;  // a trace has whole microseconds
+    constexpr double kOfALine = 2e-6;
     EXPECT_NEAR(foretold.seconds, measured->seconds, kOfALine);
     ASSERT_EQ(foretold.queue_seconds.size(), measured->queue_seconds.size());
     ASSERT_EQ(foretold.first_token_seconds.size(), measured->first_token_seconds.size());
@@ -209,6 +241,25 @@ TEST_P(ReplayLaw, WhatIsReplayedIsWhatHappened) {
   if (plain && GetParam().model == "gqa") {
     EXPECT_GT(preempted, 0);  // else the law says less than it seems to
   }
+}
+
+TEST_P(ReplayLaw, WhatIsReplayedIsWhatHappened) { compare(); }
+
+// Steps are given to the device before the tokens of the last are known.
+class DeviceReplayLaw : public ReplayLaw {};
+
+std::vector<Cell> device_cells() {
+  std::vector<Cell> cells = replayed_cells();
+  std::erase_if(cells, [](const Cell& cell) { return cell.device != "ref" && cell.device != "repeating"; });
+  return cells;
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, DeviceReplayLaw, ::testing::ValuesIn(device_cells()),
+                         [](const auto& cell) { return cell.param.name(); });
+
+TEST_P(DeviceReplayLaw, WhatIsReplayedIsWhatHappened) {
+  samples_ = Samples::kOnDevice;
+  compare();
 }
 
 }  // namespace
