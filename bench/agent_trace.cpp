@@ -111,7 +111,7 @@ std::unique_ptr<Model> small_hybrid(Backend& backend, int vocab) {
   spec.vocab = vocab;
   spec.context = 65536;
   spec.eos.clear();
-  return make_random_model(spec, backend, {spec.context, {}}, 1);
+  return make_random_model(spec, backend, {static_cast<int>(spec.context), {}}, 1);
 }
 
 class Trace {

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "child.h"
-#include "cli/doctor/http_client.h"
+#include "cli/client/http_client.h"
 #include "program.h"
 
 namespace kvasir::testing {
