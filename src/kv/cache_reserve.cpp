@@ -118,11 +118,18 @@ bool KvCache::reserve_free(KvLease& lease, std::int64_t tokens) {
   const Position target = lease.length() + tokens;
   if (has_room(state, target)) return true;
   std::vector<Need> needs;
+  std::int64_t pages = 0;  // that would hold all of it, were it elsewhere
+  bool lacking = false;    // a state's room, which is another group's as long as nobody needs it
   for (size_t i = 0; i < state.tables.size(); ++i) {
     needs.push_back(need_of(state, i, target));
     if (needs.back().tail == Need::Tail::kSteal) return false;
-    if (needs.back().blocks > group_of(state, i).pool.free_blocks()) return false;
+    const Group& group = group_of(state, i);
+    const bool fits = needs.back().blocks <= group.pool.free_blocks();
+    if (!fits && !group.config.state()) return false;
+    lacking = lacking || !fits;
+    pages += pages_for(group, needs.back().blocks);
   }
+  if (lacking && pages > std::ranges::count(pages_, 0, &Page::filled)) return false;
   const Owners::Book book = owners_->of(owner_of(state.tenant.id));
   const std::int64_t bytes = own_bytes(state.policy, needs);
   if (bytes > 0 && book.has > book.limits.most - bytes) return false;  // its own would go

@@ -85,6 +85,12 @@ class World {
         bytes += (2 * blocks_for(kSourceTokens, block_tokens) + per_page - 1) / per_page * page;
         continue;
       }
+      // What is kept takes room from what is written, as rows do; where there is least, a request could not run
+      // without.
+      if (groups[i].only_kept()) {
+        bytes += blocks < 8 ? page : 0;
+        continue;
+      }
       if (groups[i].keeps_state()) {  // a request has one, and as many blocks of rows as there are of it
         bytes += (std::max<std::int64_t>(blocks / 4, 1) + per_page - 1) / per_page * page;
         continue;

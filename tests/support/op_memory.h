@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "backend/ops.h"
 
@@ -90,13 +92,13 @@ class OpMemory {
     return op;
   }
   StateEncodeOp operator()(StateEncodeOp op) const {
-    op.from = move_(op.from, op.codes.shape.floats() * op.codes.layers);
-    op.to = move_(op.to, state_bytes(op.codes.shape, op.codes.layers, op.codes.format));
+    op.from = in_cache(op.from);
+    op.to = in_cache(op.to);
     return op;
   }
   StateDecodeOp operator()(StateDecodeOp op) const {
-    op.from = move_(op.from, state_bytes(op.codes.shape, op.codes.layers, op.codes.format));
-    op.to = move_(op.to, op.codes.shape.floats() * op.codes.layers);
+    op.from = in_cache(op.from);
+    op.to = in_cache(op.to);
     return op;
   }
   AddNormOp operator()(const AddNormOp& op) const { return {of(op.x), of(op.y), of(op.rule, op.x.cols), of(op.out)}; }
@@ -138,6 +140,12 @@ class OpMemory {
     const std::int64_t end = move_.angles(table, rows);
     const std::int64_t scales = table.pairs > 0 ? std::max<std::int64_t>(end / table.pairs, 1) : 1;
     return {move_(table.cos, end), move_(table.sin, end), table.pairs, rope_rows, move_(table.query_scale, scales)};
+  }
+  // A block's own bytes.
+  template <class T>
+  T* in_cache(T* block) const {
+    auto* bytes = reinterpret_cast<std::byte*>(const_cast<std::remove_const_t<T>*>(block));
+    return reinterpret_cast<T*>(move_.arena(bytes));
   }
   KvView of(KvView view) const {
     view.arena = move_.arena(view.arena);
