@@ -25,11 +25,12 @@ struct Mean {
   double keys = 0;
   double samples = 0;
   double seconds = 0;
+  double steps = 0;  // of how many
 };
 
 Mean mean_of(const StepCostCell& cell) {
   const double steps = static_cast<double>(cell.steps);
-  return {cell.rows / steps, cell.keys / steps, cell.samples / steps, cell.seconds / steps};
+  return {cell.rows / steps, cell.keys / steps, cell.samples / steps, cell.seconds / steps, steps};
 }
 
 void add_to(StepCostCell& sum, const StepCostCell& cell) {
@@ -103,13 +104,37 @@ StepCostModel::StepCostModel(const StepCosts& measured) {
       sums.st += weight * samples * seconds;
     }
   }
-  const auto [key, sample] = sums.solved();
+  double steps = 0;
+  for (const Mean& mean : means) steps += mean.steps;
+  const double few = std::min(8.0, steps / 1000);
+  // No kind of step takes less than its keys and samples do.
+  auto [key, sample] = sums.solved();
+  for (const Mean& mean : means) {
+    if (mean.keys > 0) key = std::min(key, mean.seconds / mean.keys);
+  }
+  for (const Mean& mean : means) {
+    if (mean.samples > 0) sample = std::min(sample, std::max(mean.seconds - key * mean.keys, 0.0) / mean.samples);
+  }
   key_seconds_ = key;
   sample_seconds_ = sample;
   for (const Mean& mean : means) {
     const double rest = mean.seconds - key * mean.keys - sample * mean.samples;
-    knots_.push_back({mean.rows, std::max(rest, 0.0)});
+    add_knot({mean.rows, std::max(rest, 0.0), mean.steps}, few);
   }
+}
+
+// Few of many steps say little, and more rows never take less: such knots become one with the one before.
+void StepCostModel::add_knot(Knot knot, double few) {
+  while (!knots_.empty()) {
+    const Knot& last = knots_.back();
+    if (std::min(last.steps, knot.steps) >= few && last.seconds <= knot.seconds) break;
+    const double steps = last.steps + knot.steps;
+    knot.rows = (last.rows * last.steps + knot.rows * knot.steps) / steps;
+    knot.seconds = (last.seconds * last.steps + knot.seconds * knot.steps) / steps;
+    knot.steps = steps;
+    knots_.pop_back();
+  }
+  knots_.push_back(knot);
 }
 
 double StepCostModel::row_seconds(double rows) const {

@@ -59,7 +59,9 @@ class StepCostModel {
   struct Knot {
     double rows = 0;
     double seconds = 0;  // without keys and samples
+    double steps = 0;    // that say so
   };
+  void add_knot(Knot knot, double few);
   double row_seconds(double rows) const;
 
   std::vector<Knot> knots_;  // by rows

@@ -55,6 +55,30 @@ TEST(StepCostModel, NothingCostsLessThanNothing) {
   EXPECT_GE(model.seconds({4, 0, 0}), 0);
 }
 
+// Few steps on a busy machine: some took ten times as long as others of their kind.
+TEST(StepCostModel, NoKindOfStepIsForetoldFarBeyondWhatItTook) {
+  StepCosts costs;
+  costs.add(StepTime{7, 7, 1500, 10e-3});
+  costs.add(StepTime{7, 7, 2200, 40e-3});
+  costs.add(StepTime{7, 7, 2700, 35e-3});
+  costs.add(StepTime{300, 2, 24000, 0.2});
+  costs.add(StepTime{512, 5, 39000, 0.3});
+  const StepCostModel model(costs);
+  EXPECT_LE(model.key_seconds(), 0.2 / 24000);
+  EXPECT_LT(model.seconds({512, 130000, 1}), 3 * 0.3 * 130000 / 39000);
+}
+
+// More rows never take less.
+TEST(StepCostModel, AnOutlierBelongsToItsNeighbours) {
+  StepCosts costs;
+  costs.add(StepTime{8, 0, 8, 10e-3});
+  costs.add(StepTime{16, 0, 16, 90e-3});
+  costs.add(StepTime{32, 0, 32, 30e-3});
+  const StepCostModel model(costs);
+  EXPECT_DOUBLE_EQ(model.seconds({24, 0, 0}), 60e-3);
+  EXPECT_LE(model.seconds({16, 0, 0}), 60e-3);
+}
+
 TEST(StepCosts, SumsOfOneKindAreOneCell) {
   StepCosts costs;
   for (int i = 0; i < 1000; ++i) costs.add(StepTime{16, 16, 16 * 100 + i, 1e-3});
