@@ -1,7 +1,8 @@
 // How much of agents' prompts a hybrid's cache finds, beside one that never forgets and may stop at any token.
 //
-//     build/agent_trace                     # 200 chats, memory for four states of each
-//     build/agent_trace --block-size 2144   # rows and states in steps of 2,144 tokens, and memory for all of them
+//     build/agent_trace                     # 200 chats, and memory for all that is ever kept
+//     build/agent_trace --kv-memory 50MiB   # less of it: states and rows go, the oldest first
+//     build/agent_trace --block-size 2144   # rows and states in steps of 2,144 tokens
 //
 // The chats (agent_chats.h) are all open at once; who asks next is drawn. Their template keeps thoughts while a turn
 // goes on and drops them behind it, as Qwen3.5's does. Prompts, breakpoints and answers take the ways of `kvasir
