@@ -25,9 +25,9 @@ bool has_option(const CommandInfo& command, std::string_view name) {
   return std::ranges::count(option_names(command), name) > 0;
 }
 
-std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& names) {
+std::optional<std::string> nearest(std::string_view typed, const std::vector<std::string>& names, size_t most) {
   std::optional<std::string> best;
-  size_t least = most_edits(typed) + 1;
+  size_t least = most + 1;
   for (const std::string& name : names) {
     const bool begins = typed.size() > 3 && name.starts_with(typed);  // --ctx for --ctx-size
     const size_t distance = begins ? 1 : edit_distance(typed, name);
@@ -59,9 +59,12 @@ std::vector<std::string> owners_of(std::string_view option, const CommandInfo& c
 std::string explain_option(const CommandInfo& program, const CommandInfo& command, const std::string& typed) {
   std::string out = fmt::format("{} has no option {}", command.path, typed);
   if (const auto ours = foreign_name(typed, command)) return out + fmt::format("; here it is called {}", *ours);
+  const std::vector<std::string> names = option_names(command);
+  if (const auto near = nearest(typed, names, 1)) return out + fmt::format("; did you mean {}?", *near);
   const std::vector<std::string> owners = owners_of(typed, program);
   if (!owners.empty()) return out + fmt::format("; {} has{}", owners[0], owners.size() > 1 ? ", and others" : "");
-  if (const auto near = nearest(typed, option_names(command))) return out + fmt::format("; did you mean {}?", *near);
+  if (const auto near = nearest(typed, names, most_edits(typed)))
+    return out + fmt::format("; did you mean {}?", *near);
   return out;
 }
 
@@ -69,7 +72,8 @@ std::string explain_verb(const CommandInfo& command, const std::string& typed) {
   std::vector<std::string> verbs;
   for (const CommandInfo& one : command.commands) verbs.emplace_back(one.name());
   std::string out = fmt::format("{} has no command '{}'", command.path, typed);
-  if (const auto near = nearest(typed, verbs)) return out + fmt::format("; did you mean {}?", *near);
+  if (const auto near = nearest(typed, verbs, most_edits(typed)))
+    return out + fmt::format("; did you mean {}?", *near);
   return out;
 }
 

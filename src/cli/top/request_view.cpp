@@ -104,7 +104,7 @@ void draw_request_row(Canvas& canvas, Box box, int y, const RequestCells& cells,
   const int place = std::max(end - static_cast<int>(right.size()), box.x + static_cast<int>(left.size()));
   int x = canvas.text(box.x, y, left, style, end);
   x = canvas.text(x, y, cells.why, style, std::max(place - 1, x));
-  while (x < place) x = canvas.text(x, y, " ", style, place);
+  while (x < std::min(place, canvas.width())) x = canvas.text(x, y, " ", style, place);
   canvas.text(place, y, right, style, end);
 }
 
