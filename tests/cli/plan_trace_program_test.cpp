@@ -1,5 +1,7 @@
 // kvasir serve --trace and kvasir plan --trace, as somebody uses them.
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "child.h"
 #include "cli/client/http_client.h"
@@ -28,6 +30,8 @@ class PlanTraceTest : public ProgramTest {
           client.post("/v1/completions", "",
                       R"({"temperature":0,"prompt":")" + prompt + R"(","max_tokens":)" + std::to_string(4 + i) + "}");
       EXPECT_EQ(answer.status, 200) << answer.body;
+      // A replay asks when they were asked. None may come while another runs, though steps are foretold to be slow.
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     EXPECT_EQ(server.end(), 0);
     return file("trace");

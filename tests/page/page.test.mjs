@@ -149,10 +149,14 @@ test('an answer can be stopped, made again, and its question edited', async () =
   await page.getByRole('button', { name: 'Settings' }).click();
   await page.getByLabel('Most tokens').fill('1500');
   await page.getByRole('button', { name: 'Settings' }).click();
+  // Alone the shipped model would be done before anybody could click.
+  const load = Promise.all(Array.from({ length: 8 }, (_, i) => server.chat(`Tell me a long story about an old mill. ${i}`, { max_tokens: 1200, ignore_eos: true })));
+  await eventually(() => blocks('in use'), (n) => n > 50, 'nothing in use');
   await page.getByRole('textbox', { name: 'Message', exact: true }).fill('Tell me a very long story.');
   await page.keyboard.press('Enter');
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.locator('article.answer').last().getByText('stopped').waitFor();
+  await load;
   await page.getByRole('button', { name: 'Settings' }).click();
   await page.getByLabel('Most tokens').fill('12');
   await page.getByRole('button', { name: 'Settings' }).click();

@@ -121,7 +121,9 @@ TEST_F(TraceFileTest, AFileThatCannotBeOpenedIsAnError) {
   EXPECT_THROW(TraceFile(model.engine, to(folder_)), Error);
 }
 
-// Whatever was asked: a replay of what was recorded under load says what the server's own metrics say.
+// Whatever was asked, one after the other: a replay of what was recorded says what the server's own metrics say, and
+// finds what was found. Where many ask at once it depends on the machine who comes first, and bench/replay_error.py
+// measures how far off a replay is.
 TEST_F(TraceFileTest, AReplayAgreesWithTheServersOwnMetrics) {
   for (const std::uint32_t seed : {1U, 2U, 3U}) {
     std::filesystem::remove(file_);
@@ -134,21 +136,21 @@ TEST_F(TraceFileTest, AReplayAgreesWithTheServersOwnMetrics) {
       spec = model.model->config();
       TraceFile trace(model.engine, to(file_));
       const TestServer server(model);
-      std::vector<std::jthread> clients;
-      for (std::uint32_t client = 0; client < 6; ++client) {
-        clients.emplace_back([&server, seed, client] {
-          std::mt19937 random(seed * 100 + client);
-          std::string text = "This is a tale of number " + std::to_string(client % 3) + ". Once upon a time";
-          for (int i = 0; i < 8; ++i) {
-            const int tokens = 5 + static_cast<int>(random() % 40);
-            const Reply reply = server.ask("POST", "/v1/completions", completion(text, tokens));
-            EXPECT_EQ(reply.status, 200) << reply.body;
-            text = random() % 4 == 0 ? "Another tale " + std::to_string(random() % 5)
-                                     : text + reply.json()["choices"][0]["text"].get<std::string>();
-          }
-        });
+      std::mt19937 random(seed);
+      std::vector<std::string> texts;
+      for (int i = 0; i < 6; ++i) {
+        texts.push_back("This is a tale of number " + std::to_string(i % 3) + ". Once upon a time");
       }
-      clients.clear();
+      for (size_t i = 0; i < 48; ++i) {
+        std::string& text = texts[i % texts.size()];
+        const int tokens = 5 + static_cast<int>(random() % 40);
+        const Reply reply = server.ask("POST", "/v1/completions", completion(text, tokens));
+        EXPECT_EQ(reply.status, 200) << reply.body;
+        text = random() % 4 == 0 ? "Another tale " + std::to_string(random() % 5)
+                                 : text + reply.json()["choices"][0]["text"].get<std::string>();
+        // A replay asks when it was asked: none may come while another runs, however slow a step is foretold to be.
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      }
       page = server.ask("GET", "/metrics").body;
     }
     const RequestTrace trace = read_trace(std::array{file_});
@@ -161,11 +163,8 @@ TEST_F(TraceFileTest, AReplayAgreesWithTheServersOwnMetrics) {
     const Replayed replayed = replay(trace, {spec, trace.config->engine, trace.costs});
     EXPECT_EQ(replayed.foretold.requests, measured->requests);
     EXPECT_EQ(replayed.foretold.answer_tokens, measured->answer_tokens);
-    EXPECT_NEAR(replayed.foretold.hit_rate() / measured->hit_rate(), 1, 0.02) << seed;
-    EXPECT_NEAR(
-        static_cast<double>(replayed.foretold.computed_tokens) / static_cast<double>(measured->computed_tokens), 1,
-        0.02)
-        << seed;
+    EXPECT_EQ(replayed.foretold.reused_tokens, measured->reused_tokens) << seed;
+    EXPECT_EQ(replayed.foretold.computed_tokens, measured->computed_tokens) << seed;
   }
 }
 

@@ -132,12 +132,23 @@ class TopTest(unittest.TestCase):
         top.press("q")
         self.assertEqual(top.wait(), 0)
 
+    def redrawn(self, top):
+        """Another view and back: both are drawn anew."""
+        for key in ("2", "1"):
+            top.press(key)
+            for _ in range(6):
+                top.look()
+
     def test_it_fits_every_size_and_follows_it(self):
         top = self.top(columns=100, rows=30)
         top.shows("requests over time")
         for columns, rows in ((60, 15), (20, 5), (1, 1), (200, 60)):
             top.resize(columns, rows)
             top.until(lambda screen: screen.startswith("kvasir top"[:columns]), f"nothing at {columns} x {rows}")
+            self.redrawn(top)
+            top.screen.odd.clear()  # what was drawn for the old size, and came behind the change
+            self.redrawn(top)
+            self.assertEqual(top.screen.odd, [], f"{columns} x {rows}")
         top.shows("1 all  2 blocks", "q leave", "requests over time")
         self.assertEqual(top.screen.odd, [])
 
