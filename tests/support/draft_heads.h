@@ -25,6 +25,7 @@ inline ModelSpec head_spec(const ModelSpec& target, DraftHeadSpec::Kind kind) {
     return !layer.attention.none() && layer.attention.owns_kv();
   });
   out.layers = {*last};
+  out.layers.front().recurrent = {};  // a head of no family has states: they could not forget a wrong guess
   out.dtype = DType::kF32;
   out.draft.kind = kind;
   out.draft.target_layers = target.layer_count();

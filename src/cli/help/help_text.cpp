@@ -71,7 +71,7 @@ std::vector<std::string> groups_of(const CommandInfo& command) {
     if (option.positional) continue;
     if (std::ranges::find(out, option.group) == out.end()) out.push_back(option.group);
   }
-  std::ranges::stable_partition(out, [](const std::string& group) { return group != "Help"; });
+  std::stable_partition(out.begin(), out.end(), [](const std::string& group) { return group != "Help"; });
   return out;
 }
 

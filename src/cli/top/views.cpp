@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <span>
 
@@ -94,7 +95,7 @@ void draw_all(const TopScene& scene, Canvas& canvas, Box box) {
 
 std::string brief_count(double count) {
   if (count < 10)
-    return count == static_cast<std::int64_t>(count) ? fmt::format("{:.0f}", count) : fmt::format("{:.1f}", count);
+    return count == std::floor(count) ? fmt::format("{:.0f}", count) : fmt::format("{:.1f}", count);
   if (count < 100'000) return format_count(static_cast<std::uint64_t>(count + 0.5));
   constexpr std::array<std::string_view, 4> kUnits{"k", "M", "G", "T"};
   size_t unit = 0;
