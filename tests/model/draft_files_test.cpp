@@ -1,5 +1,7 @@
 // How files hold heads that guess the next tokens, and what is said of files that do not.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -47,7 +49,8 @@ class HeadFilesTest : public ::testing::Test {
   }
   void write_config(const std::string& text) { std::ofstream(folder_ / "config.json") << text; }
 
-  std::filesystem::path folder_ = std::filesystem::temp_directory_path() / "kvasir_draft_heads_test";
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / fmt::format("kvasir_draft_heads_{}", ::getpid());
   std::unique_ptr<Backend> backend_ = make_backend({"cpu", 1, "auto"});
 
  private:

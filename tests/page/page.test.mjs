@@ -190,9 +190,12 @@ test('a request explains itself, and its blocks are found', async () => {
   const asked = await server.chat('Tell me a story about a fox and a wolf.', { explain: true });
   await view('Requests');
   const row = page.getByRole('button', { name: /Explain request/ }).first();
-  await row.click();
   const details = page.locator('.request-details');
-  await eventually(() => details.innerText(), (text) => text.includes(asked.kvasir.explanation), asked.kvasir.explanation);
+  const newest = async () => { // the page hears of a request a moment after it ended
+    await row.click();
+    return details.innerText();
+  };
+  await eventually(newest, (text) => text.includes(asked.kvasir.explanation), asked.kvasir.explanation);
   await page.locator('.u-legend').first().waitFor();
   const earnings = page.getByRole('region', { name: 'Speculation' });
   assert.match(await earnings.innerText(), /\d+% of [\d,]+ guessed tokens were right; (saved|cost) /);
