@@ -203,14 +203,23 @@ test('a request explains itself, and its blocks are found', async () => {
   assert.ok(right.map(number).reduce((a, b) => a + b, 0) > 0, `none was right: ${right}`);
   await shoot('requests');
   await view('Cache');
-  await page.locator('.map').focus();
-  for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
-  await page.locator('.details dl').waitFor();
+  const chosen = async () => { // what is pressed before the map is drawn chooses nothing
+    await page.locator('.map').focus();
+    for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
+    await page.waitForTimeout(200);
+    return page.locator('.details dl').count();
+  };
+  await eventually(chosen, (n) => n > 0, 'no block was chosen');
   await eventually(() => page.locator('.tree li').count(), (n) => n > 0, 'the prefix tree is empty');
   await page.locator('.tree button').first().click();
   await page.locator('.details pre.tokens').waitFor();
-  await page.locator('.map .over').hover({ position: { x: 5, y: 5 } });
-  await page.locator('.map .tip q').waitFor();
+  const tip = async () => {
+    await page.locator('.map .over').hover({ position: { x: 25, y: 5 } });
+    await page.locator('.map .over').hover({ position: { x: 5, y: 5 } });
+    await page.waitForTimeout(200);
+    return page.locator('.map .tip q').count();
+  };
+  await eventually(tip, (n) => n > 0, 'the first block tells no text');
   await shoot('cache');
 });
 
