@@ -12,11 +12,14 @@
 #include "base/error.h"
 #include "cli/policy_file.h"
 #include "cli/text_table.h"
+#include "backend/make_backend.h"
 #include "engine/draft/drafters.h"
 #include "layout/codec.h"
+#include "model/decoder.h"
 #include "model/draft_head.h"
 #include "plan/arithmetic.h"
 #include "plan/gpus.h"
+#include "plan/runtime.h"
 
 namespace kvasir {
 namespace {
@@ -58,13 +61,10 @@ std::vector<std::string> notes_on(const PlanReport& report) {
                     "runs on one GPU a process",
                     report.gpus));
   }
-  if (report.input.memory_bytes && report.input.reserve_bytes == 0) {
-    notes.push_back("nothing is set aside for activations and the driver; --reserve does");
-  }
   return notes;
 }
 
-// "fits, barely" below a fifth to spare: activations and the driver still have to go somewhere.
+// "fits, barely" below a fifth to spare: other programs and the gaps between allocations go somewhere, too.
 std::string verdict(const PlanReport& report) {
   const MemoryPlan& plan = report.plan;
   if (!plan.fits) return fmt::format("needs {}", size(plan.total_bytes));
@@ -136,6 +136,8 @@ std::vector<Row> rows_of(const PlanReport& report) {
       {"KV per request", size(plan.bytes_per_request), fmt::format("{} tokens", count(input.context))},
       {"KV in all", size(plan.kv_bytes), users_of(report)}};
   if (!report.draft.empty()) out.insert(out.begin() + 1, {"draft weights", size(report.draft_weights), report.draft});
+  out.push_back({"runtime", size(input.runtime_bytes),
+                 fmt::format("steps of {} tokens, and the program", count(report.max_batch_tokens))});
   if (input.reserve_bytes > 0) out.push_back({"reserve", size(input.reserve_bytes), ""});
   out.push_back({"total", size(plan.total_bytes), ""});
   add_limits(out, report);
@@ -241,6 +243,28 @@ void add_draft(const PlanOptions& options, PlanReport& report) {
                              : row_bytes(dtype, static_cast<std::int64_t>(parameter_count(draft.spec)));
   report.input.weights_bytes = saturating_sum(report.input.weights_bytes, report.draft_weights);
   report.input.draft_groups = kv_groups(draft.spec, KvPolicy{});
+  report.input.runtime_bytes += activation_bytes(draft.spec, report.max_batch_tokens);
+  if (report.input.smaller_steps) {
+    report.input.smaller_steps->runtime_bytes += activation_bytes(draft.spec, report.input.smaller_steps->tokens);
+  }
+}
+
+constexpr int kSmallSteps = 128;  // rows that still make products out of prompts
+
+// A step's rows, and what they and the program take. Of several cards each runs the program.
+void add_runtime(const PlanOptions& options, PlanReport& report) {
+  std::string device = options.device;
+  if (device.empty()) device = options.gpu.empty() ? "cpu" : "cuda";
+  if (device != "cpu" && device != "cuda") {
+    fail_usage(fmt::format("'{}' is not a device to plan for", device), "--device", "use cpu or cuda");
+  }
+  report.max_batch_tokens = batch_tokens(options.max_batch_tokens, device);
+  const auto runtime = [&](int rows) {
+    return activation_bytes(report.model.config, rows) +
+           static_cast<std::uint64_t>(report.gpus) * program_bytes(device);
+  };
+  report.input.runtime_bytes = runtime(report.max_batch_tokens);
+  if (report.max_batch_tokens > kSmallSteps) report.input.smaller_steps = {kSmallSteps, runtime(kSmallSteps)};
 }
 
 }  // namespace
@@ -274,6 +298,7 @@ PlanReport make_plan_report(NamedShape model, const PlanOptions& options) {
     report.gpus = gpus.count;
   }
   if (!options.reserve.empty()) report.input.reserve_bytes = parse_bytes(options.reserve, "--reserve");
+  add_runtime(options, report);
   add_draft(options, report);
   report.plan = plan_memory(report.input);
   report.notes = notes_on(report);
@@ -334,6 +359,8 @@ std::string plan_as_json(const PlanReport& report) {
                {"bytes_per_request", plan.bytes_per_request},
                {"bytes_total", plan.kv_bytes},
                {"groups", groups_as_json(plan)}};
+  out["max_batch_tokens"] = report.max_batch_tokens;
+  out["runtime_bytes"] = report.input.runtime_bytes;
   out["reserve_bytes"] = report.input.reserve_bytes;
   out["total_bytes"] = plan.total_bytes;
   out["memory_bytes"] = or_null(report.input.memory_bytes);

@@ -26,6 +26,8 @@ struct PlanOptions {
   std::string memory;
   std::string gpu;
   std::string reserve;
+  std::string device;        // "cpu" or "cuda"; default: cuda of a --gpu, otherwise cpu
+  int max_batch_tokens = 0;  // 0: as suits the device
   int block_tokens = kDefaultBlockTokens;
 };
 
@@ -36,6 +38,7 @@ struct PlanReport {
   PlanInput input;
   std::string draft;                // what drafts; empty: nobody
   std::uint64_t draft_weights = 0;  // of input.weights_bytes
+  int max_batch_tokens = 0;
   MemoryPlan plan;
   std::int64_t gpus = 1;
   std::vector<std::string> notes;  // what a reader should know before believing the numbers

@@ -41,7 +41,9 @@ void add_memory_options(CLI::App& command, PlanOptions& options) {
   command.add_option("--gpu", options.gpu, "A GPU whose memory to fit into, such as h100, or several, as 4xh100")
       ->excludes(memory);
   command.add_option("--reserve", options.reserve,
-                     "Memory to keep free for activations and the driver; default: none");
+                     "Memory to keep free for other programs; default: none");
+  command.add_option("--device", options.device,
+                     "What it runs on: cpu, or cuda, where the program takes more; default: cuda with --gpu");
   command.add_option("--block-size", options.block_tokens, "Tokens of a block")
       ->check(CLI::Range(1, kLargestBlockTokens))
       ->capture_default_str();
@@ -63,7 +65,8 @@ void add_trace_options(CLI::App& command, Typed& typed) {
   group.option("--kv-memory", options.kv_memory, "Memory for the cache; default: as the trace has it");
   group.option("--swap-memory", options.swap_memory, "Host memory for requests that pause; default: as it has it");
   group.option("--eviction", options.eviction, "lru, fifo, cost; default: as the trace has it");
-  group.option("--max-batch-tokens", options.max_batch_tokens, "Tokens in one step; default: as the trace has it")
+  group.option("--max-batch-tokens", options.max_batch_tokens,
+               "Tokens in one step; default: as the trace has it; without one 512, and 2048 on a GPU")
       ->check(CLI::Range(1, 65536));
   group.option_with_default("--rate", options.rate, "Requests come so many times as fast")
       ->check(CLI::Range(1e-3, 1e6));
@@ -80,6 +83,7 @@ void plan_from_trace(const CLI::App& command, Typed& typed) {
   trace.memory = plan.memory;
   trace.gpu = plan.gpu;
   trace.reserve = plan.reserve;
+  trace.device = plan.device.empty() && !plan.gpu.empty() ? "cuda" : plan.device;
   trace.weights_dtype = plan.weights_dtype;
   trace.context = plan.context;
   if (command.count("--kv") > 0) trace.kv = plan.kv;
@@ -102,8 +106,7 @@ void plan_from_trace(const CLI::App& command, Typed& typed) {
 }
 
 void refuse_trace_options(const CLI::App& command) {
-  for (const char* option : {"--costs", "--kv-memory", "--swap-memory", "--eviction", "--max-batch-tokens", "--rate",
-                             "--sweep", "--svg"}) {
+  for (const char* option : {"--costs", "--kv-memory", "--swap-memory", "--eviction", "--rate", "--sweep", "--svg"}) {
     if (command.count(option) > 0) fail_usage("it is of a trace", option, "give --trace FILE as well");
   }
 }
@@ -114,6 +117,7 @@ void print_plan(const CLI::App& command, Typed& typed) {
   if (typed.plan.model.empty()) {
     fail_usage("no model is named", "--model", "give -m, or --trace FILE");
   }
+  typed.plan.max_batch_tokens = typed.trace.max_batch_tokens;
   const PlanReport report = make_plan_report(typed.plan);
   const Form form = typed.form();
   fmt::print("{}", form == Form::kJson       ? plan_as_json(report)

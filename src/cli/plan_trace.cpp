@@ -28,22 +28,26 @@ NamedShape shape_of(const std::string& name) {
   }
 }
 
-std::uint64_t weights_of(const NamedShape& model, const std::string& dtype) {
-  PlanOptions options;
-  options.weights_dtype = dtype;
-  return make_plan_report(model, options).input.weights_bytes;
+// Weights, the runtime and the reserve: what is there before a token is cached.
+std::uint64_t taken_by(const NamedShape& model, const TraceOptions& options) {
+  PlanOptions plan;
+  plan.weights_dtype = options.weights_dtype;
+  plan.gpu = options.gpu;
+  plan.device = options.device;
+  plan.max_batch_tokens = options.max_batch_tokens;
+  plan.reserve = options.reserve;
+  return make_plan_report(model, plan).input.taken_bytes();
 }
 
 // What is left of a memory for the cache.
 std::uint64_t pool_of(std::uint64_t memory, const NamedShape& model, const TraceOptions& options) {
-  const std::uint64_t weights = weights_of(model, options.weights_dtype);
-  const std::uint64_t reserve = options.reserve.empty() ? 0 : parse_bytes(options.reserve, "--reserve");
-  if (memory <= weights + reserve) {
-    fail_usage(fmt::format("{} do not hold the weights of {}{}", format_bytes(memory), format_bytes(weights),
-                           reserve > 0 ? " and the reserve" : ""),
+  const std::uint64_t taken = taken_by(model, options);
+  if (memory <= taken) {
+    fail_usage(fmt::format("{} do not hold the {} of weights, the runtime and the reserve", format_bytes(memory),
+                           format_bytes(taken)),
                "--memory", "give more memory, smaller weights with --weights-dtype, or --kv-memory");
   }
-  return memory - weights - reserve;
+  return memory - taken;
 }
 
 // The default of a server, as far as it does not depend on a machine.

@@ -23,6 +23,7 @@ struct TraceOptions {
   std::string memory;  // for weights, reserve and cache
   std::string gpu;
   std::string reserve;
+  std::string device;
   std::string weights_dtype;
   std::string swap_memory;
   std::string eviction;

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "model/cached_attention.h"
+#include "model/counting_backend.h"
 #include "model/decoder_layers.h"
 #include "model/decoder_weights.h"
 #include "model/decoder_workspace.h"
@@ -48,12 +49,25 @@ RopeCache::Angles angles_of(const ModelSpec& spec, int index) {
   return out;
 }
 
+// By rope of the spec.
+std::vector<RopeCache> make_rope_caches(const ModelSpec& spec, Backend& backend, int max_rows) {
+  std::vector<RopeCache> out;
+  for (int rope = 0; rope < static_cast<int>(spec.ropes.size()); ++rope) {
+    out.emplace_back(backend, angles_of(spec, rope), spec.context, max_rows);
+  }
+  return out;
+}
+
 // A source is read in one step, however many rows a step has otherwise.
-LoadOptions for_sources(const ModelSpec& spec, const LoadOptions& options) {
+int source_rows(const ModelSpec& encoder, std::int64_t context, int max_rows) {
   constexpr std::int64_t kMostSourceRows = 1 << 16;
-  const std::int64_t longest = options.context > 0 ? std::min(options.context, spec.context) : spec.context;
+  const std::int64_t longest = context > 0 ? std::min(context, encoder.context) : encoder.context;
+  return static_cast<int>(std::max<std::int64_t>(max_rows, std::min(longest, kMostSourceRows)));
+}
+
+LoadOptions for_sources(const ModelSpec& spec, const LoadOptions& options) {
   LoadOptions out = options;
-  out.max_rows = static_cast<int>(std::max<std::int64_t>(options.max_rows, std::min(longest, kMostSourceRows)));
+  out.max_rows = source_rows(spec, options.context, options.max_rows);
   out.progress = {};
   return out;
 }
@@ -71,9 +85,7 @@ class Decoder final : public Model {
         attention_(backend, spec_, options.max_rows),
         space_(spec_, backend, options.max_rows),
         layers_(spec_, weights_, space_, backend, attention_) {
-    for (int rope = 0; rope < static_cast<int>(spec_.ropes.size()); ++rope) {
-      rope_caches_.emplace_back(backend, angles_of(spec_, rope), spec_.context, max_rows_);
-    }
+    rope_caches_ = make_rope_caches(spec_, backend, max_rows_);
     if (!spec_.reads_source()) return;
     const ModelSpec& encoder = spec_.encoder.front();
     sources_.emplace(SourceReader::Parts{spec_, weights_, space_, backend, max_rows_},
@@ -319,6 +331,18 @@ class Decoder final : public Model {
 std::unique_ptr<Model> make_decoder(const ModelSpec& spec, const TensorSource& weights, Backend& backend,
                                     const LoadOptions& options, const SharedWeights& shared) {
   return std::make_unique<Decoder>(spec, weights, backend, options, shared);
+}
+
+std::uint64_t activation_bytes(const ModelSpec& spec, int max_rows) {
+  CountingBackend backend;
+  const CachedAttention attention(backend, spec, max_rows);
+  const Workspace space(spec, backend, max_rows);
+  make_rope_caches(spec, backend, max_rows);
+  if (!spec.reads_source()) return backend.bytes();
+  const ModelSpec& encoder = spec.encoder.front();
+  const int longest = source_rows(encoder, 0, max_rows);
+  const ScratchRows rows(backend, encoder, longest, KvStorage::Layers::kInTurn);
+  return backend.bytes() + activation_bytes(encoder, longest);
 }
 
 }  // namespace kvasir

@@ -58,7 +58,7 @@ MemoryPlan plan_sizes(const PlanInput& input) {
     plan.groups.push_back(part);
   }
   plan.kv_bytes = saturating_product(plan.bytes_per_request, static_cast<std::uint64_t>(input.users));
-  plan.total_bytes = saturating_sum(saturating_sum(input.weights_bytes, input.reserve_bytes), plan.kv_bytes);
+  plan.total_bytes = saturating_sum(input.taken_bytes(), plan.kv_bytes);
   return plan;
 }
 
@@ -79,6 +79,10 @@ void share_pool(std::uint64_t bytes, MemoryPlan& plan) {
 }
 
 }  // namespace
+
+std::uint64_t PlanInput::taken_bytes() const {
+  return saturating_sum(saturating_sum(weights_bytes, runtime_bytes), reserve_bytes);
+}
 
 std::int64_t pool_blocks(std::uint64_t bytes, std::uint64_t block_bytes) {
   const std::uint64_t blocks = bytes / block_bytes;
@@ -112,8 +116,7 @@ MemoryPlan plan_memory(const PlanInput& input) {
   MemoryPlan plan = plan_sizes(input);
   if (!input.memory_bytes) return plan;
 
-  const std::uint64_t taken = saturating_sum(input.weights_bytes, input.reserve_bytes);
-  const std::uint64_t left = *input.memory_bytes - std::min(*input.memory_bytes, taken);
+  const std::uint64_t left = *input.memory_bytes - std::min(*input.memory_bytes, input.taken_bytes());
   plan.fits = plan.total_bytes <= *input.memory_bytes;
   plan.max_context = input.groups.empty() && *plan.fits ? input.context : longest_context(input);
   plan.max_users = plan.bytes_per_request == 0 ? kMostUsers

@@ -26,9 +26,16 @@ struct PlanInput {
   std::int64_t users = 1;                  // sequences at a time, 1 … kMostUsers, sharing nothing
   int block_tokens = kDefaultBlockTokens;
   std::optional<std::uint64_t> memory_bytes;  // none: sizes only, no verdict
-  // Kept free for activations, the driver and the rest. Zero unless given: a plan adds no margin that it does
-  // not show.
+  std::uint64_t runtime_bytes = 0;            // what serving takes beside weights and cache: see runtime.h
+  struct SmallerSteps {
+    int tokens = 0;
+    std::uint64_t runtime_bytes = 0;
+  };
+  std::optional<SmallerSteps> smaller_steps = std::nullopt;  // what may be suggested instead; none: nothing smaller
+  // Kept free for whatever else runs there. Zero unless given: a plan adds no margin that it does not show.
   std::uint64_t reserve_bytes = 0;
+
+  std::uint64_t taken_bytes() const;  // before a token is cached
 };
 
 // One group of layers. A request is one sequence of `context` tokens, at the moment it holds most blocks.
@@ -45,7 +52,7 @@ struct GroupPlan {
   std::uint64_t bytes_per_token = 0;
   std::int64_t blocks_per_request = 0;
   std::uint64_t bytes_per_request = 0;
-  std::optional<std::int64_t> pool_blocks;  // what the memory left by weights and reserve is cut into
+  std::optional<std::int64_t> pool_blocks;  // what the memory left by all else is cut into
 };
 
 // One change, and what the plan is after it. Others are as they were.
@@ -68,7 +75,7 @@ struct MemoryPlan {
   std::uint64_t kept_state_bytes = 0;   // of each place where its states are kept
   std::uint64_t bytes_per_request = 0;  // whole blocks, less what the retention drops
   std::uint64_t kv_bytes = 0;           // of all users
-  std::uint64_t total_bytes = 0;        // weights, cache and reserve
+  std::uint64_t total_bytes = 0;        // weights, runtime, reserve and cache
 
   // With a memory size only.
   std::optional<bool> fits;

@@ -52,6 +52,7 @@ class SuggestionList {
   void add_formats();
   void add_shorter_context();
   void add_fewer_users();
+  void add_smaller_steps();
   void add_shared_prefix();
   void add_window();
   void add_memory();
@@ -127,6 +128,16 @@ void SuggestionList::add_fewer_users() {
       total_of(changed), kLessService);
 }
 
+// No answer changes; prompts are read in more steps.
+void SuggestionList::add_smaller_steps() {
+  if (!input_.smaller_steps) return;
+  PlanInput changed = input_;
+  changed.runtime_bytes = input_.smaller_steps->runtime_bytes;
+  add(fmt::format("steps of {} tokens (--max-batch-tokens {}; prompts are read slower)", input_.smaller_steps->tokens,
+                  input_.smaller_steps->tokens),
+      total_of(changed), kLessService);
+}
+
 // The shortest prefix that, common to all users and so stored once, makes the rest fit. Blocks of windows are
 // not counted: they are dropped as the sequences grow.
 void SuggestionList::add_shared_prefix() {
@@ -191,6 +202,7 @@ std::vector<Suggestion> SuggestionList::in_order() {
 std::vector<Suggestion> find_suggestions(const PlanInput& input, const MemoryPlan& plan) {
   CHECK(input.memory_bytes && plan.total_bytes > *input.memory_bytes);
   SuggestionList ways(input, plan);
+  ways.add_smaller_steps();
   if (input.groups.empty()) {  // of a cache that is not there nothing can be saved
     ways.add_memory();
     return ways.in_order();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "plan/runtime.h"
 
 namespace kvasir {
 namespace {
@@ -42,10 +43,12 @@ TEST(PlanCommand, JsonHasTheNumbersOfTheExample) {
   EXPECT_EQ(plan["kv"]["bytes_per_request"], 8'589'934'592);
   EXPECT_EQ(plan["kv"]["bytes_total"], 8'589'934'592);
   EXPECT_EQ(plan["kv"]["groups"].size(), 1U);
-  EXPECT_EQ(plan["total_bytes"], 24'650'457'088);
+  EXPECT_EQ(plan["max_batch_tokens"], 512);
+  EXPECT_EQ(plan["runtime_bytes"], 533'106'688);
+  EXPECT_EQ(plan["total_bytes"], 16'060'522'496 + 8'589'934'592 + 533'106'688);
   EXPECT_EQ(plan["memory_bytes"], 24'000'000'000);
   EXPECT_EQ(plan["fits"], false);
-  EXPECT_EQ(plan["max_context"], 60560);
+  EXPECT_EQ(plan["max_context"], 56496);
   EXPECT_EQ(plan["max_users"], 0);
   for (const nlohmann::json& way : plan["ways_out"]) {
     EXPECT_TRUE(way.contains("what") && way.contains("saves_bytes") && way.contains("then_total_bytes") &&
@@ -64,7 +67,8 @@ TEST(PlanCommand, CountsWhatDrafts) {
   EXPECT_EQ(plan["draft"]["model"], "llama-3.2-1b");
   EXPECT_EQ(plan["draft"]["weights_bytes"], draft["weights_bytes"]);
   EXPECT_EQ(plan["total_bytes"].get<std::uint64_t>(),
-            without["total_bytes"].get<std::uint64_t>() + draft["total_bytes"].get<std::uint64_t>());
+            without["total_bytes"].get<std::uint64_t>() + draft["total_bytes"].get<std::uint64_t>() -
+                program_bytes("cpu"));  // there is one program
   EXPECT_EQ(plan["kv"]["groups"].size(), 2U);
   EXPECT_EQ(plan["kv"]["groups"][1]["of"], "draft");
   EXPECT_LT(plan["max_users"], without["max_users"]);
@@ -97,10 +101,10 @@ TEST(PlanCommand, TheFirstLineIsTheVerdict) {
     return text.substr(0, text.find('\n'));
   };
   EXPECT_EQ(first_line(options_of("llama-3.1-8b", 65536, "24GB")),
-            "llama-3.1-8b does not fit in 24.00 GB: needs 24.65 GB, 650 MB too much");
+            "llama-3.1-8b does not fit in 24.00 GB: needs 25.18 GB, 1.18 GB too much");
   EXPECT_EQ(first_line(options_of("llama-3.1-8b", 32768, "24GB")),
-            "llama-3.1-8b fits in 24.00 GB, barely: needs 20.36 GB, 3.64 GB to spare");
-  EXPECT_EQ(first_line(options_of("tales", 2048, "")), "tales needs 48.3 MB");
+            "llama-3.1-8b fits in 24.00 GB, barely: needs 20.89 GB, 3.11 GB to spare");
+  EXPECT_EQ(first_line(options_of("tales", 2048, "")), "tales needs 150 MB");
 }
 
 TEST(PlanCommand, WeightsDtypeGpuAndReserve) {
@@ -111,14 +115,34 @@ TEST(PlanCommand, WeightsDtypeGpuAndReserve) {
   const nlohmann::json plan = json_of(options);
   EXPECT_EQ(plan["weights_bytes"], 4 * 1'235'814'400LL);
   EXPECT_EQ(plan["memory_bytes"], 80'000'000'000);
-  EXPECT_EQ(plan["total_bytes"], 4 * 1'235'814'400LL + 1024 * 32768 + 2'000'000'000);
+  EXPECT_EQ(plan["max_batch_tokens"], 2048);
+  EXPECT_EQ(plan["total_bytes"],
+            4 * 1'235'814'400LL + 1024 * 32768 + 2'000'000'000 + plan["runtime_bytes"].get<std::int64_t>());
 }
 
 TEST(PlanCommand, NotesWhatAReaderShouldKnow) {
   const PlanReport report = make_plan_report(options_of("tales", 100000, "1GB"));
-  ASSERT_EQ(report.notes.size(), 2U);
+  ASSERT_EQ(report.notes.size(), 1U);
   EXPECT_NE(report.notes[0].find("2,048"), std::string::npos);
-  EXPECT_NE(report.notes[1].find("--reserve"), std::string::npos);
+}
+
+TEST(PlanCommand, StepsAndDevicesDecideTheRuntime) {
+  const auto runtime = [](const char* device, int step) {
+    PlanOptions options = options_of("llama-3.2-1b", 1024, "");
+    options.device = device;
+    options.max_batch_tokens = step;
+    return json_of(options)["runtime_bytes"].get<std::uint64_t>();
+  };
+  EXPECT_EQ(runtime("", 0), runtime("cpu", 512));
+  EXPECT_EQ(runtime("cuda", 0), runtime("cpu", 2048) - program_bytes("cpu") + program_bytes("cuda"));
+  // By the row: logits of a vocabulary of 128,256 in float32 and as much again.
+  EXPECT_GT(runtime("cpu", 513) - runtime("cpu", 512), 4U * 128'256);
+  EXPECT_LT(runtime("cpu", 513) - runtime("cpu", 512), 8U * 128'256);
+  PlanOptions two = options_of("llama-3.2-1b", 1024, "");
+  two.gpu = "2xh100";
+  EXPECT_EQ(json_of(two)["runtime_bytes"], runtime("cuda", 0) + program_bytes("cuda"));
+  two.device = "tpu";
+  EXPECT_THROW(make_plan_report(two), Error);
 }
 
 TEST(PlanCommand, APolicyDecidesBytesAndIsNamed) {

@@ -20,6 +20,7 @@ interface Plan {
   context: number;
   users: number;
   kv: { policy: string; bytes_per_token: number; bytes_per_request: number; bytes_total: number };
+  runtime_bytes: number;
   reserve_bytes: number;
   total_bytes: number;
   memory_bytes: number | null;
@@ -66,6 +67,7 @@ function Bar({ plan }: { plan: Plan }) {
   const parts = [
     { name: 'weights', size: plan.weights_bytes, kind: 'weights' },
     { name: 'KV cache', size: plan.kv.bytes_total, kind: 'kv' },
+    { name: 'runtime', size: plan.runtime_bytes, kind: 'runtime' },
     { name: 'reserve', size: plan.reserve_bytes, kind: 'reserve' },
     { name: 'free', size: free, kind: 'free' },
   ].filter(({ size }) => size > 0);

@@ -1,0 +1,18 @@
+// What serving takes on a device whatever the model: the program and its libraries, what requests and connections hold,
+// and on a GPU the driver's context, kernels and the workspaces of products. Measured, and rounded up: docs/planning.md
+// says how. Activations are not in it: their sizes follow from a model (model/decoder.h).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace kvasir {
+
+inline constexpr std::uint64_t kProgramBytes = 64'000'000;
+inline constexpr std::uint64_t kCudaProgramBytes = 700'000'000;
+
+inline constexpr std::uint64_t program_bytes(std::string_view device) {
+  return device.starts_with("cuda") ? kCudaProgramBytes : kProgramBytes;
+}
+
+}  // namespace kvasir
