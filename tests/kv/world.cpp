@@ -168,6 +168,7 @@ bool World::may_truncate(size_t i, Position length) const {
   if (has_states(held_[i].policy) && length > 0 && length < std::ssize(held_[i].text)) return false;
   const std::int64_t size = config_.block_tokens;
   for (size_t g = 0; g < groups_of(held_[i]).size(); ++g) {
+    if (groups_[groups_of(held_[i])[g]].state()) continue;  // has one block, whatever the length
     const BlockTable& table = held_[i].lease.table(g);
     const Retention& retention = groups_[groups_of(held_[i])[g]].retention;
     for (std::int64_t block_index = 0; block_index * size < length; ++block_index) {

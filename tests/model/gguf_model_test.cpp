@@ -175,7 +175,7 @@ TEST(GgufModel, Llama3RopeComesAsFactors) {
   ModelSpec plain = load_config(folder / "m.gguf");
   plain.ropes.at(0).scaling = RopeSpec::Scaling::kNone;
   const auto other = make_decoder(plain, Weights(folder / "m.gguf", tensors_of(plain)), *backend, {64, {}});
-  EXPECT_GT(relative_error(forward(*other, *backend, kTokens), want), 1e-4);
+  EXPECT_GT(relative_error(forward(*other, *backend, tokens_of(plain)), want), 1e-4);
 }
 
 TEST(GgufModel, QuantizedWeightsStayCloseToTheirOriginals) {
