@@ -49,7 +49,8 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Weight> load(std::span<const HostWeight> stacked) override {
     const bool unrounded = activations_ == ActivationPrecision::kF32 && is_quantized(stacked.front().dtype);
-    return unrounded ? cpu::pack_decoded(stacked, pool_) : cpu::pack_weights(stacked, pool_);
+    if (unrounded) return cpu::pack_decoded(stacked, weight_memory_, pool_);
+    return cpu::pack_weights(stacked, weight_memory_, pool_);
   }
 
  private:
@@ -239,6 +240,7 @@ class CpuBackend final : public Backend {
   Isa isa_;
   ActivationPrecision activations_;
   ThreadPool pool_;
+  cpu::WeightMemory weight_memory_;
   cpu::RowKernels rows_;
   cpu::Matmul matmul_;
   cpu::Attention attention_;

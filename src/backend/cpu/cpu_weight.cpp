@@ -61,7 +61,7 @@ void decode_output(const PanelWeight& weight, int output, float* out) {
   }
 }
 
-std::unique_ptr<PanelWeight> empty_panels(std::span<const HostWeight> stacked, DType type) {
+std::unique_ptr<PanelWeight> empty_panels(std::span<const HostWeight> stacked, DType type, WeightMemory& memory) {
   if (const WeightQuantization form = stacked.front().form; form != WeightQuantization::kAsStored) {
     fail_usage(fmt::format("the cpu backend takes weights as they are stored, and not as {}", name_of(form)),
                "--weights", "use --device cuda:0, or a file of 8 bits: kvasir convert -o model.gguf --weights q8_0");
@@ -72,14 +72,14 @@ std::unique_ptr<PanelWeight> empty_panels(std::span<const HostWeight> stacked, D
     outputs += weight.rows;
   }
   auto panels = std::make_unique<PanelWeight>(outputs, stacked.front().cols, type);
-  panels->panels_memory = allocate_host(static_cast<size_t>(panels->panels() * panels->panel_bytes()));
+  panels->panels_memory = memory.allocate(static_cast<size_t>(panels->panels() * panels->panel_bytes()));
   return panels;
 }
 
 }  // namespace
 
-std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, ThreadPool& pool) {
-  auto packed = empty_panels(stacked, stacked.front().dtype);
+std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, WeightMemory& memory, ThreadPool& pool) {
+  auto packed = empty_panels(stacked, stacked.front().dtype, memory);
   const size_t bytes = row_bytes(packed->dtype, packed->inputs());
   pool.parallel_for(packed->panels(), [&](std::int64_t panel, int) {
     const std::byte* rows[kLanes];
@@ -96,9 +96,9 @@ std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, T
   return packed;
 }
 
-std::unique_ptr<PanelWeight> pack_decoded(std::span<const HostWeight> stacked, ThreadPool& pool) {
+std::unique_ptr<PanelWeight> pack_decoded(std::span<const HostWeight> stacked, WeightMemory& memory, ThreadPool& pool) {
   const DType type = stacked.front().dtype;
-  auto packed = empty_panels(stacked, DType::kF32);
+  auto packed = empty_panels(stacked, DType::kF32, memory);
   const auto inputs = static_cast<size_t>(packed->inputs());
   pool.parallel_for(packed->panels(), [&](std::int64_t panel, int) {
     std::vector<float> decoded(kLanes * inputs);

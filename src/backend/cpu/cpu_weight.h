@@ -12,6 +12,7 @@
 #include "backend/buffer.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/quant_panels.h"
+#include "backend/cpu/weight_memory.h"
 #include "base/thread_pool.h"
 
 namespace kvasir::cpu {
@@ -50,8 +51,8 @@ struct PanelWeight final : Weight {
 inline const PanelWeight& mine(const Weight& weight) { return static_cast<const PanelWeight&>(weight); }
 
 // Copies the weights, one below the other, into panels of their own type, or of float32: exactly what they stand for.
-std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, ThreadPool& pool);
-std::unique_ptr<PanelWeight> pack_decoded(std::span<const HostWeight> stacked, ThreadPool& pool);
+std::unique_ptr<PanelWeight> pack_weights(std::span<const HostWeight> stacked, WeightMemory& memory, ThreadPool& pool);
+std::unique_ptr<PanelWeight> pack_decoded(std::span<const HostWeight> stacked, WeightMemory& memory, ThreadPool& pool);
 
 // The weights of one output as floats, exactly: what an embedding is. out has weight.inputs() elements.
 void read_output(const PanelWeight& weight, int output, float* out);
