@@ -161,7 +161,7 @@ test('an answer can be stopped, made again, and its question edited', async () =
   await page.getByLabel('Most tokens').fill('12');
   await page.getByRole('button', { name: 'Settings' }).click();
   await page.getByRole('button', { name: 'Regenerate' }).click();
-  await page.locator('article.answer').last().getByText('12 tokens').waitFor();
+  await page.locator('article.answer').last().getByText('12 tokens', { exact: true }).waitFor();
   await page.locator('article.question').first().getByRole('button', { name: 'Edit' }).click();
   await page.getByLabel('Your message').fill('**Bold** question <b>with marks</b>');
   await page.getByRole('button', { name: 'Ask again' }).click();
