@@ -155,13 +155,14 @@ std::optional<Grammar::Parts> assemble(std::vector<RuleAutomaton> automata, Rule
   for (StateId id = 0; id < row.states.size(); ++id) {
     if (!kept[id]) continue;
     parts.states.push_back({static_cast<std::uint32_t>(parts.edges.size()),
-                            static_cast<std::uint32_t>(parts.calls.size()), 0, row.states[id].is_final});
+                            static_cast<std::uint32_t>(parts.calls.size()), 0, row.states[id].is_final,
+                            row.states[id].role});
     for (const ByteEdge& edge : row.states[id].edges)
       parts.edges.push_back({edge.low, edge.high, new_ids[edge.target]});
     for (const RuleCall& call : row.states[id].calls) parts.calls.push_back({call.rule, new_ids[call.after]});
   }
   parts.states.push_back(
-      {static_cast<std::uint32_t>(parts.edges.size()), static_cast<std::uint32_t>(parts.calls.size()), 0, false});
+      {static_cast<std::uint32_t>(parts.edges.size()), static_cast<std::uint32_t>(parts.calls.size())});
   for (const StateId start : row.starts) parts.starts.push_back(new_ids[start]);
   find_plain_runs(parts);
   return parts;

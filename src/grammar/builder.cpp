@@ -19,11 +19,18 @@ void fail_too_large(const std::string& what, const std::string& rule_name) {
 
 RuleId GrammarBuilder::add_rule(std::string name) {
   const auto id = static_cast<RuleId>(rules_.size());
-  rules_.push_back({std::move(name), 0, 0});
+  rules_.push_back({.name = std::move(name)});
   const NodeId start = node();
   const NodeId end = node();
   rules_[id].start = start;
   rules_[id].end = end;
+  return id;
+}
+
+RuleId GrammarBuilder::add_element_rule(RuleId element) {
+  const RuleId id = add_rule(rules_[element].name);
+  rules_[id].is_element = true;
+  call(rules_[id].start, element, rules_[id].end);
   return id;
 }
 

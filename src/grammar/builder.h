@@ -38,11 +38,14 @@ class GrammarBuilder {
     std::string name;  // for errors: where in the schema it stands
     NodeId start = 0;
     NodeId end = 0;
+    bool is_element = false;  // of a set (grammar.h)
   };
 
   explicit GrammarBuilder(BuildLimits limits = {}) : limits_(limits) {}
 
   RuleId add_rule(std::string name);
+  // A rule of its own for the elements of a set, with the texts of this one.
+  RuleId add_element_rule(RuleId element);
   const Rule& rule(RuleId id) const { return rules_[id]; }
 
   // What is built from here on belongs to this rule, as far as errors are concerned.

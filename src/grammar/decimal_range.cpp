@@ -41,10 +41,13 @@ class MagnitudeBuilder {
   struct State {
     bool least = false, most = false;  // tight
     bool fraction = false;             // one after the point is not zero
+    bool last_zero = false;            // the last one, after the point, is: where that matters
     std::uint32_t remainder = 0;       // of the digits as an integer, by the step
     auto operator<=>(const State&) const = default;
   };
   using Row = std::map<State, NodeId>;
+
+  bool last_zeros_matter() const { return range_.last_zeros == DecimalRange::LastZeros::kNone; }
 
   // Digit i of a bound, counted from the first of its whole part.
   char digit(const Bound& bound, std::size_t i) const {
@@ -63,6 +66,7 @@ class MagnitudeBuilder {
         const State after{.least = state.least && c == digit(*range_.least, i),
                           .most = state.most && c == digit(*range_.most, i),
                           .fraction = range_.fractions_only && (state.fraction || (i >= whole_ && c != '0')),
+                          .last_zero = last_zeros_matter() && i >= whole_ && c == '0',
                           .remainder = range_.step == 0 ? 0 : (state.remainder * 10 + value) % range_.step};
         const auto [to, is_new] = next.try_emplace(after, 0);
         if (is_new) to->second = builder_.node();
@@ -88,7 +92,7 @@ class MagnitudeBuilder {
     };
     if (state.least && !(rest_is_zero(*range_.least) && range_.least->kind == BoundKind::kInclusive)) return false;
     if (state.most && rest_is_zero(*range_.most) && range_.most->kind == BoundKind::kExclusive) return false;
-    if (range_.fractions_only && !state.fraction) return false;
+    if ((range_.fractions_only && !state.fraction) || state.last_zero) return false;
     if (range_.step == 0) return true;
     std::uint32_t remainder = state.remainder;
     for (std::size_t i = count; i < whole_ + range_.step_digits; ++i) remainder = remainder * 10 % range_.step;
@@ -118,6 +122,10 @@ NodeId build_magnitudes(GrammarBuilder& builder, NodeId from, const DecimalRange
 }
 
 }  // namespace
+
+std::string spell(const Decimal& decimal) {
+  return (decimal.negative ? "-" : "") + decimal.whole + (decimal.fraction.empty() ? "" : "." + decimal.fraction);
+}
 
 std::optional<Decimal> parse_decimal(const std::string& text) {
   Decimal out;

@@ -18,6 +18,9 @@ struct Decimal {
   bool is_zero() const { return whole == "0" && fraction.empty(); }
 };
 
+// Without an exponent.
+std::string spell(const Decimal& decimal);
+
 // From the text of a JSON number. nullopt when it has more digits than a sensible bound.
 std::optional<Decimal> parse_decimal(const std::string& text);
 
@@ -40,7 +43,11 @@ struct DecimalRange {
   std::uint32_t step = 0;
   std::size_t step_digits = 0;
   bool fractions_only = false;  // no integers, however they are written
+  enum class LastZeros : std::uint8_t { kFree, kNone } last_zeros = LastZeros::kFree;  // after the point
 };
+
+// Integers up to here are numbers that doubles hold.
+inline constexpr std::uint64_t kMaxExact = (std::uint64_t{1} << 53) - 1;
 
 // The largest step that is followed: the automaton has a state for every remainder.
 inline constexpr std::uint32_t kMaxStep = 1024;

@@ -43,10 +43,18 @@ class Determinizer {
     state_of(closure({rule.start}));
     for (std::size_t i = 0; i < pending_.size(); ++i) expand(static_cast<StateId>(i), *pending_[i]);
     CHECK(!out_.states.front().is_final);
+    if (rule.is_element) mark_element();
     return std::move(out_);
   }
 
  private:
+  void mark_element() {
+    for (RuleState& state : out_.states) {
+      if (state.is_final) state.role = Grammar::Role::kElementEnd;
+    }
+    out_.states.front().role = Grammar::Role::kElementStart;
+  }
+
   void spend(std::size_t work) {
     spent_.work += work;
     if (spent_.work > builder_.limits().work) {

@@ -12,6 +12,7 @@ struct RuleState {
   std::vector<ByteEdge> edges;  // sorted, not overlapping; targets count within the rule
   std::vector<RuleCall> calls;  // sorted by rule, each once
   bool is_final = false;
+  Grammar::Role role = Grammar::Role::kNone;
 };
 
 struct RuleAutomaton {

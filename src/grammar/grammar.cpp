@@ -18,6 +18,7 @@ Grammar::Grammar(Parts parts) : parts_(std::move(parts)) {
   parts_.calls.shrink_to_fit();
   parts_.starts.shrink_to_fit();
   CHECK(!parts_.states.empty() && parts_.root < parts_.starts.size());
+  has_sets_ = std::ranges::any_of(parts_.states, [](const State& state) { return state.role != Role::kNone; });
 }
 
 StateId Grammar::next(StateId state, std::uint8_t byte) const {

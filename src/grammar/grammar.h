@@ -5,6 +5,9 @@
 // holds is found out by following all (matcher.h). What GrammarBuilder guarantees, and the matcher relies on:
 //   - a rule matches no empty text, and never begins by calling itself, directly or through others;
 //   - from every state there is a way to the end of its rule: whoever follows the automaton never gets stuck.
+//
+// An array that must not have an element twice, a set, calls rules that hold one element each. Where such a rule
+// begins and ends is marked: what a set has by then is known to the matcher alone (open_sets.h).
 #pragma once
 
 #include <cstddef>
@@ -34,6 +37,8 @@ struct RuleCall {
 
 class Grammar {
  public:
+  enum class Role : std::uint8_t { kNone, kElementStart, kElementEnd };  // of a set
+
   struct State {
     std::uint32_t first_edge = 0;  // sorted by byte, not overlapping; they end where the next state's begin
     std::uint32_t first_call = 0;  // sorted by rule
@@ -41,6 +46,7 @@ class Grammar {
     // nor below U+0020) can follow.
     std::uint32_t plain_run = 0;
     bool is_final = false;  // the rule may end here
+    Role role = Role::kNone;
   };
 
   struct Parts {
@@ -53,9 +59,12 @@ class Grammar {
 
   explicit Grammar(Parts parts);
 
+  // kNoState: no text comes to the rule.
   StateId start_of(RuleId rule) const { return parts_.starts[rule]; }
   RuleId root() const { return parts_.root; }
   bool is_final(StateId state) const { return parts_.states[state].is_final; }
+  Role role(StateId state) const { return parts_.states[state].role; }
+  bool has_sets() const { return has_sets_; }
   std::uint32_t plain_run(StateId state) const { return parts_.states[state].plain_run; }
 
   std::span<const ByteEdge> edges_of(StateId state) const {
@@ -75,6 +84,7 @@ class Grammar {
 
  private:
   Parts parts_;
+  bool has_sets_ = false;
 };
 
 }  // namespace kvasir::grammar

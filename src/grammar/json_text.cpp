@@ -110,8 +110,9 @@ void build_exponent(GrammarBuilder& builder, NodeId from, NodeId to) {
   builder.join(build_digits(builder, builder.literal(down, "30"), 1, 1), to);
 }
 
-NodeId build_colon(GrammarBuilder& builder, NodeId from) {
+NodeId build_colon(GrammarBuilder& builder, NodeId from, Spelling spelling) {
   const NodeId colon = builder.literal(from, ":");
+  if (spelling == Spelling::kOneWay) return colon;
   const NodeId end = builder.node();
   builder.join(colon, end);
   builder.bytes(colon, ' ', ' ', end);
@@ -121,7 +122,8 @@ NodeId build_colon(GrammarBuilder& builder, NodeId from) {
 }  // namespace
 
 void build_white_space_rule(GrammarBuilder& builder, RuleId rule) {
-  const auto [name, start, end] = builder.rule(rule);
+  const NodeId start = builder.rule(rule).start;
+  const NodeId end = builder.rule(rule).end;
   builder.bytes(start, ' ', ' ', end);
   NodeId at = builder.literal(start, "\n");
   for (int i = 0; i < kMaxIndentation; ++i) {
@@ -181,13 +183,13 @@ NodeId build_number(GrammarBuilder& builder, NodeId from) {
   return end;
 }
 
-NodeId build_key(GrammarBuilder& builder, NodeId from, const std::string& name) {
-  return build_colon(builder, builder.literal(from, nlohmann::json(name).dump()));
+NodeId build_key(GrammarBuilder& builder, NodeId from, const std::string& name, Spelling spelling) {
+  return build_colon(builder, builder.literal(from, nlohmann::json(name).dump()), spelling);
 }
 
-NodeId build_key(GrammarBuilder& builder, NodeId from, const Language& names) {
+NodeId build_key(GrammarBuilder& builder, NodeId from, const Language& names, Spelling spelling) {
   const NodeId inside = builder.literal(from, "\"");
-  return build_colon(builder, builder.literal(build_language(builder, inside, names), "\""));
+  return build_colon(builder, builder.literal(build_language(builder, inside, names), "\""), spelling);
 }
 
 }  // namespace kvasir::grammar

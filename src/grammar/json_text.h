@@ -23,10 +23,13 @@ NodeId build_string(GrammarBuilder& builder, NodeId from, LengthLimits length);
 // Any number. The digits are bounded, and so is the exponent, so that the value is a finite double.
 NodeId build_number(GrammarBuilder& builder, NodeId from);
 
-// An object's key, its colon and an optional space.
-NodeId build_key(GrammarBuilder& builder, NodeId from, const std::string& name);
+// How values may be spelled: equal ones differently, or in one way only.
+enum class Spelling : std::uint8_t { kFree, kOneWay };
+
+// An object's key, its colon and, where spelling is free, an optional space.
+NodeId build_key(GrammarBuilder& builder, NodeId from, const std::string& name, Spelling spelling);
 
 // The same for any key of a language, each of them spelled one way: none comes in disguise.
-NodeId build_key(GrammarBuilder& builder, NodeId from, const Language& names);
+NodeId build_key(GrammarBuilder& builder, NodeId from, const Language& names, Spelling spelling);
 
 }  // namespace kvasir::grammar

@@ -25,12 +25,20 @@ void sort_unique(Places& places) {
 
 }  // namespace
 
-void Stepper::start(Places& out) {
-  out.assign(1, Place{grammar_.start_of(grammar_.root()), kBottom});
+void Stepper::start(RuleId rule, Places& out) {
+  out.assign(1, Place{grammar_.start_of(rule), kBottom});
   close(out);
 }
 
 bool Stepper::step(const Places& in, std::uint8_t byte, Places& out) {
+  if (!follow(in, byte, out)) return false;
+  if (!grammar_.has_sets() || !sets_.is_bound() || has_way(out)) return true;
+  out.clear();
+  return false;
+}
+
+// One step, whether or not the open sets have every element that may be there after it.
+bool Stepper::follow(const Places& in, std::uint8_t byte, Places& out) {
   out.clear();
   bool plain = true;  // no returns and no calls to follow
   for (const Place& place : in) {
@@ -39,7 +47,9 @@ bool Stepper::step(const Places& in, std::uint8_t byte, Places& out) {
     out.push_back({target, place.stack});
     plain = plain && !grammar_.is_final(target) && grammar_.calls_of(target).empty();
   }
-  if (out.size() <= 1 && plain) return !out.empty();
+  if (out.empty()) return false;
+  if (grammar_.has_sets()) sets_.push(byte);
+  if (out.size() == 1 && plain) return true;
   close(out);
   return !out.empty();
 }
@@ -54,11 +64,13 @@ void Stepper::close(Places& places) {
 }
 
 // Rules that end here return to those who called them, which may end here too. A place that can only return is
-// dropped once it has, but for the bottom's: there it says that the text may end.
+// dropped once it has, but for the bottom's: there it says that the text may end. An element that its set has does
+// not end.
 void Stepper::add_returns(Places& places) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Place place = places[i];
     if (!grammar_.is_final(place.state)) continue;
+    if (grammar_.role(place.state) == Grammar::Role::kElementEnd && sets_.has_element()) continue;
     for (const StackLink& link : pool_.links_of(place.stack)) {
       const Place back{link.after, link.below};
       if (std::ranges::find(places, back) == places.end()) places.push_back(back);
@@ -77,8 +89,10 @@ void Stepper::add_calls(Places& places) {
   while (done < places.size()) {
     pending_.clear();
     for (; done < places.size(); ++done) {
+      const bool is_element = grammar_.role(places[done].state) == Grammar::Role::kElementStart;
+      const std::uint32_t set = is_element ? enter_set(places) : 0;
       for (const RuleCall& call : grammar_.calls_of(places[done].state)) {
-        pending_.push_back({call.rule, {call.after, places[done].stack}});
+        pending_.push_back({call.rule, {call.after, places[done].stack, set}});
       }
     }
     std::ranges::sort(pending_);
@@ -98,10 +112,16 @@ bool Stepper::complete(const Places& places) const {
       places, [this](const Place& place) { return place.stack == kBottom && grammar_.is_final(place.state); });
 }
 
+bool Stepper::can_go_on(const Places& places) const {
+  return std::ranges::any_of(places, [this](const Place& place) {
+    return !grammar_.edges_of(place.state).empty() || !grammar_.calls_of(place.state).empty();
+  });
+}
+
 Matcher::Matcher(std::shared_ptr<const Grammar> grammar)
     : grammar_(std::move(grammar)), pool_(std::make_shared<StackPool>()) {
   CHECK(grammar_ != nullptr);
-  stepper().start(places_);
+  stepper(sets_).start(grammar_->root(), places_);
 }
 
 Matcher Matcher::apart() const {
@@ -110,8 +130,8 @@ Matcher Matcher::apart() const {
   return copy;
 }
 
-bool Matcher::run(std::string_view bytes, Places& places) const {
-  Stepper stepper = this->stepper();
+bool Matcher::run(std::string_view bytes, Places& places, OpenSets& sets) const {
+  Stepper stepper = this->stepper(sets);
   Places next;
   for (const char c : bytes) {
     if (!stepper.step(places, static_cast<std::uint8_t>(c), next)) return false;
@@ -122,26 +142,40 @@ bool Matcher::run(std::string_view bytes, Places& places) const {
 
 bool Matcher::accept(std::string_view bytes) {
   Places places = places_;
-  if (!run(bytes, places)) return false;
+  const OpenSets::Mark before = sets_.mark();
+  try {
+    if (!run(bytes, places, sets_)) {
+      sets_.rewind(before);
+      return false;
+    }
+  } catch (...) {
+    sets_.rewind(before);
+    throw;
+  }
   places_ = std::move(places);
+  sets_.settle();
   return true;
 }
 
 bool Matcher::can_accept(std::string_view bytes) const {
   Places places = places_;
-  return run(bytes, places);
+  OpenSets sets = sets_;
+  return run(bytes, places, sets);
 }
 
-bool Matcher::complete() const { return stepper().complete(places_); }
+bool Matcher::complete() const {
+  OpenSets none;
+  return stepper(none).complete(places_);
+}
 
 bool Matcher::can_go_on() const {
-  return std::ranges::any_of(places_, [this](const Place& place) {
-    return !grammar_->edges_of(place.state).empty() || !grammar_->calls_of(place.state).empty();
-  });
+  OpenSets none;
+  return stepper(none).can_go_on(places_);
 }
 
 // Over the stacks' digests, not their ids, which differ from pool to pool; and a sum, since ids decide the order.
-std::array<std::uint64_t, 2> Matcher::digest() const {
+std::optional<std::array<std::uint64_t, 2>> Matcher::digest() const {
+  if (sets_.is_open()) return std::nullopt;
   std::array<std::uint64_t, 2> out{places_.size(), ~places_.size()};
   for (const Place& place : places_) {
     const auto& stack = pool_->digest_of(place.stack);

@@ -8,10 +8,13 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/open_sets.h"
 #include "grammar/stack_pool.h"
 
 namespace kvasir::grammar {
@@ -30,17 +33,27 @@ using Places = std::vector<Place>;
 // One step of the automaton, with its scratch memory. Reused from step to step: nothing is allocated once it is warm.
 class Stepper {
  public:
-  Stepper(const Grammar& grammar, StackPool& pool) : grammar_(grammar), pool_(pool) {}
+  Stepper(const Grammar& grammar, StackPool& pool, OpenSets& sets) : grammar_(grammar), pool_(pool), sets_(sets) {}
 
-  void start(Places& out);
+  // Where the texts of a rule begin.
+  void start(RuleId rule, Places& out);
 
-  // The places after one more byte. False, with `out` empty, when there are none. Throws Error when a hostile grammar
-  // leads to too many. REQUIRES: `in` and `out` are not the same.
+  // The places after one more byte, which the sets take too. False, with `out` empty, when no text goes on like this:
+  // whoever tries another byte then, or goes back, rewinds the sets first. Throws Error when a hostile grammar leads
+  // to too many places, or too long a search. REQUIRES: `in` and `out` are not the same.
   bool step(const Places& in, std::uint8_t byte, Places& out);
 
   bool complete(const Places& places) const;
+  bool can_go_on(const Places& places) const;  // another byte may follow
+
+  // How many places were looked at in searches since the last call, beside those given to step().
+  std::size_t take_searched() { return std::exchange(searched_, 0); }
 
  private:
+  bool follow(const Places& in, std::uint8_t byte, Places& out);
+  bool has_way(const Places& places);
+  bool has_free_byte(const Places& places) const;
+  std::uint32_t enter_set(const Places& places);
   void close(Places& places);
   void add_returns(Places& places);
   void add_calls(Places& places);
@@ -53,6 +66,8 @@ class Stepper {
 
   const Grammar& grammar_;
   StackPool& pool_;
+  OpenSets& sets_;
+  std::size_t searched_ = 0;
   std::vector<PendingCall> pending_;
   std::vector<StackLink> links_;
 };
@@ -74,19 +89,21 @@ class Matcher {
   bool can_go_on() const;  // another byte may follow; either this or complete()
 
   // The same for all matchers of one grammar that are at the same places, whatever their texts: what caches know a
-  // matcher by, beside its grammar.
-  std::array<std::uint64_t, 2> digest() const;
+  // matcher by, beside its grammar. nullopt while a set is open: then it matters which elements it has.
+  std::optional<std::array<std::uint64_t, 2>> digest() const;
 
   const std::shared_ptr<const Grammar>& grammar() const { return grammar_; }
   const Places& places() const { return places_; }
-  Stepper stepper() const { return Stepper(*grammar_, *pool_); }
+  const OpenSets& sets() const { return sets_; }
+  Stepper stepper(OpenSets& sets) const { return Stepper(*grammar_, *pool_, sets); }
 
  private:
-  bool run(std::string_view bytes, Places& places) const;
+  bool run(std::string_view bytes, Places& places, OpenSets& sets) const;
 
   std::shared_ptr<const Grammar> grammar_;
   std::shared_ptr<StackPool> pool_;  // grows; what is in it never changes
   Places places_;
+  OpenSets sets_;
 };
 
 }  // namespace kvasir::grammar

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxCounters = 3;
 constexpr std::size_t kMaxUnique = 12;
+constexpr std::size_t kMaxSets = 4;  // within each other; OpenSets has room for twice as many
 
 void refuse_excepted_lists(const Json& flat, const std::string& path) {
   if (!flat.contains("$except")) return;
@@ -109,8 +110,23 @@ std::optional<RuleId> SchemaCompiler::element_rule(ArrayPlan& plan, std::uint64_
       schema = expansion_.both(schema, opposite(counter.schema), here);
     }
   }
-  if (!is_false(schema)) known->second = rule_of(schema, here);
-  return known->second;
+  if (is_false(schema)) return std::nullopt;
+  return known->second = plan.is_unique ? rule_of_set_element(plan, kind, schema, here) : rule_of(schema, here);
+}
+
+// A set goes on while it may not end. So where it asks for n elements, the last of them has n - 1 before it, and one
+// more value has to be left.
+RuleId SchemaCompiler::rule_of_set_element(const ArrayPlan& plan, std::uint64_t at, const Json& schema,
+                                           const std::string& path) {
+  if (sets_ == kMaxSets) fail_unsupported("\"uniqueItems\" within itself, or within four others", path);
+  ++sets_;
+  const RuleId element = rule_of(schema, path);
+  --sets_;
+  const std::uint64_t last = at < plan.fixed.size() ? at + 1 : plan.least;
+  const std::uint64_t needed = at < plan.least ? last : 0;
+  Demand& demand = demands_[element];
+  if (demand.texts < needed) demand = {needed, path};
+  return builder_.add_element_rule(element);
 }
 
 // [ first, second … others ]: a node after each element up to where all further ones are alike, for each number of
@@ -118,7 +134,10 @@ std::optional<RuleId> SchemaCompiler::element_rule(ArrayPlan& plan, std::uint64_
 NodeId SchemaCompiler::build_array(NodeId from, const Json& flat, const std::string& path) {
   refuse_excepted_lists(flat, path);
   ArrayPlan plan = plan_array(flat, path);
-  if (plan.is_unique) return build_unique(from, plan, path);
+  if (plan.is_unique) {
+    if (const auto values = few_elements(plan, path)) return build_small_set(from, plan, *values, path);
+    if (!plan.counters.empty()) fail_unsupported("\"uniqueItems\" of many values with \"contains\"", path);
+  }
   const std::uint64_t last = plan.all_alike_from();
 
   // How many elements there are, up to `last`, and how many of them satisfy each counter's schema.
@@ -192,18 +211,23 @@ std::optional<std::vector<Json>> SchemaCompiler::few_values(const Json& schema, 
   return out;
 }
 
-// No element twice: of a few values, a node for each set of those that are there.
-NodeId SchemaCompiler::build_unique(NodeId from, const ArrayPlan& plan, const std::string& path) {
+// All values of all elements, where there are few.
+std::optional<std::vector<Json>> SchemaCompiler::few_elements(const ArrayPlan& plan, const std::string& path) {
   std::vector<Json> values;
   const std::uint64_t kinds = plan.fixed.size() + (plan.others ? 1 : 0);
   for (std::uint64_t i = 0; i < kinds; ++i) {
     const auto few = few_values(plan.element(i), path);
+    if (!few) return std::nullopt;
     const auto is_new = [&](const Json& value) { return std::ranges::find(values, value) == values.end(); };
-    if (few) std::ranges::copy_if(*few, std::back_inserter(values), is_new);
-    if (!few || values.size() > kMaxUnique) {
-      fail_unsupported(fmt::format("\"uniqueItems\" of more than {} values", kMaxUnique), path);
-    }
+    std::ranges::copy_if(*few, std::back_inserter(values), is_new);
+    if (values.size() > kMaxUnique) return std::nullopt;
   }
+  return values;
+}
+
+// No element twice: of a few values, a node for each set of those that are there.
+NodeId SchemaCompiler::build_small_set(NodeId from, const ArrayPlan& plan, const std::vector<Json>& values,
+                                       const std::string& path) {
   const auto may_end = [&](std::size_t used, std::uint64_t count) {
     if (count < plan.least) return false;
     return std::ranges::all_of(plan.counters, [&](const ArrayPlan::Counter& counter) {

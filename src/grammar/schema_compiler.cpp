@@ -42,17 +42,20 @@ std::shared_ptr<const Grammar> SchemaCompiler::compile(const Json& schema) {
     const Pending next = std::move(pending_.back());
     pending_.pop_back();
     builder_.enter(next.rule);
-    const auto [name, start, end] = builder_.rule(next.rule);
-    for (const Json& flat : next.alternatives) builder_.join(build_flat(start, flat, next.path), end);
+    sets_ = next.sets;
+    const GrammarBuilder::Rule rule = builder_.rule(next.rule);
+    for (const Json& flat : next.alternatives) builder_.join(build_flat(rule.start, flat, next.path), rule.end);
   }
-  return builder_.build(root);
+  std::shared_ptr<const Grammar> grammar = builder_.build(root);
+  check_demands(*grammar);
+  return grammar;
 }
 
 RuleId SchemaCompiler::rule_of(const Json& schema, const std::string& path) {
   // A large definition may be used in many places: looking at it once will do.
   std::string reference;
   if (schema.is_object() && schema.size() == 1 && schema.contains("$ref") && schema["$ref"].is_string()) {
-    reference = schema["$ref"].get<std::string>();
+    reference = fmt::format("{} {}", sets_, schema["$ref"].get_ref<const std::string&>());
     const auto known = references_.find(reference);
     if (known != references_.end()) return known->second;
   }
@@ -62,7 +65,7 @@ RuleId SchemaCompiler::rule_of(const Json& schema, const std::string& path) {
 }
 
 RuleId SchemaCompiler::rule_of_flat(std::vector<Json> alternatives, const std::string& path) {
-  std::string key;
+  std::string key = fmt::format("{}\n", sets_);
   for (Json& flat : alternatives) {
     flat.erase("$inexact");
     key += flat.dump() + "\n";
@@ -73,11 +76,12 @@ RuleId SchemaCompiler::rule_of_flat(std::vector<Json> alternatives, const std::s
   if (found != rules_.end()) return found->second;
   const RuleId rule = builder_.add_rule(path);
   rules_.emplace(std::move(key), rule);
-  pending_.push_back({rule, std::move(alternatives), path});
+  pending_.push_back({rule, std::move(alternatives), path, sets_});
   return rule;
 }
 
 NodeId SchemaCompiler::optional_space(NodeId from) {
+  if (spelling() == Spelling::kOneWay) return from;
   const NodeId to = builder_.call(from, space_);
   builder_.join(from, to);
   return to;
@@ -86,7 +90,7 @@ NodeId SchemaCompiler::optional_space(NodeId from) {
 NodeId SchemaCompiler::after_comma(NodeId from) { return optional_space(builder_.literal(from, ",")); }
 
 NodeId SchemaCompiler::build_flat(NodeId from, const Json& flat, const std::string& path) {
-  if (flat.contains("enum")) return build_literals(from, Json::object(), flat["enum"]);
+  if (flat.contains("enum")) return build_literals(from, Json::object(), flat["enum"], path);
   const NodeId end = builder_.node();
   const std::vector<std::string> types = types_of(flat);
   const auto has = [&](const char* type) { return std::ranges::find(types, type) != types.end(); };
@@ -98,12 +102,12 @@ NodeId SchemaCompiler::build_flat(NodeId from, const Json& flat, const std::stri
   return end;
 }
 
-NodeId SchemaCompiler::build_literals(NodeId from, const Json& flat, const Json& values) {
+NodeId SchemaCompiler::build_literals(NodeId from, const Json& flat, const Json& values, const std::string& path) {
   const NodeId end = builder_.node();
   for (const Json& value : values) {
     const bool is_out =
         flat.contains("$except") && std::ranges::find(flat["$except"], value) != flat["$except"].end();
-    if (!is_out) builder_.join(builder_.literal(from, value.dump()), end);
+    if (!is_out) builder_.join(builder_.literal(from, spell(value, path)), end);
   }
   return end;
 }
@@ -112,16 +116,17 @@ NodeId SchemaCompiler::build_type(NodeId from, const Json& flat, const std::stri
   if (type == "object") return build_object(from, flat, path);
   if (type == "array") return build_array(from, flat, path);
   if (type == "string") return build_text(from, flat, path);
-  if (type == "null") return build_literals(from, flat, Json::array({nullptr}));
-  if (type == "boolean") return build_literals(from, flat, Json::array({true, false}));
+  if (type == "null") return build_literals(from, flat, Json::array({nullptr}), path);
+  if (type == "boolean") return build_literals(from, flat, Json::array({true, false}), path);
   return build_numeric(from, flat, type, path);
 }
 
 NodeId SchemaCompiler::build_text(NodeId from, const Json& flat, const std::string& path) {
   const LengthLimits length = length_limits(flat);
   if (length.most < length.least) return builder_.node();  // nothing leads there
-  const std::optional<Language> language = expansion_.strings_of_flat(flat, path);
-  if (!language) return build_string(builder_, from, length);
+  std::optional<Language> language = expansion_.strings_of_flat(flat, path);
+  if (!language && spelling() == Spelling::kFree) return build_string(builder_, from, length);
+  if (!language) language = expansion_.languages().of_length(length, path);
   const NodeId inside = builder_.literal(from, "\"");
   return builder_.literal(build_language(builder_, inside, *language), "\"");
 }

@@ -64,8 +64,14 @@ NodeId SchemaCompiler::build_numeric(NodeId from, const Json& flat, const std::s
                                      const std::string& path) {
   DecimalRange range = type == "integer" ? integer_range() : DecimalRange{};
   range.fractions_only = type == "fraction";
+  if (spelling() == Spelling::kOneWay) {
+    range.last_zeros = DecimalRange::LastZeros::kNone;
+    const std::string largest = std::to_string(kMaxExact);
+    if (range.least) range.least = Bound{{true, largest, ""}};
+    if (range.most) range.most = Bound{{false, largest, ""}};
+  }
   std::vector<Decimal> excepted;
-  bool is_any = type == "number";
+  bool is_any = type == "number" && spelling() == Spelling::kFree;
   for (const Json& value : flat.contains("$except") ? flat["$except"] : Json::array()) {
     if (!value.is_number()) continue;
     is_any = false;

@@ -77,7 +77,22 @@ SchemaCompiler::ObjectPlan SchemaCompiler::plan_object(const Json& flat, const s
     plan.is_impossible = plan.is_impossible || property.required;
     return true;
   });
+  if (spelling() == Spelling::kOneWay) order_properties(plan);
   return plan;
+}
+
+// One order for each set of names, whichever schema describes them: names that are free would come between.
+void SchemaCompiler::order_properties(ObjectPlan& plan) const {
+  std::ranges::sort(plan.properties, {}, &ObjectPlan::Property::name);
+  if (plan.others.empty()) return;
+  if (plan.properties.empty()) {
+    plan.most = std::min<std::uint64_t>(plan.most.value_or(1), 1);
+    return;
+  }
+  if (plan.needs_other || plan.least > plan.properties.size()) {
+    fail_unsupported("a property that the schema does not name, beside others, within \"uniqueItems\"", plan.path);
+  }
+  plan.others.clear();
 }
 
 void SchemaCompiler::plan_others(ObjectPlan& plan, const Json& flat, const std::string& path) {
@@ -166,7 +181,7 @@ NodeId SchemaCompiler::build_object(NodeId from, const Json& flat, const std::st
       if (rows[row] == kNone || to > last) continue;
       const NodeId key = row == 0 ? rows[row] : after_comma(rows[row]);
       if (next[to] == kNone) next[to] = builder_.node();
-      builder_.call(build_key(builder_, key, property.name), rule, next[to]);
+      builder_.call(build_key(builder_, key, property.name, spelling()), rule, next[to]);
     }
     for (std::size_t row = 0; row < rows.size() && !property.required; ++row) {
       if (rows[row] == kNone) continue;
@@ -190,8 +205,8 @@ void SchemaCompiler::build_others(const ObjectPlan& plan, const std::vector<Node
   for (const ObjectPlan::Others& others : plan.others) {
     const RuleId pair = builder_.add_rule(plan.path + ".additionalProperties");
     builder_.enter(pair);
-    const auto [name, start, end] = builder_.rule(pair);
-    builder_.call(build_key(builder_, start, others.names), others.value, end);
+    const GrammarBuilder::Rule rule = builder_.rule(pair);
+    builder_.call(build_key(builder_, rule.start, others.names, spelling()), others.value, rule.end);
     pairs.push_back(pair);
   }
   // Nodes after a pair: by how many properties there are, where that counts, and whether the needed one is there.

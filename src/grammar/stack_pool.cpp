@@ -18,7 +18,8 @@ StackPool::StackPool() { stacks_.push_back({{1, 2}, 0, 0}); }
 
 StackId StackPool::intern(std::span<const StackLink> links) {
   CHECK(!links.empty());
-  // A sum, since the order of links comes from ids, which differ from pool to pool.
+  // Without the sets, which only tell the stacks of one text apart. A sum, since the order of links comes from ids,
+  // which differ from pool to pool.
   std::array<std::uint64_t, 2> digest{links.size(), ~links.size()};
   for (const StackLink& link : links) {
     digest[0] += mix(link.after, stacks_[link.below].digest[0], 3);

@@ -22,6 +22,7 @@ inline constexpr StackId kBottom = 0;  // nobody waits: the end of the rule is t
 struct StackLink {
   StateId after = kNoState;
   StackId below = kBottom;
+  std::uint32_t set = 0;  // the depth of the set whose element ends there (open_sets.h); 0: none's
 
   friend bool operator==(const StackLink&, const StackLink&) = default;
   friend auto operator<=>(const StackLink&, const StackLink&) = default;

@@ -11,23 +11,34 @@ namespace kvasir::grammar {
 namespace {
 
 struct Walk {
-  Stepper stepper;
+  const Matcher& matcher;
   std::size_t work_left;
+  OpenSets sets = matcher.sets();
+  Stepper stepper = matcher.stepper(sets);
 
   // Tries the trie's tokens from `from` on, whole subtrees at a time. False: there is too much to try.
-  bool run(const Places& from, const TokenTrie& trie, TokenSet& allowed) {
+  bool run(const TokenTrie& trie, TokenSet& allowed) {
+    const bool has_sets = matcher.grammar()->has_sets();
     std::vector<Places> at(trie.max_depth + 1);  // at[d]: after d bytes of the path
-    at[0] = from;
+    std::vector<OpenSets::Mark> marks(has_sets ? trie.max_depth + 1 : 0);
+    at[0] = matcher.places();
+    if (has_sets) marks[0] = sets.mark();
     const auto end = static_cast<std::uint32_t>(trie.nodes.size() - 1);
     for (std::uint32_t i = 0; i < end;) {
       const TokenTrie::Node& node = trie.nodes[i];
       const Places& before = at[node.depth - 1U];
       if (before.size() > work_left) return false;
       work_left -= before.size();
-      if (!stepper.step(before, node.byte, at[node.depth])) {
+      if (has_sets) sets.rewind(marks[node.depth - 1U]);
+      const bool is_allowed = stepper.step(before, node.byte, at[node.depth]);
+      const std::size_t searched = stepper.take_searched();
+      if (searched > work_left) return false;
+      work_left -= searched;
+      if (!is_allowed) {
         i = node.past;
         continue;
       }
+      if (has_sets) marks[node.depth] = sets.mark();
       for (std::uint32_t t = node.first_token; t < trie.nodes[i + 1].first_token; ++t) allowed.insert(trie.tokens[t]);
       ++i;
     }
@@ -51,9 +62,17 @@ std::shared_ptr<const TokenSet> TokenMasker::mask(const Matcher& matcher) {
 }
 
 std::shared_ptr<const TokenSet> TokenMasker::mask_within(const Matcher& matcher, std::size_t& work) {
-  const Key key{matcher.grammar().get(), matcher.digest()};
+  const auto digest = matcher.digest();
+  if (!digest) return compute_within(matcher, work);
+  const Key key{matcher.grammar().get(), *digest};
   if (auto found = find(key, matcher.grammar())) return found;
   // Outside of the mutex: two threads may compute the same mask, and the later one's is kept.
+  auto mask = compute_within(matcher, work);
+  if (mask) remember({key, matcher.grammar(), mask});
+  return mask;
+}
+
+std::shared_ptr<const TokenSet> TokenMasker::compute_within(const Matcher& matcher, std::size_t& work) const {
   const std::size_t may = std::min(work, limits_.work);
   std::size_t left = may;
   std::optional<TokenSet> allowed = compute(matcher, left);
@@ -63,9 +82,7 @@ std::shared_ptr<const TokenSet> TokenMasker::mask_within(const Matcher& matcher,
                                          "use fewer or more distinct alternatives"});
   }
   if (!allowed) return nullptr;
-  auto mask = std::make_shared<const TokenSet>(std::move(*allowed));
-  remember({key, matcher.grammar(), mask});
-  return mask;
+  return std::make_shared<const TokenSet>(std::move(*allowed));
 }
 
 TokenMasker::Counts TokenMasker::counts() const {
@@ -102,10 +119,12 @@ void TokenMasker::remember(Entry entry) {
 std::optional<TokenSet> TokenMasker::compute(const Matcher& matcher, std::size_t& work) const {
   std::uint32_t run = 0;
   for (const Place& place : matcher.places()) run = std::max(run, matcher.grammar()->plain_run(place.state));
+  // The last of these characters may leave one element only, which the set may have; the one before leaves a million.
+  if (matcher.sets().is_open() && run > 0 && run != kUnbounded) --run;
   const Vocabulary::Tier& tier = vocabulary_->tier_for(run);
   TokenSet allowed = tier.allowed;
-  Walk walk{matcher.stepper(), work};
-  const bool whole = walk.run(matcher.places(), tier.rest, allowed);
+  Walk walk{matcher, work};
+  const bool whole = walk.run(tier.rest, allowed);
   work = walk.work_left;
   if (!whole) return std::nullopt;
   if (matcher.complete()) {

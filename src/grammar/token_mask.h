@@ -32,7 +32,8 @@ class TokenMasker {
   TokenMasker(std::shared_ptr<const Vocabulary> vocabulary, Limits limits);
 
   // Every token whose bytes the matcher can accept; the ends too when it is complete. Remembered for the next matcher
-  // of the same grammar that comes to the same places. Throws Error when it would take too long (Limits::work).
+  // of the same grammar that comes to the same places, but while a set is open: hardly any other has the same
+  // elements. Throws Error when it would take too long (Limits::work).
   std::shared_ptr<const TokenSet> mask(const Matcher& matcher);
 
   // The same with at most so much work, of which it takes off what it took. Null: it would take more, and all is
@@ -61,6 +62,7 @@ class TokenMasker {
 
   std::shared_ptr<const TokenSet> find(const Key& key, const std::shared_ptr<const Grammar>& grammar);
   void remember(Entry entry);
+  std::shared_ptr<const TokenSet> compute_within(const Matcher& matcher, std::size_t& work) const;
   std::optional<TokenSet> compute(const Matcher& matcher, std::size_t& work) const;
 
   // Constant after construction.

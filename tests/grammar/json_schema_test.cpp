@@ -191,8 +191,7 @@ TEST(JsonSchema, WhatIsNotSupportedIsNamedWithItsPath) {
             std::string::npos);
   EXPECT_NE(message(R"({"oneOf":[{"format":"date"},{"format":"time"}]})").find("schema.oneOf[1]: not supported"),
             std::string::npos);
-  for (const char* schema : {R"({"type":"array","items":{"type":"string"},"uniqueItems":true})",
-                             R"({"type":"number","multipleOf":0.1})",
+  for (const char* schema : {R"({"type":"number","multipleOf":0.1})",
                              R"({"type":"number","multipleOf":0})",
                              R"({"type":"object","minProperties":2})",
                              R"({"dependentRequired":{"a":[1]}})",

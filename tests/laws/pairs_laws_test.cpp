@@ -1,6 +1,7 @@
 // The laws of pairs: what a request may ask for, in a pool too small for it and its neighbours. Whatever it asked, a
 // pause leaves no mark on its answer. Each law makes sure that the very requests that asked were paused.
 #include <algorithm>
+#include <set>
 
 #include "grammar/constraint.h"
 #include "grammar/json_schema.h"
@@ -40,17 +41,31 @@ class Form : public TokenConstraint {
   bool known_ = false;
 };
 
-// A list of more integers than any answer here has tokens. Token i is the printable character i; the last is the end.
-std::shared_ptr<const TokenConstraint> long_list_of_integers(Form::Masks masks = Form::Masks::kAtOnce) {
+// Token i is the printable character i; the last is the end.
+std::vector<std::string> spelled_tokens() {
   std::vector<std::string> tokens;
   for (char c = ' '; c <= '~'; ++c) tokens.emplace_back(1, c);
   tokens.resize(101);
+  return tokens;
+}
+
+std::shared_ptr<const TokenConstraint> form_of(const char* schema, Form::Masks masks) {
   return std::make_shared<Form>(
-      grammar::GrammarConstraint(
-          grammar::compile_json_schema(R"({"type": "array", "items": {"type": "integer"}, "minItems": 100})"),
-          std::make_shared<grammar::TokenMasker>(
-              std::make_shared<const grammar::Vocabulary>(std::move(tokens), std::vector<TokenId>{100}))),
+      grammar::GrammarConstraint(grammar::compile_json_schema(schema),
+                                 std::make_shared<grammar::TokenMasker>(std::make_shared<const grammar::Vocabulary>(
+                                     spelled_tokens(), std::vector<TokenId>{100}))),
       masks);
+}
+
+// Lists of more integers, and of more words, than any answer here has; of the words none may come twice, and many
+// would.
+std::shared_ptr<const TokenConstraint> long_list_of_integers(Form::Masks masks = Form::Masks::kAtOnce) {
+  return form_of(R"({"type": "array", "items": {"type": "integer"}, "minItems": 100})", masks);
+}
+std::shared_ptr<const TokenConstraint> long_set_of_words(Form::Masks masks) {
+  return form_of(R"({"type": "array", "items": {"type": "string", "pattern": "^[ab]{0,3}$"},
+                     "minItems": 15, "uniqueItems": true})",
+                 masks);
 }
 
 // How often it paused in this way after its first token.
@@ -185,6 +200,29 @@ TEST_P(PairLaw, APausedFormIsKept) {
   for (const Preemption::How how : kBothWays) {
     const std::vector<Trace> answers = in_a_crowd(how, asked, {6});
     for (const Trace& answer : answers) EXPECT_EQ(answer.tokens.size(), 40U) << answer.record.failure;
+  }
+}
+
+// Which elements a set has is state that a pause, a branch and another thread's masks must not lose.
+TEST_P(PairLaw, APausedSetHasNoElementTwice) {
+  Request asked = request_of(some_tokens(kPrompt, 22), 40);
+  for (const Form::Masks masks : {Form::Masks::kAtOnce, Form::Masks::kByWorker}) {
+    asked.constraint = long_set_of_words(masks);
+    Engine engine =
+        world_.engine(tight(masks == Form::Masks::kAtOnce ? Preemption::How::kRecompute : Preemption::How::kSwap));
+    for (const Trace& answer : in_a_crowd(engine, asked, {6})) {
+      EXPECT_EQ(answer.tokens.size(), 40U) << answer.record.failure;
+      std::string text;
+      for (const TokenId token : answer.tokens) text += spelled_tokens()[static_cast<size_t>(token)];
+      std::set<std::string> seen;
+      for (size_t at = text.find('"'); at != std::string::npos; at = text.find('"', at + 1)) {
+        const size_t end = text.find('"', at + 1);
+        if (end == std::string::npos) break;
+        EXPECT_TRUE(seen.insert(text.substr(at, end - at)).second) << text;
+        at = end;
+      }
+      EXPECT_GT(seen.size(), 3U) << text;
+    }
   }
 }
 

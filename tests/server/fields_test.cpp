@@ -2,6 +2,7 @@
 // what clients send beside a message's text is read.
 #include "server/api/anthropic_parse.h"
 #include "server/api/api_error.h"
+#include "server/api/cache_breakpoints.h"
 #include "server/api/ollama_parse.h"
 #include "server/api/openai_parse.h"
 #include "server/api/responses_parse.h"
@@ -68,6 +69,102 @@ TEST(Fields, WithinAChatAreReadOrRefused) {
             "messages[0].audio"},
        })
     EXPECT_EQ(field_blamed(parse_openai_chat, kChatBody, one.more), one.param) << one.more;
+}
+
+// What a tool's parameters say is the client's own; all around them is ours to know.
+TEST(Fields, OfToolsAreReadOrRefused) {
+  for (
+      const FieldCase& one : std::initializer_list<FieldCase>{
+          {R"("tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"any":[{"thing":1}]}}}])",
+           "nobody"},
+          {R"("tools":[{"type":"function","cache_control":{"type":"ephemeral"},"function":{"name":"f","type":"object"}}])",
+           "nobody"},
+          {R"("tools":[{"type":"function","function":{"name":"f","inputSchema":{"type":"object"}}}])",
+           "tools[0].function.inputSchema"},
+          {R"("tools":[{"type":"function","function":{"name":"f"}},{"type":"function","priority":2,"function":{"name":"g"}}])",
+           "tools[1].priority"},
+          {R"("tools":[{"type":"function","name":"f","parameters":{},"output_schema":{},"defer_loading":true}])",
+           "nobody"},
+          {R"("tools":[{"type":"function","name":"f","returns":{"type":"string"}}])", "tools[0].returns"},
+          {R"("tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f","async":true}]}])",
+           "tools[0].tools[0].async"},
+          {R"("tools":[{"type":"namespace","name":"n","order":1,"tools":[]}])", "tools[0].order"},
+          {R"("tools":[{"type":"web_search","anything":{"goes":1}}])", "nobody"},
+          {R"("tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"f","times":2})",
+           "tool_choice.times"},
+          {R"("tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","function":{"name":"f","x":1}})",
+           "tool_choice.function.x"},
+          {R"("tools":[{"type":"function","name":"f"}],
+               "tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","name":"f"}],"most":1}})",
+           "tool_choice.allowed_tools.most"},
+      })
+    EXPECT_EQ(field_blamed(parse_openai_chat, kChatBody, one.more), one.param) << one.more;
+  for (
+      const FieldCase& one : std::initializer_list<FieldCase>{
+          {R"("tools":[{"name":"f","input_schema":{"x":1},"strict":true,"defer_loading":true,"eager_input_streaming":true,
+                         "allowed_callers":["direct"],"cache_control":{"type":"ephemeral","scope":"global"}}])",
+           "nobody"},
+          {R"("tools":[{"name":"f","input_schema":{},"allowed_callers":["code_execution_20260120"]}])",
+           "tools[0].allowed_callers"},
+          {R"("tools":[{"name":"f","input_schema":{},"input_examples":[{"a":1}]}])", "tools[0].input_examples"},
+          {R"("tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"auto","max_uses":1})",
+           "tool_choice.max_uses"},
+      })
+    EXPECT_EQ(field_blamed(parse_anthropic_messages, kMessageBody, one.more), one.param) << one.more;
+}
+
+std::string part_blamed(const char* part) {
+  return field_blamed(parse_openai_chat, kChatBody,
+                      R"("messages":[{"role":"user","content":"x"},{"role":"assistant",)" + std::string(part) + "}]");
+}
+
+TEST(Fields, OfPartsOfMessagesAreReadOrRefused) {
+  for (
+      const FieldCase& one : std::initializer_list<FieldCase>{
+          {R"("content":[{"type":"text","text":"a","annotations":[1],"cache_control":{"type":"ephemeral"}}])",
+           "nobody"},
+          {R"("content":[{"type":"text","text":"a","language":"de"}])", "messages[1].content[0].language"},
+          {R"("content":[{"type":"text","text":"a","language":null}])", "nobody"},
+          {R"("content":[{"type":"refusal","refusal":"a","why":"b"}])", "messages[1].content[0].why"},
+          {R"("content":[{"type":"thinking","thinking":"a","signature":"s"},{"type":"text","text":"a"}])", "nobody"},
+          {R"("content":[{"type":"thinking","thinking":"a","depth":3}])", "messages[1].content[0].depth"},
+          {R"("content":"a","tool_calls":[{"id":"1","type":"function","index":0,"function":{"name":"f","arguments":"{}"}}])",
+           "nobody"},
+          {R"("content":"a","tool_calls":[{"id":"1","result":5,"function":{"name":"f","arguments":"{}"}}])",
+           "messages[1].tool_calls[0].result"},
+          {R"("content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}","args":{"a":1}}}])",
+           "messages[1].tool_calls[0].function.args"},
+      })
+    EXPECT_EQ(part_blamed(one.more), one.param) << one.more;
+  for (
+      const FieldCase& one : std::initializer_list<FieldCase>{
+          {R"("system":[{"type":"text","text":"S","tone":"kind"}])", "system[0].tone"},
+          {R"("messages":[{"role":"user","content":[{"type":"text","text":"U","citations":[]},{"type":"text","text":"V","x":1}]}])",
+           "messages[0].content[0].x"},
+          {R"("messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r","is_error":true}]}])",
+           "nobody"},
+          {R"("messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r","cost":1}]}])",
+           "messages[0].content[0].cost"},
+          {R"("output_config":{"format":{"type":"json_schema","schema":{},"root":1}})", "output_config.format.root"},
+          {R"("context_management":{"edits":[],"trigger":5})", "context_management.trigger"},
+      })
+    EXPECT_EQ(field_blamed(parse_anthropic_messages, kMessageBody, one.more), one.param) << one.more;
+  EXPECT_EQ(
+      field_blamed(anthropic_cache_breakpoints, kMessageBody,
+                   R"("system":[{"type":"text","text":"S","cache_control":{"type":"ephemeral","until":"noon"}}])"),
+      "system.cache_control.until");
+  for (
+      const FieldCase& one : std::initializer_list<FieldCase>{
+          {R"("input":[{"role":"user","content":[{"type":"input_text","text":"hi","prompt_cache_breakpoint":{"mode":"explicit"}}]}])",
+           "nobody"},
+          {R"("input":[{"role":"user","content":[{"type":"input_text","text":"hi","detail":"high"}]}])",
+           "input[0].content[0].detail"},
+          {R"("input":[{"type":"reasoning","id":"r","summary":[{"type":"summary_text","text":"a","x":1}]},{"role":"user","content":"a"}])",
+           "input[0].summary[0].x"},
+          {R"("tools":[{"type":"function","name":"f","parameters":{},"strict":true,"examples":[1]}])",
+           "tools[0].examples"},
+      })
+    EXPECT_EQ(field_blamed(parse_responses, kResponseBody, one.more), one.param) << one.more;
 }
 
 TEST(Fields, OfOtherApisAreReadOrRefused) {

@@ -9,7 +9,7 @@ namespace {
 
 const char* const kAnimal = R"({"type":"object","properties":{
     "name":{"type":"string","maxLength":12},"kind":{"enum":["fox","crow","wolf"]},"age":{"type":"integer","minimum":0,"maximum":99},
-    "tags":{"type":"array","items":{"type":"string","maxLength":5},"maxItems":3}},
+    "tags":{"type":"array","items":{"type":"string","maxLength":5},"maxItems":3,"uniqueItems":true}},
     "required":["name","kind","age","tags"],"additionalProperties":false})";
 
 class ResponseFormatTest : public ServiceDraft {

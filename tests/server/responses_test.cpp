@@ -126,7 +126,7 @@ TEST_F(ResponsesTest, CallsFunctions) {
   body["tools"][0]["name"] = "two words";
   const Reply wrong = server_.post("/v1/responses", body);
   EXPECT_EQ(wrong.status, 400);
-  EXPECT_EQ(wrong.json()["error"]["param"], "tools[0].function.name");
+  EXPECT_EQ(wrong.json()["error"]["param"], "tools[0].name");
 }
 
 TEST(ResponsesItems, CallsJoinTheMessageBeforeThem) {

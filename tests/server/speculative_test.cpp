@@ -1,4 +1,6 @@
 // What requests say of speculative decoding, and what replies tell of it. Its answers are the same.
+#include <set>
+
 #include "server/api/api_error.h"
 #include "server/api/speculative_parse.h"
 #include "test_server.h"
@@ -51,6 +53,22 @@ TEST_F(SpeculativeTest, APredictionChangesNoAnswerAndIsCounted) {
                            "kvasir:tenant_draft_text_bytes"}) {
     EXPECT_NE(page.find(std::string("\n") + name + "{"), std::string::npos) << name;
   }
+}
+
+// A guess may bring an element that the array has: it is taken up to there.
+TEST_F(SpeculativeTest, AnArrayOfDifferentElementsIsTheSameWithGuesses) {
+  const Json schema{{"type", "array"},
+                    {"items", {{"type", "string"}, {"pattern", "^(fox|crow|f|c| )$"}}},
+                    {"uniqueItems", true},
+                    {"minItems", 4}};
+  Json asked = chat({{"guided_json", schema}});
+  asked["speculative"] = false;
+  const std::string expected = text_of(answer(asked));
+  asked["speculative"] = true;
+  asked["prediction"] = {{"type", "content"}, {"content", R"(["fox","fox","crow","crow","c","c","f","f"])"}};
+  EXPECT_EQ(text_of(answer(asked)), expected);
+  const Json list = Json::parse(expected);
+  EXPECT_EQ(std::set<std::string>(list.begin(), list.end()).size(), list.size()) << expected;
 }
 
 TEST_F(SpeculativeTest, WhatIsNotThereIsRefusedByName) {

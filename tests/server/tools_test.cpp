@@ -304,7 +304,7 @@ TEST_F(ToolsTest, BlamesTheParameter) {
             "tool_choice.function.name");
   EXPECT_EQ(blamed({{"tool_choice", "required"}, {"tools", Json::array()}}), "tool_choice");
   EXPECT_EQ(blamed({{"tool_choice", "required"}, {"response_format", {{"type", "json_object"}}}}), "tool_choice");
-  Json unsupported = tool({{"name", "a"}, {"parameters", {{"uniqueItems", true}}}});
+  Json unsupported = tool({{"name", "a"}, {"parameters", {{"multipleOf", 0.1}}}});
   unsupported["tool_choice"] = "required";
   EXPECT_EQ(blamed(unsupported), "tools");
   EXPECT_EQ(blamed({{"messages", {{{"role", "assistant"}, {"tool_calls", {Json::object()}}}}}}),

@@ -21,13 +21,17 @@ void refuse_later_anthropic(const Fields& fields) {
   refuse(fields, kLater);
   // What clients ask for by themselves is to clear nothing.
   const auto management = fields.object("context_management");
+  if (management) refuse_unknown_fields(*management, PartKind::kContextManagement);
   const Json* edits = management ? management->find("edits") : nullptr;
   if (edits != nullptr && !edits->is_array())
     bad_param("context_management.edits", "context_management.edits must be an array");
   for (size_t i = 0; edits != nullptr && i < edits->size(); ++i) {
     const Fields edit((*edits)[i], fmt::format("context_management.edits[{}].", i));
     const Json* keep = edit.find("keep");
-    if (edit.required_text("type").starts_with("clear_thinking") && keep != nullptr && *keep == "all") continue;
+    const bool clears_nothing =
+        edit.required_text("type").starts_with("clear_thinking") && keep != nullptr && *keep == "all";
+    if (clears_nothing) refuse_unknown_fields(edit, PartKind::kContextEdit);
+    if (clears_nothing) continue;
     not_supported(edit.path("type"), "context_management is not supported: the whole conversation is read");
   }
 }
@@ -50,6 +54,7 @@ void read_output_config(const Fields& fields, ChatRequest& request) {
   const auto read_form = [&](const Fields& form) {
     if (form.required_text("type") != "json_schema")
       bad_param(form.path("type"), form.path("type") + " must be \"json_schema\"");
+    refuse_unknown_fields(form, PartKind::kFormat);
     request.options.format = schema_format(form.required("schema"), form.path("schema"));
   };
   if (const auto form = fields.object("output_format")) read_form(*form);

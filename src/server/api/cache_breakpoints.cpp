@@ -26,6 +26,7 @@ std::optional<Seconds> cache_control(const Json& holder, const std::string& pref
   if (!control) return std::nullopt;
   if (control->required_text("type") != "ephemeral")
     bad_param(control->path("type"), control->path("type") + " must be \"ephemeral\"");
+  refuse_unknown_fields(*control, PartKind::kCacheControl);
   const std::string ttl = control->text("ttl").value_or("5m");
   if (ttl != "5m" && ttl != "1h") bad_param(control->path("ttl"), control->path("ttl") + " must be \"5m\" or \"1h\"");
   return ttl == "1h" ? kHour : kFiveMinutes;
@@ -76,6 +77,7 @@ std::optional<Seconds> breakpoint(const Json& part, const std::string& prefix, S
   if (!found) return std::nullopt;
   if (found->required_text("mode") != "explicit")
     bad_param(found->path("mode"), found->path("mode") + " must be \"explicit\"");
+  refuse_unknown_fields(*found, PartKind::kCacheMark);
   return keep;
 }
 

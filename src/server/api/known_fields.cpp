@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "server/api/api_error.h"
@@ -127,45 +128,75 @@ Words common_of(RequestKind kind) {
   }
 }
 
-// What is read of each, and behind it what a client may send back, or may say without changing an answer.
-Words words_of(PartKind kind) {
-  switch (kind) {
-    case PartKind::kStreamOptions:
-      return "include_usage include_obfuscation";
-    case PartKind::kChatMessage:
-      return "role content name tool_call_id tool_calls reasoning_content reasoning thinking reasoning_details "
-             "refusal "
-             "prefix partial tool_name images function_call "
-             "id type status annotations audio created_at timestamp cache_control prompt_cache_breakpoint "
-             "provider_specific_fields extra_content metadata";
-    case PartKind::kAnthropicMessage:
-      return "role content output_config "
-             "id type model stop_reason stop_sequence stop_details usage container diagnostics context_management "
-             "cache_control kvasir";
-    case PartKind::kItem:
-      return "type role content call_id name arguments namespace output summary id "
-             "status phase encrypted_content caller async created_by";
-    case PartKind::kReasoning:
-      return "effort exclude enabled max_tokens summary generate_summary context mode";
-    case PartKind::kThinking:
-      return "type budget_tokens display clear_thinking block_binding";
-    case PartKind::kText:
-      return "format verbosity";
-    case PartKind::kOutputConfig:
-      return "format effort";
-    case PartKind::kTurnConfig:
-      return "effort";
-    case PartKind::kCacheOptions:
-      return "mode ttl comparison_response_id";
-    case PartKind::kDiagnostics:
-      return "previous_message_id";
-    case PartKind::kFormat:
-      return "type json_schema schema name strict description";
-    case PartKind::kNamedSchema:
-      break;
-  }
-  return "name schema strict description";
-}
+struct KnownPart {
+  PartKind kind;
+  Words words;  // what is read, and behind it what a client may send back, or may say without changing an answer
+};
+
+constexpr KnownPart kParts[] = {
+    {PartKind::kStreamOptions, "include_usage include_obfuscation"},
+    {PartKind::kChatMessage,
+     "role content name tool_call_id tool_calls reasoning_content reasoning thinking reasoning_details refusal "
+     "prefix "
+     "partial tool_name images function_call "
+     "id type status annotations audio created_at timestamp cache_control prompt_cache_breakpoint "
+     "provider_specific_fields extra_content metadata"},
+    {PartKind::kAnthropicMessage,
+     "role content output_config "
+     "id type model stop_reason stop_sequence stop_details usage container diagnostics context_management "
+     "cache_control kvasir"},
+    {PartKind::kItem,
+     "type role content call_id name arguments namespace output summary id "
+     "status phase encrypted_content caller async created_by"},
+    {PartKind::kReasoning, "effort exclude enabled max_tokens summary generate_summary context mode"},
+    {PartKind::kThinking, "type budget_tokens display clear_thinking block_binding"},
+    {PartKind::kText, "format verbosity"},
+    {PartKind::kOutputConfig, "format effort"},
+    {PartKind::kTurnConfig, "effort"},
+    {PartKind::kCacheOptions, "mode ttl comparison_response_id"},
+    {PartKind::kDiagnostics, "previous_message_id"},
+    {PartKind::kFormat, "type json_schema schema name strict description"},
+    {PartKind::kNamedSchema, "name schema strict description"},
+    {PartKind::kPrediction, "type content"},
+    {PartKind::kDocument, "text id metadata"},
+    {PartKind::kContextManagement, "edits"},
+    {PartKind::kContextEdit, "type keep"},
+    {PartKind::kTextPart,
+     "type text refusal prompt_cache_breakpoint "
+     "cache_control citations annotations logprobs parsed phase id index status metadata provider_specific_fields "
+     "extra_content"},
+    {PartKind::kThoughtPart,
+     "type thinking text summary "
+     "data signature encrypted format closed id index status metadata cache_control provider_specific_fields "
+     "extra_content"},
+    {PartKind::kToolUse, "type id name input caller toolset_name index cache_control"},
+    {PartKind::kToolResult, "type tool_use_id content is_error toolset_name cache_control"},
+    {PartKind::kToolReference, "type tool_name cache_control"},
+    {PartKind::kToolChange, "type tool cache_control"},
+    {PartKind::kChangedTool, "type name definition"},
+    {PartKind::kCacheControl, "type ttl scope"},
+    {PartKind::kCacheMark, "mode"},
+    {PartKind::kTool, "type function id metadata cache_control"},
+    {PartKind::kFunction, "name description parameters strict type title annotations"},
+    {PartKind::kFlatTool,
+     "type name description parameters strict allowed_callers "
+     "defer_loading output_schema id title annotations metadata cache_control"},
+    {PartKind::kAnthropicTool,
+     "type name description input_schema strict allowed_callers "
+     "defer_loading eager_input_streaming title annotations cache_control"},
+    {PartKind::kNamespace, "type name description tools"},
+    {PartKind::kToolChoice, "type name function allowed_tools mode tools disable_parallel_tool_use"},
+    {PartKind::kAllowedTools, "type mode tools"},
+    {PartKind::kChosenFunction, "type name function"},
+    {PartKind::kToolCall,
+     "type id function "
+     "index status metadata provider_specific_fields extra_content thought_signature"},
+    {PartKind::kCalledFunction,
+     "name arguments "
+     "description index parsed_arguments output provider_specific_fields extra_content thought_signature"},
+};
+
+Words words_of(PartKind kind) { return std::ranges::find(kParts, kind, &KnownPart::kind)->words; }
 
 [[noreturn]] void refuse_field(const std::string& path) {
   const std::string name = excerpt(path, 80);

@@ -34,7 +34,32 @@ enum class PartKind {
   kCacheOptions,
   kDiagnostics,
   kFormat,
-  kNamedSchema
+  kNamedSchema,
+  kPrediction,
+  kDocument,  // of a rerank
+  kContextManagement,
+  kContextEdit,
+  // of contents
+  kTextPart,
+  kThoughtPart,
+  kToolUse,
+  kToolResult,
+  kToolReference,
+  kToolChange,
+  kChangedTool,
+  kCacheControl,
+  kCacheMark,
+  // of tools; what their parameters say is the client's
+  kTool,
+  kFunction,
+  kFlatTool,  // both in one
+  kAnthropicTool,
+  kNamespace,
+  kToolChoice,
+  kAllowedTools,
+  kChosenFunction,
+  kToolCall,
+  kCalledFunction
 };
 
 // Throws ApiError (400) naming the first field that is neither.

@@ -68,6 +68,7 @@ std::string part_text(const Fields& part) {
     not_supported(part.path("type"),
                   fmt::format("parts of type \"{}\" are not supported: this model reads text", excerpt(type, 40)));
   }
+  refuse_unknown_fields(part, PartKind::kTextPart);
   return part.required_text("text");
 }
 
@@ -99,8 +100,11 @@ std::string said_text(const Fields& message) {
     const Fields part((*content)[i], fmt::format("{}[{}].", param, i));
     const std::string type = part.required_text("type");
     if (type == "refusal") {
+      refuse_unknown_fields(part, PartKind::kTextPart);
       text += part.required_text("refusal");
-    } else if (type != "thinking" && type != "reasoning") {
+    } else if (type == "thinking" || type == "reasoning") {
+      refuse_unknown_fields(part, PartKind::kThoughtPart);
+    } else {
       text += part_text(part);
     }
   }

@@ -20,6 +20,7 @@ void set_variable(OrderedJson& variables, const char* name, OrderedJson value) {
 // Anthropic's thinking.
 std::string thought_of(const Fields& part) {
   const std::string type = part.text("type").value_or("");
+  if (type == "thinking" || type.starts_with("reasoning")) refuse_unknown_fields(part, PartKind::kThoughtPart);
   if (type == "reasoning.summary") return part.text("summary").value_or("");
   if (type == "reasoning.text" || type == "reasoning") return part.text("text").value_or("");
   if (type != "thinking") return {};

@@ -16,7 +16,12 @@ constexpr Fields::Range kCount{1, std::numeric_limits<std::int32_t>::max()};
 // A string, or an object whose text it is.
 std::string document_of(const Json& json, size_t index) {
   if (json.is_string()) return json.get<std::string>();
-  if (json.is_object()) return Fields(json, fmt::format("documents[{}].", index)).required_text("text");
+  if (json.is_object()) {
+    const Fields document(json, fmt::format("documents[{}].", index));
+    std::string text = document.required_text("text");
+    refuse_unknown_fields(document, PartKind::kDocument);
+    return text;
+  }
   bad_param("documents", fmt::format("documents[{}] must be a string, or an object with a text", index));
 }
 

@@ -47,25 +47,6 @@ ResponseFormat read_text_format(const Fields& fields) {
   });
 }
 
-// A function's words stand beside its type here, and within it in a chat.
-Json as_in_chat(const Json& flat) {
-  if (!flat.is_object() || flat.value("type", Json()) != "function") return flat;
-  Json function = flat;
-  function.erase("type");
-  return {{"type", "function"}, {"function", std::move(function)}};
-}
-
-Toolbox read_tools(const Fields& fields) {
-  Json chat = Json::object();
-  if (const Json* tools = tool_list(fields)) {
-    chat["tools"] = Json::array();
-    for (const Json& tool : *tools) chat["tools"].push_back(as_in_chat(tool));
-  }
-  if (const Json* choice = fields.find("tool_choice")) chat["tool_choice"] = as_in_chat(*choice);
-  if (const Json* parallel = fields.find("parallel_tool_calls")) chat["parallel_tool_calls"] = *parallel;
-  return read_openai_tools(Fields(chat));
-}
-
 // As the response repeats them: with all that a function may say.
 OrderedJson tools_of(const Fields& fields) {
   OrderedJson out = OrderedJson::array();
@@ -126,8 +107,10 @@ OrderedJson content_parts(const Json& content, const std::string& role, const st
     const Fields part(content[i], fmt::format("{}[{}].", param, i));
     const std::string type = part.required_text("type");
     if (type == "refusal") {
+      refuse_unknown_fields(part, PartKind::kTextPart);
       parts.push_back({{"type", type}, {"refusal", part.required_text("refusal")}});
     } else if (type == "input_text" || type == "output_text" || type == "text") {
+      refuse_unknown_fields(part, PartKind::kTextPart);
       parts.push_back(text_part(role, part.required_text("text")));
       if (const auto mark = part.object("prompt_cache_breakpoint"))
         parts.back()["prompt_cache_breakpoint"] = {{"mode", mark->required_text("mode")}};
@@ -175,6 +158,11 @@ OrderedJson read_call_output(const Fields& item) {
 
 // What was thought, as far as it can be read.
 OrderedJson read_reasoning(const Fields& item) {
+  for (const char* list : {"summary", "content"}) {
+    const Json* parts = item.find(list);
+    for (size_t i = 0; parts != nullptr && parts->is_array() && i < parts->size(); ++i)
+      refuse_unknown_fields(Fields((*parts)[i], fmt::format("{}[{}].", item.path(list), i)), PartKind::kThoughtPart);
+  }
   const std::string text = reasoning_item_text(OrderedJson(item.json()));
   OrderedJson content = OrderedJson::array();
   if (!text.empty()) content.push_back({{"type", "reasoning_text"}, {"text", text}});
@@ -313,7 +301,7 @@ ResponsesRequest parse_responses_count(const Json& body) {
   fields.text("model");  // any name is served by the one model; only its type is checked
   ResponsesRequest request;
   request.items = read_items(fields.required("input"));
-  request.chat.options.toolbox = read_tools(fields);
+  request.chat.options.toolbox = read_openai_tools(fields);
   request.instructions = fields.text("instructions").value_or("");
   request.previous = fields.text("previous_response_id").value_or("");
   request.chat.variables = read_template_variables(fields);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "server/api/api_error.h"
+#include "server/api/known_fields.h"
 #include "server/api/parse_common.h"
 
 namespace kvasir {
@@ -62,6 +63,7 @@ std::string read_prediction(const Fields& fields) {
   if (type != "content") {
     bad_param(prediction->path("type"), fmt::format("the type \"{}\" is not content", excerpt(type, 40)));
   }
+  refuse_unknown_fields(*prediction, PartKind::kPrediction);
   return content_text(prediction->required("content"), prediction->path("content"));
 }
 

@@ -36,6 +36,14 @@ Toolbox::Tool read_function(const Fields& fields, const char* schema) {
   return tool;
 }
 
+// A tool that only programs of the model's may call, which do not run here, is none.
+void check_callers(const Fields& tool) {
+  const Json* callers = tool.find("allowed_callers");
+  if (callers == nullptr || (callers->is_array() && std::ranges::find(*callers, "direct") != callers->end())) return;
+  const std::string path = tool.path("allowed_callers");
+  not_supported(path, path + " must have \"direct\": no programs run here");
+}
+
 void add_tool(Toolbox& box, Toolbox::Tool tool, const std::string& param) {
   for (const Toolbox::Tool& other : box.tools) {
     if (other.name == tool.name) bad_param(param, fmt::format("there are two tools named \"{}\"", tool.name));
@@ -60,6 +68,7 @@ void skip_tool(Toolbox& box, const std::string& what) {
 void unfold_namespace(const Fields& tool, Toolbox& box) {
   const Json& list = tool.required("tools");
   const std::string space = tool.text("name").value_or("");
+  refuse_unknown_fields(tool, PartKind::kNamespace);
   if (!list.is_array()) bad_param(tool.path("tools"), tool.path("tools") + " must be an array");
   for (size_t i = 0; i < list.size(); ++i) {
     const Fields inner(list[i], fmt::format("{}[{}].", tool.path("tools"), i));
@@ -69,6 +78,8 @@ void unfold_namespace(const Fields& tool, Toolbox& box) {
       skip_tool(box, space + "." + inner.text("name").value_or("?"));
       continue;
     }
+    refuse_unknown_fields(inner, PartKind::kFlatTool);
+    check_callers(inner);
     box.tools.push_back(read_function(inner, "parameters"));
     box.tools.back().space = space;
   }
@@ -78,21 +89,30 @@ void read_openai_tool(const Fields& tool, Toolbox& box) {
   const std::string type = tool.text("type").value_or("function");
   if (type == "namespace") return unfold_namespace(tool, box);
   if (type != "function") return skip_tool(box, type);
-  const bool flat = tool.find("function") == nullptr && tool.find("name") != nullptr;
+  // In a response's tools its words stand beside its type, and within it in a chat's.
+  const bool flat =
+      tool.find("function") == nullptr && (tool.find("name") != nullptr || tool.find("parameters") != nullptr);
   if (!flat) tool.required("function");
   const Fields function = flat ? tool : *tool.object("function");
+  refuse_unknown_fields(tool, flat ? PartKind::kFlatTool : PartKind::kTool);
+  if (!flat) refuse_unknown_fields(function, PartKind::kFunction);
+  check_callers(function);
   add_tool(box, read_function(function, "parameters"), function.path("name"));
 }
 
 // {"mode": "auto" or "required", "tools": [{"type": "function", "name": …}]}: no other may be called.
 void read_allowed_tools(const Fields& choice, Toolbox& box) {
   const Fields allowed = choice.object("allowed_tools").value_or(choice);
+  refuse_unknown_fields(allowed, choice.find("allowed_tools") ? PartKind::kAllowedTools : PartKind::kToolChoice);
   const Json& list = allowed.required("tools");
   if (!list.is_array()) bad_param(allowed.path("tools"), allowed.path("tools") + " must be an array");
   std::vector<std::string> names;
   for (size_t i = 0; i < list.size(); ++i) {
     const Fields one(list[i], fmt::format("{}[{}].", allowed.path("tools"), i));
-    names.push_back(one.object("function").value_or(one).text("name").value_or(""));
+    const Fields function = one.object("function").value_or(one);
+    if (one.text("type").value_or("function") == "function")
+      refuse_unknown_fields(function, PartKind::kChosenFunction);
+    names.push_back(function.text("name").value_or(""));
   }
   std::erase_if(box.tools,
                 [&](const Toolbox::Tool& tool) { return std::ranges::find(names, tool.name) == names.end(); });
@@ -114,10 +134,14 @@ void read_openai_choice(const Fields& fields, Toolbox& box) {
   } else if (choice->is_object()) {
     const Fields named(*choice, "tool_choice.");
     const std::string type = named.required_text("type");
+    refuse_unknown_fields(named, PartKind::kToolChoice);
     if (type == "allowed_tools") return read_allowed_tools(named, box);
     if (type != "function") bad_param("tool_choice.type", "tool_choice.type must be \"function\"");
-    named.required("function");
-    must_call(box, read_name(*named.object("function")), "tool_choice.function.name");
+    const bool flat = named.find("function") == nullptr && named.find("name") != nullptr;
+    if (!flat) named.required("function");
+    const Fields function = flat ? named : *named.object("function");
+    if (!flat) refuse_unknown_fields(function, PartKind::kChosenFunction);
+    must_call(box, read_name(function), function.path("name"));
   } else {
     bad_param("tool_choice", "tool_choice must be none, auto, required or {\"type\":\"function\",…}");
   }
@@ -144,6 +168,7 @@ std::string result_text(const Fields& block) {
   for (size_t i = 0; i < content->size(); ++i) {
     const Fields part((*content)[i], fmt::format("{}[{}].", param, i));
     const bool found = part.text("type") == "tool_reference";
+    if (found) refuse_unknown_fields(part, PartKind::kToolReference);
     text += found ? part.required_text("tool_name") : content_text(Json::array({(*content)[i]}), param);
   }
   return text;
@@ -153,6 +178,8 @@ void read_anthropic_tool(const Fields& tool, Toolbox& box) {
   const std::string type = tool.text("type").value_or("custom");
   if (type != "custom") return skip_tool(box, type);  // Anthropic's own, whose schema only they know
   tool.required("input_schema");
+  refuse_unknown_fields(tool, PartKind::kAnthropicTool);
+  check_callers(tool);
   add_tool(box, read_function(tool, "input_schema"), tool.path("name"));
 }
 
@@ -160,6 +187,8 @@ void read_anthropic_tool(const Fields& tool, Toolbox& box) {
 void change_tools(const Fields& block, Toolbox& box) {
   block.required("tool");
   const Fields tool = *block.object("tool");
+  refuse_unknown_fields(block, PartKind::kToolChange);
+  refuse_unknown_fields(tool, PartKind::kChangedTool);
   const std::string type = tool.required_text("type");
   const bool adds = block.text("type") == "tool_addition";
   if (type == "tool_definition" && adds) {
@@ -214,6 +243,7 @@ Toolbox read_anthropic_tools(const Fields& fields) {
   const std::optional<Fields> choice = fields.object("tool_choice");
   if (!choice) return box;
   const std::string type = choice->required_text("type");
+  refuse_unknown_fields(*choice, PartKind::kToolChoice);
   box.parallel = !choice->boolean("disable_parallel_tool_use").value_or(false);
   if (type == "none") {
     box.tools.clear();
@@ -252,6 +282,8 @@ OrderedJson read_tool_calls(const Json& calls, const std::string& param) {
     const Fields call(calls[i], fmt::format("{}[{}].", param, i));
     call.required("function");
     const Fields function = *call.object("function");
+    refuse_unknown_fields(call, PartKind::kToolCall);
+    refuse_unknown_fields(function, PartKind::kCalledFunction);
     const Json* arguments = function.find("arguments");
     out.push_back({{"id", call.text("id").value_or("")},
                    {"type", "function"},
@@ -281,10 +313,12 @@ void add_anthropic_message(const Fields& message, OrderedJson& messages) {
     const Fields block(content[i], fmt::format("{}[{}].", message.path("content"), i));
     const std::string type = block.required_text("type");
     if (type == "tool_result" && role == "user") {
+      refuse_unknown_fields(block, PartKind::kToolResult);
       messages.push_back(
           {{"role", "tool"}, {"tool_call_id", block.required_text("tool_use_id")}, {"content", result_text(block)}});
       only_results = true;
     } else if (type == "tool_use" && role == "assistant") {
+      refuse_unknown_fields(block, PartKind::kToolUse);
       block.required("input");
       calls.push_back(
           {{"id", block.required_text("id")},
@@ -294,6 +328,7 @@ void add_anthropic_message(const Fields& message, OrderedJson& messages) {
     } else if (role == "system" && is_tool_change(block)) {
       changes = true;  // read_anthropic_tools has it
     } else if (type == "thinking") {
+      refuse_unknown_fields(block, PartKind::kThoughtPart);
       thoughts += block.text("thinking").value_or("");
     } else if (type != "redacted_thinking") {  // nobody but its maker can read that
       const Json one = Json::array({content[i]});

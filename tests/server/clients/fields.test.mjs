@@ -66,6 +66,30 @@ values.BetaMessage = {
 };
 values.MessageCount = values.Message;
 
+const schema = { type: 'object' };
+const ephemeral = { type: 'ephemeral' };
+values.Tool = { type: 'function', function: { name: 'f' } };
+values.Function = { name: 'f', description: 'F.', parameters: schema, strict: true };
+values.ResponseTool = {
+  ...values.Function, type: 'function', allowed_callers: ['direct'], async: true, defer_loading: true, output_schema: schema,
+};
+values.MessageTool = {
+  type: 'custom', name: 'f', description: 'F.', input_schema: schema, strict: true, allowed_callers: ['direct'], defer_loading: true,
+  eager_input_streaming: true, input_examples: [{ a: 1 }], cache_control: ephemeral,
+};
+values.OllamaTool = values.Tool;
+values.OllamaFunction = { ...values.Function, type: 'object' };
+values.TextPart = { type: 'text', text: 'hi', prompt_cache_breakpoint: { mode: 'explicit' } };
+values.InputText = { ...values.TextPart, type: 'input_text' };
+values.OutputText = { type: 'output_text', text: 'hi', annotations: [{ type: 'file_path' }], logprobs: [{ token: 'hi' }] };
+values.TextBlock = { type: 'text', text: 'hi', cache_control: ephemeral, citations: [{ type: 'char_location' }] };
+values.ThinkingBlock = { type: 'thinking', thinking: 'hm', signature: 's' };
+values.CacheControl = { type: 'ephemeral', ttl: '1h' };
+values.ToolCall = { id: '1', type: 'function', function: { name: 'f', arguments: '{}' } };
+values.OllamaCall = { function: { name: 'f', arguments: {} } };
+values.ToolUse = { type: 'tool_use', id: '1', name: 'f', input: {}, cache_control: ephemeral, caller: { type: 'direct' }, toolset_name: 's' };
+values.ToolResult = { type: 'tool_result', tool_use_id: '1', content: 'r', is_error: true, cache_control: ephemeral, toolset_name: 's' };
+
 const beside = { top_logprobs: { logprobs: true, include: ['message.output_text.logprobs'] }, stream_options: { stream: true } };
 
 // Where each is sent, with what, and the rows of the table that tell of it.
@@ -83,6 +107,33 @@ const kinds = {
   OllamaEmbed: { path: '/api/embed', base: { input: 'Once' }, rows: ['vectors', "every API but Ollama's"] },
   OllamaOptions: { path: '/api/chat', base: { messages, stream: false }, rows: ["Ollama's `options`", "every API but Ollama's"] },
 };
+
+// Objects within a request: `wrap` puts one where it belongs.
+const [ask] = messages;
+const parts = {
+  Tool: { of: 'Chat', base: { function: { name: 'f' } }, wrap: (tool) => ({ tools: [tool] }) },
+  Function: { of: 'Chat', base: { name: 'f' }, wrap: (one) => ({ tools: [{ type: 'function', function: one }] }) },
+  ResponseTool: { of: 'Response', base: { type: 'function', name: 'f' }, wrap: (tool) => ({ tools: [tool] }) },
+  MessageTool: { of: 'BetaMessage', base: { name: 'f', input_schema: schema }, wrap: (tool) => ({ tools: [tool] }) },
+  OllamaTool: { of: 'OllamaChat', base: { function: { name: 'f' } }, wrap: (tool) => ({ tools: [tool] }) },
+  OllamaFunction: { of: 'OllamaChat', base: { name: 'f' }, wrap: (one) => ({ tools: [{ type: 'function', function: one }] }) },
+  TextPart: { of: 'Chat', base: { type: 'text', text: 'hi' }, wrap: (part) => ({ messages: [{ role: 'user', content: [part] }] }) },
+  InputText: { of: 'Response', base: { type: 'input_text', text: 'hi' }, wrap: (part) => ({ input: [{ role: 'user', content: [part] }] }) },
+  OutputText: { of: 'Response', base: { type: 'output_text', text: 'hi' }, wrap: (part) => ({ input: [{ role: 'assistant', content: [part] }, ask] }) },
+  TextBlock: { of: 'BetaMessage', base: { type: 'text', text: 'hi' }, wrap: (part) => ({ messages: [{ role: 'user', content: [part] }] }) },
+  ThinkingBlock: { of: 'BetaMessage', base: { type: 'thinking' }, wrap: (part) => ({ messages: [ask, { role: 'assistant', content: [part] }, ask] }) },
+  CacheControl: { of: 'BetaMessage', base: ephemeral, wrap: (mark) => ({ system: [{ type: 'text', text: 'hi', cache_control: mark }] }) },
+  ToolCall: { of: 'Chat', base: values.OllamaCall, wrap: (call) => ({ messages: [ask, { role: 'assistant', tool_calls: [call] }, ask] }) },
+  OllamaCall: { of: 'OllamaChat', base: values.OllamaCall, wrap: (call) => ({ messages: [ask, { role: 'assistant', content: '', tool_calls: [call] }, ask] }) },
+  ToolUse: { of: 'BetaMessage', base: { type: 'tool_use', id: '1', name: 'f', input: {} }, wrap: (call) => ({ messages: [ask, { role: 'assistant', content: [call] }, ask] }) },
+  ToolResult: { of: 'BetaMessage', base: { type: 'tool_result', tool_use_id: '1' }, wrap: (result) => ({ messages: [ask, { role: 'user', content: [result] }] }) },
+};
+for (const [name, { of, base, wrap }] of Object.entries(parts)) {
+  const row = wrap(base).tools ? 'tools' : 'parts of messages';
+  kinds[name] = { path: kinds[of].path, base, wrap: (part) => ({ ...kinds[of].base, ...wrap(part) }), rows: [row] };
+}
+kinds.OllamaOptions.wrap = (options) => ({ ...kinds.OllamaChat.base, options });
+kinds.OllamaOptions.base = { num_predict: 2 };
 
 const columns = ['done', 'harmless', 'refused'];
 
@@ -111,7 +162,7 @@ function told(table, rows, name, value) {
 const table = readTable();
 const fields = fieldsOfRequests();
 
-for (const [kind, { path, base, rows }] of Object.entries(kinds)) {
+for (const [kind, { path, base, rows, wrap = (body) => body }] of Object.entries(kinds)) {
   test(`fields: ${kind}, ${fields[kind].length} of them`, async () => {
     const wrong = [];
     for (const name of fields[kind]) {
@@ -124,7 +175,7 @@ for (const [kind, { path, base, rows }] of Object.entries(kinds)) {
       const more = { ...(beside[name] ?? {}), ...(value === undefined ? {} : { [name]: value }) };
       if (path !== '/v1/responses') delete more.include;
       if (path === '/v1/responses') delete more.logprobs;
-      const body = kind === 'OllamaOptions' ? { ...base, options: { num_predict: 2, ...more } } : { ...base, ...more };
+      const body = wrap({ ...base, ...more });
       const response = await fetch(server.url + path, { method: 'POST', body: JSON.stringify(body) });
       const reply = await response.text();
       if (wanted === undefined) wrong.push(`${name} is not in the table (status ${response.status})`);

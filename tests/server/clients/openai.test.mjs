@@ -143,7 +143,7 @@ test('openai: an answer that keeps to a schema', async () => {
   isAnimal(JSON.stringify(parsed.choices[0].message.parsed));
   const streamed = await openai.chat.completions.stream(body).finalChatCompletion();
   assert.equal(streamed.choices[0].message.content, parsed.choices[0].message.content);
-  const bad = { type: 'json_schema', json_schema: { name: 'x', schema: { uniqueItems: true } } };
+  const bad = { type: 'json_schema', json_schema: { name: 'x', schema: { multipleOf: 0.1 } } };
   await assert.rejects(openai.chat.completions.create({ ...body, response_format: bad }), { param: 'response_format.json_schema.schema' });
 });
 

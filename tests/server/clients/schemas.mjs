@@ -37,6 +37,23 @@ const requests = {
   OllamaGenerate: 'Ollama.GenerateRequest',
   OllamaEmbed: 'Ollama.EmbedRequest',
   OllamaOptions: 'Ollama.Options',
+  // and objects within one
+  Tool: 'OpenAI.Chat.Completions.ChatCompletionFunctionTool',
+  Function: 'OpenAI.FunctionDefinition',
+  ResponseTool: 'OpenAI.Responses.FunctionTool',
+  MessageTool: 'Anthropic.Beta.Messages.BetaTool',
+  OllamaTool: 'Ollama.Tool',
+  OllamaFunction: "Ollama.Tool['function']",
+  TextPart: 'OpenAI.Chat.Completions.ChatCompletionContentPartText',
+  InputText: 'OpenAI.Responses.ResponseInputText',
+  OutputText: 'OpenAI.Responses.ResponseOutputText',
+  TextBlock: 'Anthropic.Beta.Messages.BetaTextBlockParam',
+  ThinkingBlock: 'Anthropic.Beta.Messages.BetaThinkingBlockParam',
+  CacheControl: 'Anthropic.Beta.Messages.BetaCacheControlEphemeral',
+  ToolCall: 'OpenAI.Chat.Completions.ChatCompletionMessageFunctionToolCall',
+  ToolUse: 'Anthropic.Beta.Messages.BetaToolUseBlockParam',
+  ToolResult: 'Anthropic.Beta.Messages.BetaToolResultBlockParam',
+  OllamaCall: 'Ollama.ToolCall',
 };
 
 const imports = ["import type OpenAI from 'openai';", "import type Anthropic from '@anthropic-ai/sdk';", "import type * as Ollama from 'ollama';"];
@@ -50,8 +67,9 @@ function generate() {
   writeFileSync('tsconfig.json', JSON.stringify({ compilerOptions, files: ['replies.ts'] }));
   const generator = createGenerator({ path: 'replies.ts', tsconfig: 'tsconfig.json', type: '*', skipTypeCheck: true });
   const replies = Object.keys(types).map((name) => [name, generator.createSchema(`Reply${name}`)]);
-  const fields = Object.keys(requests).map((name) => [name, generator.createSchema(`Fields${name}`).definitions[`Fields${name}`].enum]);
-  return { ...Object.fromEntries(replies), fields: Object.fromEntries(fields) };
+  const fields = Object.keys(requests).map((name) => [name, generator.createSchema(`Fields${name}`).definitions[`Fields${name}`]]);
+  const names = fields.map(([name, type]) => [name, type.enum ?? [type.const]]);
+  return { ...Object.fromEntries(replies), fields: Object.fromEntries(names) };
 }
 
 export function writeSchemas() {
