@@ -1,6 +1,7 @@
 // Drafters that look texts up, what is verified of what they say, and that no answer, hit or tenant notices.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -96,7 +97,11 @@ TEST(DraftPlanTest, VerifiesWhatPays) {
     PassCosts costs;
     for (int rows = 1; rows <= 40; ++rows) costs.measure(rows, 1e-3 + row * rows);
     DraftPlan plan;
-    return plan.choose(offers, {2, 2, most}, costs).lengths;
+    std::vector<size_t> out;
+    for (const std::uint64_t tokens : plan.choose(offers, {2, 2, most}, costs).tokens) {
+      out.push_back(static_cast<size_t>(std::popcount(tokens)));
+    }
+    return out;
   };
   EXPECT_EQ(lengths(1e-7, 64)[0], 8U);                       // rows cost nearly nothing
   EXPECT_LE(lengths(1e-7, 64)[1], 2U);                       // and yet not what is wrong
@@ -520,14 +525,15 @@ TEST_F(DistributionTest, VerifiedTokensAreDrawnAsTheModelSays) {
   std::array<std::int64_t, kVocab> broken{};
   std::int64_t verified = 0;
   std::vector<float> logits;
+  constexpr std::array<std::int32_t, 2> kChain{-1, 0};
   for (std::int64_t i = 0; std::ssize(sequence.tokens) < kDraws; ++i) {
     logits.clear();
     for (int row = 0; row < 3; ++row) logits.insert(logits.end(), kLogits.begin(), kLogits.end());
     const std::array<TokenId, 2> draft{static_cast<TokenId>(mix(3, static_cast<std::uint64_t>(i), 9) % 4),
                                        static_cast<TokenId>(mix(4, static_cast<std::uint64_t>(i), 9) % kVocab)};
-    const StepOutput output =
-        acceptor.accept({.sequence = &sequence, .rows = 3, .draft = draft, .logits = logits, .logit_rows = 3});
-    verified += output.verified;
+    const StepOutput output = acceptor.accept(
+        {.sequence = &sequence, .rows = 3, .draft = {draft, kChain}, .logits = logits, .logit_rows = 3});
+    verified += output.verified();
     for (const TokenId token : output.tokens) ++counts[static_cast<size_t>(token)];
     if (output.tokens.size() > 1) ++behind_a_right_one[static_cast<size_t>(output.tokens[1])];
     ++broken[static_cast<size_t>(draft[0])];

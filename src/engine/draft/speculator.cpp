@@ -43,7 +43,7 @@ void Speculator::force(Drafter* drafter) {
   for (const auto& one : own_) {
     if (drafter == nullptr) drafters_.push_back(one.get());
   }
-  for (const Drafter* one : drafters_) counts_.drafters.push_back({.name = std::string(one->name())});
+  for (const Drafter* one : drafters_) counts_.drafters.push_back({{}, std::string(one->name())});
   verify_ = forced_ ? SpeculationConfig::Verify::kAll : config_.verify;
 }
 
@@ -68,30 +68,6 @@ void Speculator::open(Sequence& sequence) const {
   }
 }
 
-// What came since, with what was guessed of it.
-void Speculator::compare(Sequence& sequence) {
-  SequenceDrafts& drafts = *sequence.drafts;
-  for (Track& track : drafts.tracks) {
-    Draft& guess = track.guess;
-    std::size_t right = 0;
-    Position at = drafts.seen;
-    for (; right < guess.tokens.size() && at < std::ssize(sequence.tokens); ++at) {
-      const bool same = guess.tokens[right] == sequence.tokens[static_cast<std::size_t>(at)];
-      track.acceptance.learn(guess.confidence[right], same);
-      if (!same) break;
-      ++right;
-    }
-    if (at < std::ssize(sequence.tokens)) {
-      guess.clear();  // it was wrong, or ended too early
-    } else if (right > 0) {
-      const auto count = static_cast<std::ptrdiff_t>(right);
-      guess.tokens.erase(guess.tokens.begin(), guess.tokens.begin() + count);
-      guess.confidence.erase(guess.confidence.begin(), guess.confidence.begin() + count);
-    }
-  }
-  drafts.seen = std::ssize(sequence.tokens);
-}
-
 // States are kept at ends of blocks, as without drafts: none goes past one.
 std::int64_t Speculator::rows_to_state(const Sequence& sequence) const {
   if (!p_.cache.has_states(sequence.lease.policy())) return kMostVerified;
@@ -100,18 +76,10 @@ std::int64_t Speculator::rows_to_state(const Sequence& sequence) const {
   return std::max<std::int64_t>(block - rows, 0);
 }
 
-// What is wrong makes a state compute the right ones again: none but likely tokens are worth that.
-void Speculator::keep_likely(const Sequence& sequence, Track& track) const {
-  constexpr double kLikely = 0.5;
-  if (verify_ == SpeculationConfig::Verify::kAll || !p_.cache.has_states(sequence.lease.policy())) return;
-  double reached = 1;
-  std::size_t length = 0;
-  for (const float confidence : track.guess.confidence) {
-    reached *= track.acceptance.of(confidence);
-    if (reached < kLikely) break;
-    ++length;
-  }
-  track.guess.cut(length);
+// A state has seen all rows before it, in one order: there a draft is a chain.
+int Speculator::branches_of(const Sequence& sequence) const {
+  if (p_.cache.has_states(sequence.lease.policy()) || sequence.num_uncomputed_tokens() != 1) return 1;
+  return std::min(config_.branches, sequence.request.speculative.branches);
 }
 
 void Speculator::find_candidates() {
@@ -131,36 +99,11 @@ void Speculator::find_candidates() {
     open(sequence);
     compare(sequence);
     sequence.drafts->chosen = -1;
-    candidates_.push_back({&sequence, most});
+    candidates_.push_back({&sequence, most, branches_of(sequence)});
   });
   outlook_.rows = std::min(outlook_.rows, p_.scheduler.config().max_batch_tokens);
   outlook_.most =
       static_cast<int>(std::min<std::int64_t>(kMostRows, p_.scheduler.config().max_batch_tokens - outlook_.decoding));
-}
-
-// What the form of an answer forbids is not proposed, nor anything behind its end.
-void Speculator::trim(const Sequence& sequence, Draft& draft) {
-  const std::vector<TokenId>& stops = sequence.request.stop_tokens;
-  const auto ends = [&stops](TokenId token) { return std::ranges::find(stops, token) != stops.end(); };
-  draft.cut(static_cast<std::size_t>(std::ranges::find_if(draft.tokens, ends) - draft.tokens.begin()));
-  const TokenConstraint* form = sequence.sampler.constraint().get();
-  if (form != nullptr && !draft.empty()) draft.cut(form->allowed(draft.tokens));
-}
-
-void Speculator::ask(std::size_t drafter, std::span<Candidate* const> whom, std::int64_t most) {
-  std::vector<DraftAsk> asks;
-  asks.reserve(whom.size());
-  for (Candidate* one : whom) {
-    Track& track = one->sequence->drafts->tracks[drafter];
-    track.guess.clear();
-    asks.push_back({*one->sequence, std::min(most, one->most), track.guess, track.state});
-  }
-  drafters_[drafter]->propose(asks);
-  for (Candidate* one : whom) {
-    Track& track = one->sequence->drafts->tracks[drafter];
-    trim(*one->sequence, track.guess);
-    keep_likely(*one->sequence, track);
-  }
 }
 
 // A guess that still stands is asked for again only while drafts pay: then each token counts.
@@ -177,7 +120,7 @@ void Speculator::ask_texts(Ask how) {
     if (!whom_.empty()) ask(i, whom_, most);
     for (Candidate& one : candidates_) {
       const Track& track = one.sequence->drafts->tracks[i];
-      const double promises = track.acceptance.expected(track.guess, track.guess.tokens.size());
+      const double promises = promises_of(track);
       if (!track.allowed || promises <= one.promises) continue;
       one.promises = promises;
       one.best = static_cast<int>(i);
@@ -263,8 +206,7 @@ void Speculator::plan_model() {
   }
   ask(model, whom_, tokens > 0 ? tokens : kTrial);
   for (Candidate* one : whom_) {
-    const Track& track = one->sequence->drafts->tracks[model];
-    const double promises = track.acceptance.expected(track.guess, track.guess.tokens.size());
+    const double promises = promises_of(one->sequence->drafts->tracks[model]);
     if (promises <= one->promises) continue;
     one->promises = promises;
     one->best = static_cast<int>(model);
@@ -276,11 +218,12 @@ void Speculator::take_plan() {
   const DraftPlan::Choice& choice = plan_.last();
   pays_ = choice.pays;
   for (std::size_t i = 0; i < offered_.size(); ++i) {
-    if (choice.lengths[i] == 0) continue;
+    const std::uint64_t taken = choice.tokens[i];
+    if (taken == 0) continue;
     Sequence& sequence = *offered_[i]->sequence;
     sequence.drafts->chosen = offered_[i]->best;
-    const std::vector<TokenId>& tokens = offers_[i].draft->tokens;
-    sequence.draft.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(choice.lengths[i]));
+    sequence.draft = *offers_[i].draft;
+    sequence.draft.keep_if([taken](std::int32_t token) { return (taken >> token & 1U) != 0; });
   }
 }
 
@@ -294,7 +237,7 @@ void Speculator::take_all() {
     if (whom_.empty()) return;
     ask(i, whom_, forced_ ? kMostVerified : config_.most);
     for (Candidate* one : whom_) {
-      one->sequence->draft = one->sequence->drafts->tracks[i].guess.tokens;
+      one->sequence->draft = one->sequence->drafts->tracks[i].guess;
       if (!one->sequence->draft.empty()) one->sequence->drafts->chosen = static_cast<int>(i);
     }
   }
@@ -341,20 +284,23 @@ bool Speculator::wants_to_draft() {
 }
 
 void Speculator::verified(const ComputedRows& rows, const StepOutput& output) {
-  look_at(rows);
+  look_at(rows, output);
   if (rows.draft.empty() || rows.sequence->drafts == nullptr) return;
   const int chosen = rows.sequence->drafts->chosen;
   if (chosen < 0 || chosen >= std::ssize(counts_.drafters)) return;
-  DrafterCounts& counts = counts_.drafters[static_cast<std::size_t>(chosen)];
-  ++counts.drafts;
-  counts.proposed += std::ssize(rows.draft);
-  counts.accepted += output.verified;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(output.verified); ++i) {
+  const std::size_t chain = rows.draft.chain_length();
+  const auto on_branches = std::ranges::count_if(
+      output.path, [chain](std::int32_t row) { return static_cast<std::size_t>(row) >= chain; });
+  const DraftCounts counts{1, std::ssize(rows.draft.tokens), output.verified(),
+                           static_cast<std::int64_t>(rows.draft.size() - chain), on_branches};
+  DrafterCounts& drafter = counts_.drafters[static_cast<std::size_t>(chosen)];
+  drafter.add(counts);
+  for (std::size_t i = 0; i < output.path.size(); ++i) {
     ++counts_.accepted_at[std::min(i, SpeculationCounts::kPositions - 1)];
   }
-  rows.sequence->record.count_draft(counts.name, std::ssize(rows.draft), output.verified);
-  drafted_ += std::ssize(rows.draft);
-  accepted_ += output.verified;
+  rows.sequence->record.count_draft(drafter.name, counts);
+  drafted_ += counts.proposed;
+  accepted_ += counts.accepted;
 }
 
 void Speculator::end_step() {

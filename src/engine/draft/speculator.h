@@ -4,7 +4,8 @@
 // the tokens that come whether it was verified or not, so that it is known how often a drafter is right in a sequence
 // before a single row is spent on it. The plan (draft_plan.h) then verifies as many tokens as pay by what steps of so
 // many rows were measured to take: none where nothing pays, and then a step is as it is without drafters. A draft
-// model, whose guesses cost passes, is asked where it promises more than texts do.
+// model, whose guesses cost passes, is asked where it promises more than texts do. Where a drafter knows several ways
+// to go on, its draft is a small tree: a branch is verified if it pays, like any other row.
 #pragma once
 
 #include <array>
@@ -24,11 +25,8 @@
 
 namespace kvasir {
 
-struct DrafterCounts {
+struct DrafterCounts : DraftCounts {
   std::string name;
-  std::int64_t drafts = 0;  // that were verified
-  std::int64_t proposed = 0;
-  std::int64_t accepted = 0;
 };
 
 struct SpeculationCounts {
@@ -75,6 +73,7 @@ class Speculator {
   struct Candidate {
     Sequence* sequence = nullptr;
     std::int64_t most = 0;
+    int branches = 1;
     int best = -1;        // of the drafters that cost nothing: whose guess promises most …
     double promises = 0;  // … and how many tokens
   };
@@ -83,9 +82,11 @@ class Speculator {
   void find_candidates();
   bool may_draft(const Sequence& sequence) const;
   bool may_follow(const Sequence& sequence) const;
-  void look_at(const ComputedRows& rows);
+  void look_at(const ComputedRows& rows, const StepOutput& output);
   std::int64_t rows_to_state(const Sequence& sequence) const;
-  void keep_likely(const Sequence& sequence, Track& track) const;
+  int branches_of(const Sequence& sequence) const;
+  double promises_of(const Track& track);  // tokens
+  void keep_likely(const Sequence& sequence, Track& track);
   void open(Sequence& sequence) const;
   static void compare(Sequence& sequence);
   void ask(std::size_t drafter, std::span<Candidate* const> whom, std::int64_t most);
@@ -116,6 +117,7 @@ class Speculator {
   std::vector<Candidate*> whom_;
   std::vector<Candidate*> offered_;
   std::vector<DraftOffer> offers_;
+  std::vector<double> reaches_;
   std::int64_t accepted_ = 0;  // of this step
   std::int64_t drafted_ = 0;
   double drafting_seconds_ = 0;
