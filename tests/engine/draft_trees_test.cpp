@@ -6,7 +6,6 @@
 #include "backend/make_backend.h"
 #include "engine/draft/acceptance.h"
 #include "engine/draft/draft_plan.h"
-#include "engine/draft/token_index.h"
 #include "engine/engine.h"
 #include "engine/heard.h"
 #include "engine/known_tree.h"
@@ -92,44 +91,6 @@ TEST(DraftTest, ThePlanTakesBranchesThatPay) {
   EXPECT_NE(some & 0b01000U, 0U);  // the branch, which was always right …
   EXPECT_EQ(some & 0b00100U, 0U);  // … and not what hardly ever is
   EXPECT_TRUE((some & 0b10000U) == 0 || (some & 0b01000U) != 0);
-}
-
-TEST(TokenIndexTest, FollowsSeveralWays) {
-  TokenIndex index(256);
-  for (const TokenId next : {50, 60, 50}) {
-    index.append(std::vector<TokenId>{1, 2, 3, 4, next, static_cast<TokenId>(next + 1), TokenIndex::kEnd});
-  }
-  const std::vector<TokenId> text{9, 1, 2, 3, 4};
-  Draft chain;
-  index.continue_text(text, 4, chain);
-  EXPECT_EQ(chain.tokens, (std::vector<TokenId>{50, 51}));
-  EXPECT_FALSE(chain.view().branches());
-  Draft tree;
-  index.continue_text(text, 4, tree, 2);
-  EXPECT_EQ(tree.tokens, (std::vector<TokenId>{50, 51, 60, 61}));
-  EXPECT_EQ(tree.parents, (std::vector<std::int32_t>{-1, 0, -1, 2}));
-  EXPECT_NEAR(tree.confidence[0] / tree.confidence[2], 2, 1e-6);  // two of three places, and one
-  EXPECT_EQ(tree.confidence[3], tree.confidence[1]);
-}
-
-// However many ways there are, a draft has so many tokens beside its main chain.
-TEST(TokenIndexTest, BranchesAreBounded) {
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    TokenIndex index(1024);
-    std::vector<TokenId> text;
-    for (std::uint64_t i = 0; i < 1000; ++i) text.push_back(static_cast<TokenId>(mix(seed, i, 0) % 3));
-    index.append(text);
-    for (const int branches : {1, 2, 4}) {
-      Draft draft;
-      index.continue_text(text, 20, draft, branches);
-      const std::size_t chain = draft.view().chain_length();
-      EXPECT_LE(chain, 20U);
-      EXPECT_LE(draft.tokens.size() - chain, static_cast<std::size_t>(branches == 1 ? 0 : kMostBranchTokens));
-      for (std::int32_t parent = -1; parent < draft.size(); ++parent) {
-        EXPECT_LE(std::ranges::count(draft.parents, parent), branches);
-      }
-    }
-  }
 }
 
 // --- engines

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace kvasir {
 namespace {
@@ -14,14 +15,6 @@ constexpr float kLeastBeside = 0.04F;  // what is less sure beside another is no
 // How far one logit is above another, as a share of both.
 float share(float own, float other, float temperature) {
   return 1 / (1 + std::exp((other - own) / std::max(temperature, 0.5F)));
-}
-
-float largest_but(std::span<const float> logits, TokenId token) {
-  float other = -std::numeric_limits<float>::infinity();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (static_cast<TokenId>(i) != token) other = std::max(other, logits[i]);
-  }
-  return other;
 }
 
 }  // namespace
@@ -49,17 +42,17 @@ std::vector<Guess>& GuessSampler::guesses_of(std::size_t row) {
   return guesses_[row];
 }
 
-// What would be sampled were it not for those before.
+// And what would be sampled were it not for those before: they are left out of the logits one by one.
 void GuessSampler::guess(std::span<float> logits, const Row& row, std::vector<Guess>& out) const {
-  const TokenId first = row.sampler->sample(logits, row.position);
-  const float top = logits[static_cast<std::size_t>(first)];
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
   const float temperature = row.sampler->rule(row.position)->temperature;
-  out.push_back({first, share(top, largest_but(logits, first), temperature)});
-  while (std::ssize(out) < row.branches) {
-    logits[static_cast<std::size_t>(out.back().token)] = -std::numeric_limits<float>::infinity();
-    if (largest_but(logits, -1) == -std::numeric_limits<float>::infinity()) return;
+  const TokenId first = row.sampler->sample(logits, row.position);
+  const float top = std::exchange(logits[static_cast<std::size_t>(first)], kNone);
+  float next = largest_logit(logits);
+  out.push_back({first, share(top, next, temperature)});
+  for (; std::ssize(out) < row.branches && next != kNone; next = largest_logit(logits)) {
     const TokenId token = row.sampler->sample(logits, row.position);
-    const float sure = share(logits[static_cast<std::size_t>(token)], top, temperature);
+    const float sure = share(std::exchange(logits[static_cast<std::size_t>(token)], kNone), top, temperature);
     if (sure < kLeastBeside) return;
     out.push_back({token, std::min(sure, 0.5F)});
   }

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/draft/draft_balance.h"
 #include "engine/draft/draft_plan.h"
 #include "engine/draft/drafter.h"
 #include "engine/draft/drafters.h"
@@ -94,11 +95,16 @@ class Speculator {
   void ask_texts(Ask how);
   void plan_texts();
   void plan_model();
-  bool worth_catching_up(const Sequence& sequence, const Track& track) const;
+  void list_for_model();
+  void keep_affordable();
+  void ask_model(std::int64_t tokens, double catch_up);
+  double catch_up_seconds(const Candidate& one) const;
+  bool worth_catching_up(const Candidate& one) const;
   std::int64_t tokens_for_model(std::span<Candidate* const> whom) const;
   double model_rate(std::span<Candidate* const> whom, std::int64_t length) const;
   void take_all();
   void take_plan();
+  void settle(double plain_seconds, double more_seconds);
 
   Parts p_;
   SpeculationConfig config_;
@@ -108,9 +114,11 @@ class Speculator {
   bool forced_ = false;
   SpeculationConfig::Verify verify_;
   DraftPlan plan_;
+  DraftBalance balance_;  // of who runs passes
   SpeculationCounts counts_;
   bool pays_ = false;  // the last plan
   std::uint64_t asked_ = 0;
+  std::uint64_t paying_steps_ = 0;
   // Of the step that is planned; kept between steps.
   StepOutlook outlook_;
   std::vector<Candidate> candidates_;
@@ -121,6 +129,11 @@ class Speculator {
   std::int64_t accepted_ = 0;  // of this step
   std::int64_t drafted_ = 0;
   double drafting_seconds_ = 0;
+  // Of these what is of who runs passes:
+  std::int64_t model_accepted_ = 0;
+  std::int64_t model_drafted_ = 0;
+  double model_seconds_ = 0;
+  bool model_is_to_pay_ = false;  // by what is estimated; else it is a try
 };
 
 }  // namespace kvasir
