@@ -45,7 +45,8 @@ struct LlmOptions {
   // list of "ngram", "suffix" and "mtp" (the model's own head) or the folder of a draft model with the same
   // vocabulary, or of an EAGLE-3 head. The answer is the same with each.
   std::string draft = "off";
-  int draft_tokens = 32;                   // in a draft, at most
+  int draft_tokens = 32;                   // in a draft, at most: 1 to 64
+  int draft_tree = 1;                      // guesses of the same place in a draft, at most: 1 (a chain) to 4
   std::string generation_config = "auto";  // auto: answers are drawn as the model's generation_config.json asks; off
   bool reuse = true;                       // find prefixes that are already cached
   bool recompute = false;                  // no cache at all: every token recomputes everything. For measuring.

@@ -40,6 +40,11 @@ EngineConfig engine_config(const LlmOptions& options, std::vector<std::vector<To
                "use 1 to 64, or --draft off");
   }
   config.speculation.most = options.draft_tokens;
+  if (options.draft_tree < 1 || options.draft_tree > kMostBranches) {
+    fail_usage(fmt::format("{} guesses of the same place make no sense", options.draft_tree), "--draft-tree",
+               fmt::format("use 1 to {}", kMostBranches));
+  }
+  config.speculation.branches = options.draft_tree;
   config.scheduler.max_batch_tokens = batch_tokens(options.max_batch_tokens, options.device);
   return config;
 }

@@ -86,6 +86,12 @@ void KvStorage::copy_block(size_t from_group, BlockId from, size_t to_group, Blo
   }
 }
 
+void KvStorage::move_rows(size_t number, const BlockId* blocks, std::span<const RowMove> moves) {
+  for (int layer = 0; layer < static_cast<int>(groups_[number].places.size()); ++layer) {
+    if (caches(number, layer)) backend_.run(KvMoveOp{view(number, layer), blocks, moves});
+  }
+}
+
 HostCopy KvStorage::saved_at(std::byte* host, size_t group, BlockId block) const {
   return {host, at(group, block), static_cast<size_t>(block_bytes(group))};
 }

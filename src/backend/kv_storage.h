@@ -53,6 +53,8 @@ class KvStorage {
 
   // Of two groups one has the states that the other keeps in a format of their own.
   void copy_block(size_t from_group, BlockId from, size_t to_group, BlockId to);
+  // Rows of a sequence with these blocks change their places in all layers of the group, one move after the other.
+  void move_rows(size_t group, const BlockId* blocks, std::span<const RowMove> moves);
 
   // Host memory for blocks that are saved, and the piece of it that one is saved to and restored from.
   Buffer allocate_on_host(size_t bytes) { return backend_.allocate_on_host(bytes); }

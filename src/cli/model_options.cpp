@@ -107,6 +107,8 @@ void add_draft_options(CLI::App& command, ModelOptions& options) {
       "text), suffix (the tenant's recent texts) and mtp (the model's own head, where its files have one), as they "
       "pay; off; or a list of these and a draft model or an EAGLE-3 head");
   group.option_with_default("--draft-tokens", options.draft_tokens, "Tokens in a draft, at most: 1 to 64");
+  group.option_with_default("--draft-tree", options.draft_tree,
+                            "Guesses of the same place in a draft, at most: 1 (a chain) to 4 (a tree)");
 }
 
 std::filesystem::path find_model(const std::string& name, const char* option) {
@@ -161,6 +163,7 @@ LlmOptions options_of_any_model(const ModelOptions& options) {
   out.recompute = options.no_cache;
   out.draft = draft_argument(options.draft);
   out.draft_tokens = options.draft_tokens;
+  out.draft_tree = options.draft_tree;
   return out;
 }
 

@@ -37,6 +37,7 @@ struct ModelOptions {
   bool no_cache = false;
   std::string draft = "off";
   int draft_tokens = 32;
+  int draft_tree = 1;
 };
 
 void add_compute_options(CLI::App& command, ModelOptions& options);  // the model, and what computes it

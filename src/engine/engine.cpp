@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "engine/cache_bytes.h"
 #include "engine/draft/head_drafter.h"
 #include "engine/draft/model_drafter.h"
 #include "engine/step/failures.h"
@@ -177,7 +178,8 @@ void Engine::commit(const ComputedRows& rows, const StepOutput& output) {
     ++sequence.record.steps;
   } else if (rows.rows > 0) {
     const Position done = sequence.lease.length();
-    const int accepted = rows.rows - static_cast<int>(rows.draft.size()) + output.verified;
+    const std::int64_t own = rows.rows - static_cast<std::int64_t>(rows.draft.size());
+    gather_accepted(cache_, storage_, sequence.lease, own, output.path);
     RequestRecord& record = sequence.record;
     const std::int64_t uncomputed = sequence.num_uncomputed_tokens() - std::ssize(output.tokens);
     const bool of_text = done < std::ssize(sequence.request.prompt) || record.preemptions > 0;
@@ -186,8 +188,9 @@ void Engine::commit(const ComputedRows& rows, const StepOutput& output) {
     }
     record.computed_tokens += sequence.source_rows();
     cache_.commit_source(sequence.lease);
-    cache_.commit(sequence.lease,
-                  std::span(sequence.tokens).subspan(static_cast<size_t>(done), static_cast<size_t>(accepted)));
+    cache_.commit(
+        sequence.lease,
+        std::span(sequence.tokens).subspan(static_cast<size_t>(done), static_cast<size_t>(own + output.verified())));
     record.computed_tokens += rows.rows;
     ++record.steps;
     if (sequence.rows && sequence.eviction->is_point(sequence.lease.length())) {
@@ -207,7 +210,7 @@ bool Engine::goes_back(const ComputedRows& rows, const StepOutput& output) {
   Sequence& sequence = *rows.sequence;
   if (sequence.drafts == nullptr || !sequence.drafts->before.valid()) return false;
   KvLease before = std::exchange(sequence.drafts->before, KvLease());
-  if (output.verified == std::ssize(rows.draft) || !sequence.lease.valid()) return false;
+  if (output.path.size() == rows.draft.size() || !sequence.lease.valid()) return false;
   cache_.go_back(sequence.lease, std::move(before));
   return true;
 }

@@ -95,12 +95,25 @@ struct Chunk {
   double seconds = 0;  // of the whole step
 };
 
-// What a drafter's tokens came to.
-struct DraftRecord {
-  std::string drafter;
+// What drafts came to.
+struct DraftCounts {
   std::int64_t drafts = 0;
   std::int64_t proposed = 0;  // tokens that were verified
   std::int64_t accepted = 0;
+  std::int64_t branch_proposed = 0;  // of these: tokens beside the main chain
+  std::int64_t branch_accepted = 0;
+
+  void add(const DraftCounts& more) {
+    drafts += more.drafts;
+    proposed += more.proposed;
+    accepted += more.accepted;
+    branch_proposed += more.branch_proposed;
+    branch_accepted += more.branch_accepted;
+  }
+};
+struct DraftRecord : DraftCounts {
+  explicit DraftRecord(std::string name) : drafter(std::move(name)) {}
+  std::string drafter;
 };
 
 // What became of a request: its own record, complete once finished.
@@ -123,12 +136,10 @@ struct RequestRecord {
   enum class Fault : std::uint8_t { kOurs, kRequest };
   Fault fault = Fault::kOurs;  // whose it is
 
-  void count_draft(const std::string& drafter, std::int64_t proposed, std::int64_t accepted) {
+  void count_draft(const std::string& drafter, const DraftCounts& counts) {
     auto found = std::ranges::find(drafts, drafter, &DraftRecord::drafter);
-    if (found == drafts.end()) found = drafts.insert(drafts.end(), {drafter});
-    ++found->drafts;
-    found->proposed += proposed;
-    found->accepted += accepted;
+    if (found == drafts.end()) found = drafts.insert(drafts.end(), DraftRecord(drafter));
+    found->add(counts);
   }
 };
 

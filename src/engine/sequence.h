@@ -64,7 +64,7 @@ struct alignas(64) Sequence {
   std::uint64_t arrival = 0;                   // the smaller came first; set by the scheduler
   bool stalled = false;                        // it waits for blocks, and keeps those it has
   bool waiting_for_prefix = false;             // it waited for another's prompt
-  std::vector<TokenId> draft;                  // of the step that it is scheduled in: see Speculator
+  Draft draft;                                 // of the step that it is scheduled in: see Speculator
   std::unique_ptr<SequenceDrafts> drafts;      // once somebody guessed
   std::int64_t computed_again = 0;             // tokens before those of its step that a drafter wants computed again
   double submitted = 0;                        // when it was asked for, on the engine's clock

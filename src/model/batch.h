@@ -46,6 +46,22 @@ struct Batch {
   // What a draft head is given with each token: [rows][features], the target's rows side by side; or [rows][hidden],
   // its own. In the backend's memory.
   Matrix given = {};
+  // Of draft trees: what sequences' views point to (SequenceView::ancestors).
+  std::vector<std::uint64_t> ancestors = {};
+
+  // Nothing of so many cache groups; the memory stays.
+  void clear(size_t groups) {
+    tokens.clear();
+    positions.clear();
+    logit_rows.clear();
+    sources.clear();
+    taps.clear();
+    ancestors.clear();
+    sequences.resize(groups);
+    for (auto& views : sequences) views.clear();
+    watches.resize(groups);
+    for (auto& watched : watches) watched.clear();
+  }
 
   int rows() const { return static_cast<int>(tokens.size()); }
 };

@@ -15,7 +15,7 @@ class ReplayKey {
  public:
   void forget() { id_ = kNoBatch; }
   // Not where attention is watched: scores have other places each time. Nor where states are rounded, which is an op
-  // of some steps alone.
+  // of some steps alone. Nor of draft trees, whose rows see others each time.
   void remember(const Batch& batch, const KvStorage& storage, BatchId id, Matrix logits);
   bool matches(const Batch& batch, const KvStorage& storage) const;
 

@@ -25,18 +25,6 @@ void check_range(float value, float least, float most, const char* name, const s
 // Several numbers side by side, as vectors take them: a vocabulary is a hundred thousand of them for each token.
 constexpr size_t kSide = 16;
 
-// NaN aside.
-float largest(std::span<const float> values) {
-  std::array<float, kSide> top;
-  top.fill(-std::numeric_limits<float>::infinity());
-  const size_t even = values.size() / kSide * kSide;
-  for (size_t i = 0; i < even; i += kSide) {
-    for (size_t k = 0; k < kSide; ++k) top[k] = values[i + k] > top[k] ? values[i + k] : top[k];
-  }
-  for (size_t i = even; i < values.size(); ++i) top[0] = values[i] > top[0] ? values[i] : top[0];
-  return *std::ranges::max_element(top);
-}
-
 bool has_nan(std::span<const float> values) {
   std::array<int, kSide> wrong{};
   const size_t even = values.size() / kSide * kSide;
@@ -48,6 +36,17 @@ bool has_nan(std::span<const float> values) {
 }
 
 }  // namespace
+
+float largest_logit(std::span<const float> values) {
+  std::array<float, kSide> top;
+  top.fill(-std::numeric_limits<float>::infinity());
+  const size_t even = values.size() / kSide * kSide;
+  for (size_t i = 0; i < even; i += kSide) {
+    for (size_t k = 0; k < kSide; ++k) top[k] = values[i + k] > top[k] ? values[i + k] : top[k];
+  }
+  for (size_t i = even; i < values.size(); ++i) top[0] = values[i] > top[0] ? values[i] : top[0];
+  return *std::ranges::max_element(top);
+}
 
 void check_sampling(const SamplingParams& params, const std::string& where) {
   check_range(params.temperature, 0.0F, 100.0F, "temperature", where);
@@ -62,7 +61,7 @@ void check_sampling(const SamplingParams& params, const std::string& where) {
 
 // Better an error than a token out of noise. -inf is a forbidden token.
 void check_logits(std::span<const float> logits) {
-  const float top = largest(logits);
+  const float top = largest_logit(logits);
   const bool wrong = has_nan(logits) || top == std::numeric_limits<float>::infinity();
   if (wrong || top == -std::numeric_limits<float>::infinity()) fail_on_logits();
 }
@@ -91,7 +90,8 @@ TokenId Sampler::sample(std::span<float> logits, Position position) {
   check_logits(logits);
   if (constraint_) constraint_->mask(logits);
   if (params_.temperature == 0.0F) {
-    return static_cast<TokenId>(std::ranges::find(logits, largest(logits)) - logits.begin());  // the first of equals
+    return static_cast<TokenId>(std::ranges::find(logits, largest_logit(logits)) -
+                                logits.begin());  // the first of equals
   }
   keep_candidates(logits);
   keep_likeliest_mass();
@@ -123,7 +123,7 @@ std::optional<SampleRule> Sampler::rule(Position position) const {
 
 // Top-k and min-p need only each token's logit and the largest; ties go to the smaller id.
 void Sampler::keep_candidates(std::span<const float> logits) {
-  const float top = largest(logits);
+  const float top = largest_logit(logits);
   const float least = top + min_p_margin();
   candidates_.clear();
   for (size_t i = 0; i < logits.size(); ++i) {

@@ -32,6 +32,9 @@ struct SamplingParams {
 // Throws Error naming the parameter that is out of range. `where` says whose parameters they are.
 void check_sampling(const SamplingParams& params, const std::string& where);
 
+// NaN aside.
+float largest_logit(std::span<const float> logits);
+
 // Throws Error when logits are not numbers: a model that overflowed has nothing to say.
 void check_logits(std::span<const float> logits);
 [[noreturn]] void fail_on_logits();

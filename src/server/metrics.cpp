@@ -137,6 +137,11 @@ void write_speculation(Page& page, const SpeculationCounts& counts) {
             counts.drafters, &DrafterCounts::proposed);
   page.each({"drafter", "kvasir:spec_decode_accepted_tokens_total", "counter", "Those that were right"},
             counts.drafters, &DrafterCounts::accepted);
+  page.each({"drafter", "kvasir:spec_decode_branch_tokens_total", "counter",
+             "Draft tokens verified beside a draft's main chain"},
+            counts.drafters, &DrafterCounts::branch_proposed);
+  page.each({"drafter", "kvasir:spec_decode_accepted_branch_tokens_total", "counter", "Those that were right"},
+            counts.drafters, &DrafterCounts::branch_accepted);
   page.one("kvasir:spec_decode_drafting_seconds_total", "counter", "Time that guessing took",
            counts.drafting_seconds);
   page.one("kvasir:spec_decode_saved_seconds", "gauge",

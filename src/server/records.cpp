@@ -21,7 +21,9 @@ OrderedJson to_json(const DraftRecord& draft) {
   return {{"drafter", draft.drafter},
           {"drafts", draft.drafts},
           {"draft_tokens", draft.proposed},
-          {"accepted_tokens", draft.accepted}};
+          {"accepted_tokens", draft.accepted},
+          {"branch_tokens", draft.branch_proposed},
+          {"accepted_branch_tokens", draft.branch_accepted}};
 }
 
 OrderedJson to_json(const FinishedRecord::Task& task);

@@ -16,7 +16,8 @@ TEST_F(ProgramTest, TheSameTextForEveryIsaThreadCountAndWithoutTheCache) {
   EXPECT_NE(expected.err.find("prompt 5 tokens"), std::string::npos);
   for (const char* how :
        {"--isa scalar", "--isa auto -t 1", "-t 2", "--no-cache", "--block-size 5", "--max-batch-tokens 2",
-        "--draft off", "--draft ngram --draft-tokens 4", "--draft tales-draft", "--draft auto,tales-draft"}) {
+        "--draft off", "--draft ngram --draft-tokens 4", "--draft auto,tales-draft --draft-tree 3",
+        "--draft tales-draft", "--draft auto,tales-draft"}) {
     EXPECT_EQ(run(asked + how).out, expected.out) << how;
   }
 }
@@ -62,6 +63,7 @@ TEST_F(ProgramTest, UsageErrorsExitWith2) {
   expect_refused("run -p x --draft ngram,,suffix", 2, "names no drafters");
   expect_refused("run -p x --draft tales-draft,tales", 2, "two draft models");
   expect_refused("run -p x --draft-tokens 65", 2, "use 1 to 64");
+  expect_refused("run -p x --draft-tree 5", 2, "use 1 to 4");
   expect_refused("run", 2, "the prompt is empty");  // an empty pipe
   expect_refused("run -p x -m no-such-model", 2, "tales");
   expect_refused("run -p x --kv f12", 2, "use one of f32, f16, bf16");

@@ -214,11 +214,35 @@ TEST(GuessSamplerTest, TokensAreTheTargets) {
     Sampler sampler(params, {});
     const std::array<GuessSampler::Row, 1> rows{{{&sampler, 7}}};
     std::vector<float> copy = few;
-    const Guess guess = own.sample({copy.data(), 1, 4, 4}, rows).front();
-    EXPECT_EQ(guess.token, plain.sample({all.data(), 1, 30, 30}, rows).front().token);
-    seen.insert(guess.token);
+    const TokenId guess = own.sample({copy.data(), 1, 4, 4}, rows).front().front().token;
+    EXPECT_EQ(guess, plain.sample({all.data(), 1, 30, 30}, rows).front().front().token);
+    seen.insert(guess);
   }
   EXPECT_EQ(seen, (std::set<TokenId>{3, 8, 9, 20}));
+}
+
+// What stands beside a guess is what would have been sampled without it: the same that more noise would bring.
+TEST(GuessSamplerTest, SaysWhatElseItMightHaveSaid) {
+  const auto backend = make_backend({"cpu", 1, "auto"});
+  std::vector<float> logits{0.5F, 2.0F, 1.9F, -9.0F};
+  SamplingParams params;
+  params.temperature = 0;
+  Sampler greedy(params, {});
+  GuessSampler sampler(*backend);
+  const std::array<GuessSampler::Row, 1> rows{{{&greedy, 7, 4}}};
+  const std::vector<Guess> guesses = sampler.sample({logits.data(), 1, 4, 4}, rows).front();
+  ASSERT_EQ(guesses.size(), 3U);  // the last one is too unlikely to be a guess
+  EXPECT_EQ(guesses[0].token, 1);
+  EXPECT_EQ(guesses[1].token, 2);
+  EXPECT_EQ(guesses[2].token, 0);
+  EXPECT_GT(guesses[1].sure, guesses[2].sure);
+  Draft draft;
+  sampler.add(guesses, draft);
+  sampler.add(guesses, draft);
+  EXPECT_EQ(draft.tokens, (std::vector<TokenId>{1, 1}));
+  sampler.add_branches();
+  EXPECT_EQ(draft.tokens, (std::vector<TokenId>{1, 1, 2, 0, 2, 0}));
+  EXPECT_EQ(draft.parents, (std::vector<std::int32_t>{-1, 0, -1, -1, 0, 0}));
 }
 
 // The target's hits are as many, to the token.

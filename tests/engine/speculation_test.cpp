@@ -1,12 +1,10 @@
-// Drafters that look texts up, what is verified of what they say, and that no answer, hit or tenant notices.
+// Drafters that look texts up, or are models, and that no answer, hit or tenant notices them.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <numeric>
 
 #include "backend/make_backend.h"
 #include "base/error.h"
-#include "engine/draft/draft_plan.h"
 #include "engine/draft/text_drafters.h"
 #include "engine/engine.h"
 #include "engine/heard.h"
@@ -25,110 +23,6 @@ std::vector<TokenId> random_text(std::int64_t count, std::uint64_t seed, std::ui
   for (std::int64_t i = 0; i < count; ++i)
     out.push_back(static_cast<TokenId>(mix(seed, static_cast<std::uint64_t>(i), 0) % vocab));
   return out;
-}
-
-// --- TokenIndex
-
-// By trying every place of what is kept.
-int longest_match(std::span<const TokenId> text, std::span<const TokenId> tokens) {
-  int best = 0;
-  for (size_t end = 1; end < text.size(); ++end) {
-    int length = 0;
-    while (length < 64 && static_cast<size_t>(length) < std::min(end, tokens.size()) &&
-           text[end - 1 - static_cast<size_t>(length)] == tokens[tokens.size() - 1 - static_cast<size_t>(length)])
-      ++length;
-    best = std::max(best, length);
-  }
-  return best;
-}
-
-// Few tokens, so that runs come again; longer than the ring, so that it goes round.
-TEST(TokenIndexTest, ContinuesWhatStoodBefore) {
-  int found = 0;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    const std::vector<TokenId> text = random_text(700, seed, 5 + seed % 40);
-    TokenIndex index(512);
-    index.append(text);
-    Draft draft;
-    index.continue_text(text, 6, draft);
-    const std::span<const TokenId> kept = std::span(text).last(512);
-    const int longest = longest_match(kept, text);
-    EXPECT_TRUE(longest >= 2 || draft.empty()) << seed;
-    if (draft.empty()) continue;
-    ++found;
-    // What is proposed stood behind the last tokens somewhere.
-    std::vector<TokenId> whole(text.end() - 2, text.end());
-    whole.insert(whole.end(), draft.tokens.begin(), draft.tokens.begin() + 1);
-    EXPECT_NE(std::ranges::search(kept, whole).begin(), kept.end()) << seed;
-    ASSERT_EQ(draft.tokens.size(), draft.confidence.size());
-    for (const float sure : draft.confidence) EXPECT_TRUE(sure > 0 && sure <= 1);
-  }
-  EXPECT_GT(found, 100);
-}
-
-TEST(TokenIndexTest, FollowsTheLongestMatchAndNoneAcrossTexts) {
-  TokenIndex index(256);
-  const std::vector<TokenId> first{1, 2, 3, 4, 5, 6, 50, 51};
-  const std::vector<TokenId> second{9, 9, 3, 4, 5, 6, 60, 61, TokenIndex::kEnd, 70};
-  index.append(first);
-  index.append(TokenIndex::kEnd);
-  index.append(second);
-  Draft draft;
-  index.continue_text(std::vector<TokenId>{1, 2, 3, 4, 5, 6}, 4, draft);
-  EXPECT_EQ(draft.tokens, (std::vector<TokenId>{50, 51}));
-  draft.clear();
-  index.continue_text(std::vector<TokenId>{7, 9, 9, 3, 4, 5, 6}, 4, draft);
-  EXPECT_EQ(draft.tokens, (std::vector<TokenId>{60, 61}));
-  EXPECT_EQ(index.nearest(std::vector<TokenId>{3, 4, 5, 6}, 0).end, 6);
-  EXPECT_EQ(index.nearest(std::vector<TokenId>{3, 4, 5, 6}, 14).end, 15);
-}
-
-// --- what pays
-
-TEST(DraftPlanTest, VerifiesWhatPays) {
-  Draft sure;
-  Draft doubtful;
-  for (TokenId t = 0; t < 8; ++t) sure.add(t, 0.97F);
-  for (TokenId t = 0; t < 8; ++t) doubtful.add(t, 0.2F);
-  Acceptance acceptance;
-  const std::vector<DraftOffer> offers{{&sure, &acceptance}, {&doubtful, &acceptance}};
-  const auto lengths = [&](double row, int most) {
-    PassCosts costs;
-    for (int rows = 1; rows <= 40; ++rows) costs.measure(rows, 1e-3 + row * rows);
-    DraftPlan plan;
-    return plan.choose(offers, {2, 2, most}, costs).lengths;
-  };
-  EXPECT_EQ(lengths(1e-7, 64)[0], 8U);                       // rows cost nearly nothing
-  EXPECT_LE(lengths(1e-7, 64)[1], 2U);                       // and yet not what is wrong
-  EXPECT_EQ(lengths(1e-7, 3), (std::vector<size_t>{3, 0}));  // the likeliest first
-  const auto some = lengths(2e-4, 64);
-  EXPECT_GT(some[0], 0U);
-  EXPECT_EQ(some[1], 0U);
-  EXPECT_EQ(lengths(1, 64), (std::vector<size_t>{0, 0}));  // a row costs as much as a step
-}
-
-TEST(DraftPlanTest, LearnsWhatIsRightOfASequence) {
-  Acceptance acceptance;
-  const double before = acceptance.of(0.95F);
-  for (int i = 0; i < 60; ++i) acceptance.learn(0.95F, false);
-  EXPECT_LT(acceptance.of(0.95F), 0.1);
-  EXPECT_EQ(acceptance.of(0.1F), Acceptance().of(0.1F));  // how sure it was makes the difference
-  for (int i = 0; i < 100; ++i) acceptance.learn(0.95F, true);
-  EXPECT_GT(acceptance.of(0.95F), before);
-}
-
-TEST(PassCostsTest, EstimatesWhatWasNotMeasured) {
-  PassCosts costs;
-  EXPECT_FALSE(costs.known());
-  costs.set_row_seconds(1e-4);
-  costs.measure(1, 1e-2);
-  EXPECT_DOUBLE_EQ(costs.seconds(1), 1e-2);
-  EXPECT_DOUBLE_EQ(costs.seconds(5), 1e-2 + 4e-4);
-  costs.measure(8, 2.4e-2);
-  EXPECT_NEAR(costs.seconds(4), 1.6e-2, 1e-9);
-  for (int i = 0; i < 60; ++i) costs.measure(8, 1e-2);
-  EXPECT_NEAR(costs.seconds(8), 1e-2, 1e-4);
-  for (int rows = 1; rows < 5000; rows += 3) EXPECT_GT(costs.seconds(rows), 0);
 }
 
 // --- engines
@@ -477,66 +371,6 @@ TEST_F(SpeculationTest, NoBlockIsEverLost) {
   EXPECT_EQ(ends, std::ssize(ids));
   EXPECT_EQ(engine.cache().pool(0).held(), 0);
   EXPECT_GT(engine.speculator().counts().drafters[0].accepted, 0);
-}
-
-// --- the distribution
-
-// Verification itself, a million tokens of it: rows whose logits are known, with a draft that is right now and then.
-// What comes of them is distributed as the logits say; the rule that takes every draft for right is caught.
-class DistributionTest : public ::testing::Test {
- protected:
-  static constexpr int kVocab = 8;
-  static constexpr std::array<float, kVocab> kLogits{1.2F, 0.3F, -0.5F, 2.0F, 0.0F, -1.5F, 0.9F, -0.2F};
-  static constexpr std::int64_t kDraws = 1000000;
-  static constexpr double kLimit = 29.9;  // one in 10,000 with seven degrees of freedom
-
-  static double chi_square(const std::array<std::int64_t, kVocab>& counts) {
-    double sum = 0;
-    for (const float logit : kLogits) sum += std::exp(static_cast<double>(logit));
-    const auto all = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
-    double out = 0;
-    for (size_t t = 0; t < kVocab; ++t) {
-      const double expected = all * std::exp(static_cast<double>(kLogits[t])) / sum;
-      const double off = static_cast<double>(counts[t]) - expected;
-      out += off * off / expected;
-    }
-    return out;
-  }
-};
-
-TEST_F(DistributionTest, VerifiedTokensAreDrawnAsTheModelSays) {
-  Scheduler scheduler{SchedulerConfig{}};
-  EngineListeners listeners;
-  MaskQueue masks(scheduler);
-  TokenAcceptor acceptor(listeners, masks);
-  Request request;
-  request.prompt = {1};
-  request.sampling.temperature = 1;
-  request.sampling.seed = 5;
-  request.max_tokens = 2 * kDraws;
-  Sequence sequence(1, request, {});
-  std::array<std::int64_t, kVocab> counts{};
-  std::array<std::int64_t, kVocab> behind_a_right_one{};
-  std::array<std::int64_t, kVocab> broken{};
-  std::int64_t verified = 0;
-  std::vector<float> logits;
-  for (std::int64_t i = 0; std::ssize(sequence.tokens) < kDraws; ++i) {
-    logits.clear();
-    for (int row = 0; row < 3; ++row) logits.insert(logits.end(), kLogits.begin(), kLogits.end());
-    const std::array<TokenId, 2> draft{static_cast<TokenId>(mix(3, static_cast<std::uint64_t>(i), 9) % 4),
-                                       static_cast<TokenId>(mix(4, static_cast<std::uint64_t>(i), 9) % kVocab)};
-    const StepOutput output =
-        acceptor.accept({.sequence = &sequence, .rows = 3, .draft = draft, .logits = logits, .logit_rows = 3});
-    verified += output.verified;
-    for (const TokenId token : output.tokens) ++counts[static_cast<size_t>(token)];
-    if (output.tokens.size() > 1) ++behind_a_right_one[static_cast<size_t>(output.tokens[1])];
-    ++broken[static_cast<size_t>(draft[0])];
-    ++broken[static_cast<size_t>(output.tokens.back())];
-  }
-  EXPECT_GT(verified, kDraws / 10);
-  EXPECT_LT(chi_square(counts), kLimit);
-  EXPECT_LT(chi_square(behind_a_right_one), kLimit);
-  EXPECT_GT(chi_square(broken), 100 * kLimit);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The laws of what a request brings along: a draft, right or wrong, and a key that stands before its text.
 #include "engine/known_drafter.h"
+#include "engine/known_tree.h"
 #include "laws/harness.h"
 
 namespace kvasir::testing {
@@ -52,6 +53,49 @@ TEST_P(DraftLaw, AVerifiedDraftEqualsPlainDecoding) {
   EXPECT_EQ(engine.cache().pool(0).held(), 0);
 }
 
+// The same of drafts that branch, with what is right beside what is wrong: the rows that are accepted move together,
+// and later ones, the next request's, too, read them there.
+TEST_P(DraftLaw, AVerifiedTreeEqualsPlainDecoding) {
+  std::vector<Request> requests{request_of(some_tokens(37, 41), 30, 1), request_of(some_tokens(20, 42), 24, 2),
+                                request_of(some_tokens(52, 43), 17, 3)};
+  requests[1].sampling.temperature = 0;
+  KnownTree drafter(5);
+  std::vector<Trace> expected;
+  for (const Request& request : requests) {
+    expected.push_back(run_alone(world_, world_.config(), request));
+    if (request.sampling.seed != 3) drafter.know(request.prompt, expected.back().tokens);
+  }
+  EngineConfig config = world_.config();
+  config.speculation.branches = 3;
+  Engine engine = world_.engine(config);
+  engine.use_drafter(&drafter);
+  Recorder recorder(engine);
+  std::vector<RequestId> ids;
+  for (const Request& request : requests) ids.push_back(recorder.submit(request));
+  engine.run();
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(recorder.of(ids[i]), expected[i]) << i;
+  const std::vector<DrafterCounts>& counts = engine.speculator().counts().drafters;
+  EXPECT_GT(counts.at(0).proposed, world_.has_states() ? 10 : 60);
+  if (world_.has_states()) {
+    EXPECT_EQ(counts.at(0).branch_proposed, 0);
+  } else {
+    EXPECT_GT(counts.at(0).branch_accepted, 12);
+  }
+  Engine without = world_.engine(world_.config());
+  Recorder plain(without);
+  plain.submit(requests[0]);
+  without.run();
+  Request next = requests[0];
+  next.prompt.insert(next.prompt.end(), expected[0].tokens.begin(), expected[0].tokens.end());
+  const RequestId warm = recorder.submit(next);
+  engine.run();
+  const RequestId found = plain.submit(next);
+  without.run();
+  EXPECT_EQ(recorder.of(warm), plain.of(found));
+  EXPECT_EQ(recorder.of(warm).record.reuse.reused_tokens, plain.of(found).record.reuse.reused_tokens);
+  EXPECT_EQ(engine.cache().pool(0).held(), 0);
+}
+
 // The same of every drafter there is, with as many tokens as it has to say, alone and all at once, in a pool that is
 // too small for all. Texts that copy make them right often, and what they copy wrong.
 TEST_P(DraftLaw, NoDrafterChangesAnAnswer) {
@@ -72,12 +116,17 @@ TEST_P(DraftLaw, NoDrafterChangesAnAnswer) {
     for (size_t k = 5; k < predicted.size(); k += 7) predicted[k] = (predicted[k] + 1) % 101;
     request.prediction = std::make_shared<const std::vector<TokenId>>(predicted);
   }
-  for (const auto& drafters :
-       std::vector<std::vector<std::string>>{{"ngram"}, {"suffix"}, {"model"}, {"prediction", "ngram", "suffix"}}) {
+  struct Drafting {
+    std::vector<std::string> drafters;
+    int branches = 1;
+  };
+  for (const auto& [drafters, branches] : std::vector<Drafting>{
+           {{"ngram"}, 3}, {{"suffix"}, 1}, {{"model"}, 2}, {{"prediction", "ngram", "suffix"}, 4}}) {
     const bool reads_source = world_.model().config().reads_source();
     if (drafters[0] == "model" && (world_.has_states() || reads_source)) continue;
     EngineConfig config = world_.config();
     config.speculation.drafters = drafters;
+    config.speculation.branches = branches;
     config.speculation.verify =
         SpeculationConfig::Verify::kAll;  // the model drafts for itself, and shares its blocks
     // A sequence with states needs one more while a draft is verified.
@@ -124,6 +173,7 @@ TEST_P(DraftLaw, AHeadThatFollowsChangesNoAnswer) {
   for (const std::int64_t blocks : {0, 14}) {
     EngineConfig config = world_.config();
     if (blocks > 0) config.kv_bytes = world_.bytes_for(blocks);
+    config.speculation.branches = blocks > 0 ? 1 : 3;
     Engine engine = world_.engine_with_head(config);
     Recorder recorder(engine);
     std::vector<RequestId> ids;

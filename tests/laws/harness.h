@@ -106,7 +106,11 @@ class World {
   // One in which a head of random weights guesses, of a layer like the model's last one.
   Engine engine_with_head(EngineConfig config) {
     if (!head_) head_ = random_head(head_spec(model_->config(), DraftHeadSpec::Kind::kNextN), *model_, *backend_);
-    config.speculation = {.drafters = {"mtp"}, .model = 1, .most = 3, .verify = SpeculationConfig::Verify::kAll};
+    config.speculation = {.drafters = {"mtp"},
+                          .model = 1,
+                          .most = 3,
+                          .branches = config.speculation.branches,
+                          .verify = SpeculationConfig::Verify::kAll};
     const std::vector<EngineModel> more{{head_.get(), KvPolicy{}}};
     return Engine(*backend_, *model_, std::move(config), more);
   }

@@ -75,6 +75,8 @@ TEST(LongDrafts, AThousandGreedyAnswersAreTheSame) {
     alone.push_back(std::move(heard.tokens));
   }
   const auto all = SpeculationConfig::Verify::kAll;
+  EngineConfig tree = pair.config();
+  tree.speculation.branches = 3;
   const std::vector<EngineModel> twin{{&pair.model(), KvPolicy{}}};
   const std::vector<Drafting> draftings{
       {"off", {}, {}},
@@ -82,6 +84,9 @@ TEST(LongDrafts, AThousandGreedyAnswersAreTheSame) {
       {"suffix", {.drafters = {"suffix"}, .verify = all}, {}},
       {"model", {.drafters = {"model"}, .model = 1, .most = 4, .verify = all}, twin},
       {"mtp", pair.config().speculation, {{&pair.head(), KvPolicy{}}}},
+      {"tree of texts", {.drafters = {"ngram", "suffix"}, .branches = 3, .verify = all}, {}},
+      {"tree of a model", {.drafters = {"model"}, .model = 1, .most = 4, .branches = 2, .verify = all}, twin},
+      {"tree of mtp", tree.speculation, {{&pair.head(), KvPolicy{}}}},
       {"mtp and texts, as they pay",
        {.drafters = {"ngram", "suffix", "mtp"}, .model = 1},
        {{&pair.head(), KvPolicy{}}}},

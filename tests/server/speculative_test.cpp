@@ -50,7 +50,8 @@ TEST_F(SpeculativeTest, APredictionChangesNoAnswerAndIsCounted) {
   const std::string page = server_.ask("GET", "/metrics").body;
   for (const char* name : {"vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_draft_tokens_total",
                            "vllm:spec_decode_num_accepted_tokens_total", "kvasir:spec_decode_saved_seconds",
-                           "kvasir:tenant_draft_text_bytes"}) {
+                           "kvasir:spec_decode_branch_tokens_total",
+                           "kvasir:spec_decode_accepted_branch_tokens_total", "kvasir:tenant_draft_text_bytes"}) {
     EXPECT_NE(page.find(std::string("\n") + name + "{"), std::string::npos) << name;
   }
 }
@@ -81,6 +82,7 @@ TEST_F(SpeculativeTest, WhatIsNotThereIsRefusedByName) {
   EXPECT_NE(refusal({{"speculative", 7}}).find("speculative must be false, true"), std::string::npos);
   EXPECT_NE(refusal({{"speculative", {{"tokens", 4}}}}).find("speculative.tokens must be"), std::string::npos);
   EXPECT_NE(refusal({{"speculative", {{"max_tokens", -1}}}}).find("speculative.max_tokens"), std::string::npos);
+  EXPECT_NE(refusal({{"speculative", {{"tree", 5}}}}).find("speculative.tree"), std::string::npos);
   EXPECT_NE(refusal({{"prediction", {{"type", "image"}}}}).find("is not content"), std::string::npos);
   const Json message{{"role", "user"}, {"content", "Who went home?"}};
   const Json ngram{{"messages", {message}}, {"speculative", "ngram"}, {"stream", false}, {"max_tokens", 4}};
@@ -106,6 +108,8 @@ TEST(SpeculativeParseTest, ReadsEveryForm) {
   const SpeculativeParams all = read(R"({"speculative": {"drafter": ["suffix"], "max_tokens": 3}})");
   EXPECT_EQ(all.drafters, std::vector<std::string>{"suffix"});
   EXPECT_EQ(all.most, 3);
+  EXPECT_EQ(all.branches, kMostBranches);
+  EXPECT_EQ(read(R"({"speculative": {"tree": 1}})").branches, 1);
 }
 
 }  // namespace

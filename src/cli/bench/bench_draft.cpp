@@ -226,6 +226,7 @@ void print_drafts(std::span<const DraftResult> results) {
     for (const DrafterCounts& one : r.counts.drafters) {
       if (one.proposed > 0) right += fmt::format(" {} {}/{}", one.name, one.accepted, one.proposed);
     }
+    right += fmt::format("; drafting {:.3f} s, saved {:.3f} s", r.counts.drafting_seconds, r.counts.saved_seconds);
     fmt::print("{:<8} {:>6} {:>14.1f} {:>14.1f} {:>8.2f} {}\n", r.test.task, r.test.batch,
                r.tokens() / spread_of(r.plain).median, r.tokens() / spread_of(r.drafted).median, r.speedup(), right);
   }
@@ -234,12 +235,20 @@ void print_drafts(std::span<const DraftResult> results) {
 nlohmann::ordered_json drafts_json(std::span<const DraftResult> results) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const DraftResult& r : results) {
-    nlohmann::ordered_json one{{"task", r.test.task},      {"batch", r.test.batch},
-                               {"prompt", r.test.prompt},  {"generate", r.test.generate},
-                               {"plain_seconds", r.plain}, {"drafted_seconds", r.drafted},
-                               {"ratio", r.speedup()}};
+    nlohmann::ordered_json one{{"task", r.test.task},
+                               {"batch", r.test.batch},
+                               {"prompt", r.test.prompt},
+                               {"generate", r.test.generate},
+                               {"plain_seconds", r.plain},
+                               {"drafted_seconds", r.drafted},
+                               {"ratio", r.speedup()},
+                               {"drafting_seconds", r.counts.drafting_seconds},
+                               {"saved_seconds", r.counts.saved_seconds}};
     for (const DrafterCounts& drafter : r.counts.drafters) {
-      one["drafters"][drafter.name] = {{"draft_tokens", drafter.proposed}, {"accepted_tokens", drafter.accepted}};
+      one["drafters"][drafter.name] = {{"draft_tokens", drafter.proposed},
+                                       {"accepted_tokens", drafter.accepted},
+                                       {"branch_tokens", drafter.branch_proposed},
+                                       {"accepted_branch_tokens", drafter.branch_accepted}};
     }
     out.push_back(std::move(one));
   }

@@ -10,19 +10,18 @@ constexpr double kLeastGain = 0.02;   // a row that is right so seldom pays nowh
 
 }  // namespace
 
-// A draft's rows lose worth from row to row, so that the first ones of the sorted list are beginnings of drafts.
+// A row is worth less than those before it on its path, so that with each row of the sorted list's first ones there
+// are these, too.
 const DraftPlan::Choice& DraftPlan::choose(std::span<const DraftOffer> offers, const StepOutlook& outlook,
                                            const PassCosts& costs) {
-  choice_.lengths.assign(offers.size(), 0);
+  choice_.tokens.assign(offers.size(), 0);
   choice_.pays = false;
   choice_.plain_tokens_per_second = choice_.tokens_per_second = outlook.decoding / costs.seconds(outlook.rows);
   rows_.clear();
   for (std::size_t i = 0; i < offers.size(); ++i) {
-    double reached = 1;
-    for (const float confidence : offers[i].draft->confidence) {
-      reached *= offers[i].acceptance->of(confidence);
-      if (reached < kLeastGain) break;
-      rows_.push_back({reached, i});
+    offers[i].acceptance->reaches(*offers[i].draft, reaches_);
+    for (std::size_t token = 0; token < reaches_.size(); ++token) {
+      if (reaches_[token] >= kLeastGain) rows_.push_back({reaches_[token], i, token});
     }
   }
   std::ranges::stable_sort(rows_, std::ranges::greater{}, &Row::gain);
@@ -40,7 +39,7 @@ const DraftPlan::Choice& DraftPlan::choose(std::span<const DraftOffer> offers, c
   if (best_rows == 0) return choice_;
   choice_.pays = true;
   choice_.tokens_per_second = best;
-  for (std::size_t n = 0; n < best_rows; ++n) ++choice_.lengths[rows_[n].offer];
+  for (std::size_t n = 0; n < best_rows; ++n) choice_.tokens[rows_[n].offer] |= std::uint64_t{1} << rows_[n].token;
   return choice_;
 }
 

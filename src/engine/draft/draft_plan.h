@@ -1,8 +1,8 @@
-// How many rows of each draft are worth their time in the next step.
+// Which rows of each draft are worth their time in the next step.
 //
 // A step of n rows takes t(n) and brings a token for each sequence that decodes; a verified draft brings more, each
 // with the chance that it and all before it are right. The likeliest tokens of all drafts go first, and as many of
-// them as make tokens per second the most: none, where none pays.
+// them as make tokens per second the most: none, where none pays. So a draft has as many branches as pay, too.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace kvasir {
 
 struct DraftOffer {
-  const Draft* draft = nullptr;
+  const Draft* draft = nullptr;  // of at most 64 tokens
   const Acceptance* acceptance = nullptr;
 };
 
@@ -29,9 +29,9 @@ struct StepOutlook {
 
 class DraftPlan {
  public:
-  // What `lengths` of the offers' drafts are verified; all 0 where nothing pays.
+  // Which tokens of the offers' drafts are verified; none where nothing pays.
   struct Choice {
-    std::vector<std::size_t> lengths;  // [offers]
+    std::vector<std::uint64_t> tokens;  // [offers]: bit i: the i-th, with all that stand before it on its path
     double tokens_per_second = 0;
     double plain_tokens_per_second = 0;
     bool pays = false;
@@ -45,9 +45,11 @@ class DraftPlan {
   struct Row {
     double gain = 0;
     std::size_t offer = 0;
+    std::size_t token = 0;
   };
 
   std::vector<Row> rows_;
+  std::vector<double> reaches_;
   Choice choice_;
 };
 

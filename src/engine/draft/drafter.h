@@ -8,30 +8,13 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "engine/draft/draft.h"
 
 namespace kvasir {
 
 struct Batch;
 struct ScheduledTokens;
 struct Sequence;
-
-// Tokens that may follow a sequence's own, in order, and how sure each is where those before it are right: 0 to 1.
-struct Draft {
-  std::vector<TokenId> tokens;
-  std::vector<float> confidence;  // [tokens]
-
-  void add(TokenId token, float sure) {
-    tokens.push_back(token);
-    confidence.push_back(sure);
-  }
-  void cut(std::size_t length) {
-    if (length >= tokens.size()) return;
-    tokens.resize(length);
-    confidence.resize(length);
-  }
-  void clear() { cut(0); }
-  bool empty() const { return tokens.empty(); }
-};
 
 // What a drafter knows of one sequence. It goes with the sequence.
 class DrafterState {
@@ -47,9 +30,10 @@ class DrafterState {
 
 struct DraftAsk {
   const Sequence& sequence;
-  std::int64_t most = 0;                 // tokens
+  std::int64_t most = 0;                 // tokens of the main chain
   Draft& draft;                          // empty; left with what is proposed
   std::unique_ptr<DrafterState>& state;  // the drafter's own of this sequence; null at first
+  int branches = 1;                      // that may follow the same token, at most; 1: a chain
 };
 
 // A guess changes no answer: each of its rows is sampled from as if there were no guess, and what was guessed wrong
@@ -63,7 +47,7 @@ class Drafter {
 
   virtual std::string_view name() const = 0;
 
-  // Proposes at most `most` tokens of the model's vocabulary for each, or none.
+  // Proposes tokens of the model's vocabulary for each, or none. Of branches, what is too much is left out.
   virtual void propose(std::span<const DraftAsk> asks) = 0;
 
   // Whether each token takes the pass of a model, and what one for so many sequences is estimated to take. Who costs
@@ -81,8 +65,9 @@ class Drafter {
   virtual void follow(Sequence& /*sequence*/, std::unique_ptr<DrafterState>& /*state*/, int /*most_again*/) {}
   // The step's batch: what is wanted of it is added.
   virtual void tap(std::span<const ScheduledTokens> /*scheduled*/, Batch& /*batch*/) {}
-  // It ran, and what was accepted is the sequence's.
-  virtual void computed(const Sequence& /*sequence*/, DrafterState& /*state*/) {}
+  // It ran, and what was accepted is the sequence's: of its draft, these rows.
+  virtual void computed(const Sequence& /*sequence*/, DrafterState& /*state*/,
+                        std::span<const std::int32_t> /*path*/) {}
 
   // The sequence has ended.
   virtual void finished(const Sequence& /*sequence*/) {}

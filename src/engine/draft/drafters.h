@@ -35,14 +35,16 @@ struct SpeculationConfig {
   std::vector<std::string> drafters;  // names of drafter_kinds(), or one of kPassDrafters; none: nobody guesses
   std::uint32_t model = 0;            // of that one: which of the engine's models
   std::vector<TokenId> tokens = {};   // of a head: see DraftHead
-  std::int64_t most = 32;             // tokens in a draft
+  std::int64_t most = 32;             // tokens in a draft's main chain
+  int branches = 1;                   // of a draft, that may follow the same token: 1 to kMostBranches
   Verify verify = Verify::kWhatPays;
 };
 
 // What a request wants of it.
 struct SpeculativeParams {
   std::vector<std::string> drafters;  // none: all that there are
-  std::int64_t most = 64;             // tokens in a draft; 0: nobody guesses
+  std::int64_t most = 64;             // tokens in a draft's main chain; 0: nobody guesses
+  int branches = kMostBranches;       // that may follow the same token; fewer where the engine has fewer
 };
 
 // "ngram,tales-draft": what --draft and LlmOptions::draft say. Names that are in no table are models' or heads': one

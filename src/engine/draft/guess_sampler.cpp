@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace kvasir {
 namespace {
 
 constexpr float kSampledConfidence = 0.7F;  // where the backend samples, nobody sees how sure the model was
 
-// How far the token's logit is above all others.
-float certainty(std::span<const float> logits, TokenId token, float temperature) {
-  const float own = logits[static_cast<std::size_t>(token)];
-  float other = -std::numeric_limits<float>::infinity();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (static_cast<TokenId>(i) != token) other = std::max(other, logits[i]);
-  }
+constexpr float kLeastBeside = 0.04F;  // what is less sure beside another is no guess
+
+// How far one logit is above another, as a share of both.
+float share(float own, float other, float temperature) {
   return 1 / (1 + std::exp((other - own) / std::max(temperature, 0.5F)));
 }
 
@@ -38,27 +36,69 @@ std::span<float> GuessSampler::logits_of(std::size_t row, std::size_t vocab) {
   return spread_;
 }
 
-std::span<const Guess> GuessSampler::sample(Matrix logits, std::span<const Row> rows) {
-  guesses_.clear();
-  if (logits.rows == 0) return guesses_;
+std::vector<Guess>& GuessSampler::guesses_of(std::size_t row) {
+  if (guesses_.size() <= row) guesses_.resize(row + 1);
+  guesses_[row].clear();
+  return guesses_[row];
+}
+
+// And what would be sampled were it not for those before: they are left out of the logits one by one.
+void GuessSampler::guess(std::span<float> logits, const Row& row, std::vector<Guess>& out) const {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  const float temperature = row.sampler->rule(row.position)->temperature;
+  const TokenId first = row.sampler->sample(logits, row.position);
+  const float top = std::exchange(logits[static_cast<std::size_t>(first)], kNone);
+  float next = largest_logit(logits);
+  out.push_back({first, share(top, next, temperature)});
+  for (; std::ssize(out) < row.branches && next != kNone; next = largest_logit(logits)) {
+    const TokenId token = row.sampler->sample(logits, row.position);
+    const float sure = share(std::exchange(logits[static_cast<std::size_t>(token)], kNone), top, temperature);
+    if (sure < kLeastBeside) return;
+    out.push_back({token, std::min(sure, 0.5F)});
+  }
+}
+
+std::span<const std::vector<Guess>> GuessSampler::sample(Matrix logits, std::span<const Row> rows) {
+  if (logits.rows == 0) return {};
   rules_.clear();
   for (const Row& row : rows) rules_.push_back(*row.sampler->rule(row.position));
   const SampleTicket ticket = tokens_.empty() ? backend_.sample(logits, rules_) : kNoSample;
   if (ticket != kNoSample) {
     sampled_.resize(rules_.size());
     backend_.take_sampled(ticket, sampled_);
-    for (const TokenId token : sampled_) guesses_.push_back({token, kSampledConfidence});
-    return guesses_;
+    for (std::size_t i = 0; i < rows.size(); ++i) guesses_of(i).push_back({sampled_[i], kSampledConfidence});
+    return std::span(guesses_).first(rows.size());
   }
   const auto vocab = static_cast<std::size_t>(logits.cols);
   logits_.resize(vocab * static_cast<std::size_t>(logits.rows));
   backend_.download(std::as_writable_bytes(std::span(logits_)), reinterpret_cast<const std::byte*>(logits.data));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::span<float> own = logits_of(i, vocab);
-    const TokenId token = rows[i].sampler->sample(own, rows[i].position);
-    guesses_.push_back({token, certainty(own, token, rules_[i].temperature)});
+  for (std::size_t i = 0; i < rows.size(); ++i) guess(logits_of(i, vocab), rows[i], guesses_of(i));
+  return std::span(guesses_).first(rows.size());
+}
+
+void GuessSampler::add(std::span<const Guess> guesses, Draft& draft) {
+  const std::int32_t parent = draft.size() - 1;
+  for (std::size_t i = 0; i < guesses.size(); ++i) {
+    const Guess& one = guesses[i];
+    if (one.token < 0 || one.token >= vocab_) {
+      if (i == 0) return;
+      continue;
+    }
+    if (i == 0) {
+      draft.add(one.token, one.sure);
+    } else {
+      branches_.push_back({&draft, parent, one});
+    }
   }
-  return guesses_;
+}
+
+void GuessSampler::add_branches() {
+  for (const Branch& one : branches_) {
+    Draft& draft = *one.draft;
+    const auto branched = draft.size() - static_cast<std::int64_t>(draft.view().chain_length());
+    if (branched < kMostBranchTokens) draft.add_behind(one.parent, one.guess.token, one.guess.sure);
+  }
+  branches_.clear();
 }
 
 }  // namespace kvasir

@@ -46,6 +46,12 @@ struct HeadDrafter::Follower final : DrafterState {
     owner.pending_rows_ -= std::exchange(pending, 0);
     given.clear();
   }
+  // Where the target's batch had the row of a position, if the rows of a draft that were accepted end at `end`.
+  std::int64_t row_of(Position position, Position end, std::span<const std::int32_t> path) const {
+    const Position draft = end - std::ssize(path);
+    const std::int64_t row = first_row + (std::min(position, draft) - first_position);
+    return position < draft ? row : row + path[static_cast<std::size_t>(position - draft)];
+  }
   // Rows that can be written: their tokens are known.
   std::int64_t writable() const {
     return std::max<std::int64_t>(std::min<std::int64_t>(next, std::ssize(sequence.tokens) - 1) - rows, 0);
@@ -147,7 +153,7 @@ void HeadDrafter::tap(std::span<const ScheduledTokens> scheduled, Batch& batch) 
 }
 
 // What the target made of the rows that are the sequence's now, to the host: of what was guessed wrong nothing.
-void HeadDrafter::computed(const Sequence& sequence, DrafterState& state) {
+void HeadDrafter::computed(const Sequence& sequence, DrafterState& state, std::span<const std::int32_t> path) {
   auto& follower = static_cast<Follower&>(state);
   if (follower.next < 0 || !sequence.lease.valid()) return;
   const Position end = sequence.lease.length();
@@ -158,15 +164,18 @@ void HeadDrafter::computed(const Sequence& sequence, DrafterState& state) {
   const auto count = static_cast<std::size_t>(end - from);
   const std::size_t before = follower.given.size();
   follower.given.resize(before + count * static_cast<std::size_t>(width()));
-  given_rows_.resize(count * hidden);
-  for (std::size_t i = 0; i < taps_.size(); ++i) {
-    const std::ptrdiff_t row = follower.first_row + (from - follower.first_position);
-    const float* tapped = taps_[i].as<float>() + row * static_cast<std::ptrdiff_t>(hidden);
-    p_.backend.download(bytes_of(given_rows_), reinterpret_cast<const std::byte*>(tapped));
-    for (std::size_t r = 0; r < count; ++r) {
-      std::ranges::copy(
-          std::span(given_rows_).subspan(r * hidden, hidden),
-          follower.given.begin() + static_cast<std::ptrdiff_t>(before + (r * taps_.size() + i) * hidden));
+  const auto row_of = [&](std::size_t r) { return follower.row_of(from + static_cast<Position>(r), end, path); };
+  for (std::size_t r = 0, next = 0; r < count; r = next) {  // rows that lie one after the other come together
+    while (next < count && row_of(next) == row_of(r) + static_cast<std::int64_t>(next - r)) ++next;
+    given_rows_.resize((next - r) * hidden);
+    for (std::size_t i = 0; i < taps_.size(); ++i) {
+      const float* tapped = taps_[i].as<float>() + row_of(r) * static_cast<std::int64_t>(hidden);
+      p_.backend.download(bytes_of(given_rows_), reinterpret_cast<const std::byte*>(tapped));
+      for (std::size_t k = r; k < next; ++k) {
+        std::ranges::copy(
+            std::span(given_rows_).subspan((k - r) * hidden, hidden),
+            follower.given.begin() + static_cast<std::ptrdiff_t>(before + (k * taps_.size() + i) * hidden));
+      }
     }
   }
   follower.pending += static_cast<std::int64_t>(count);
@@ -215,26 +224,9 @@ bool HeadDrafter::list_pending(std::span<const DraftAsk> asks) {
 
 void HeadDrafter::run_pass(int given_width) {
   const auto began = std::chrono::steady_clock::now();
-  batch_.tokens.clear();
-  batch_.positions.clear();
-  batch_.logit_rows.clear();
-  batch_.sequences.resize(p_.cache.groups());
-  for (auto& views : batch_.sequences) views.clear();
-  batch_.watches.resize(p_.cache.groups());
-  const std::span<const std::size_t> groups = p_.cache.groups_of(p_.policy->id);
-  for (const Row& row : rows_) {
-    const int first = batch_.rows();
-    const int count = static_cast<int>(row.tokens.size());
-    batch_.tokens.insert(batch_.tokens.end(), row.tokens.begin(), row.tokens.end());
-    for (int i = 0; i < count; ++i) batch_.positions.push_back(row.start + i);
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      batch_.sequences[groups[i]].push_back({row.follower->lease.table(i).data(), row.start, first, count});
-    }
-    if (row.ask != nullptr) batch_.logit_rows.push_back(batch_.rows() - 1);
-  }
-  for (const BlockCopy& copy : p_.cache.take_copies()) {
-    p_.storage.copy_block(copy.group, copy.from, copy.to_group, copy.to);
-  }
+  pass_.clear();
+  for (const Row& row : rows_) pass_.push_back({&row.follower->lease, row.tokens, row.start, row.ask != nullptr});
+  build_draft_batch(pass_, p_.cache, p_.storage, batch_);
   const int hidden = p_.head.config().hidden;
   p_.backend.upload(given_.as<std::byte>(), std::as_bytes(std::span(given_rows_)));
   batch_.given = {given_.as<float>(), batch_.rows(), given_width, given_width};
@@ -253,9 +245,9 @@ void HeadDrafter::guess(Matrix logits) {
   for (const Row& row : rows_) {
     if (row.ask == nullptr) continue;
     const Position position = std::ssize(row.ask->sequence.tokens) + std::ssize(row.ask->draft.tokens);
-    guessed_.push_back({&row.follower->sampler, position});
+    guessed_.push_back({&row.follower->sampler, position, row.ask->branches});
   }
-  const std::span<const Guess> guesses = sampler_.sample(logits, guessed_);
+  const std::span<const std::vector<Guess>> guesses = sampler_.sample(logits, guessed_);
   const auto hidden = static_cast<std::size_t>(p_.head.config().hidden);
   std::size_t at = 0;
   for (const Row& row : rows_) {
@@ -263,8 +255,7 @@ void HeadDrafter::guess(Matrix logits) {
     const auto from = static_cast<std::size_t>(batch_.logit_rows[at]) * hidden;
     row.follower->own_row.resize(hidden);
     p_.backend.download(bytes_of(row.follower->own_row), own_.as<const std::byte>() + from * sizeof(float));
-    const Guess& one = guesses[at++];
-    if (one.token >= 0) row.ask->draft.add(one.token, one.sure);
+    sampler_.add(guesses[at++], row.ask->draft);
   }
 }
 
@@ -311,6 +302,7 @@ void HeadDrafter::propose(std::span<const DraftAsk> asks) {
   if (able.empty()) return;
   write_pending(able);
   for (list_guessed(); !rows_.empty(); list_guessed()) run_pass(p_.head.config().hidden);
+  sampler_.add_branches();
 }
 
 // What is still to be written is: the next text may go on from here.

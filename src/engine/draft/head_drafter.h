@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "engine/draft/draft_batch.h"
 #include "engine/draft/drafter.h"
 #include "engine/draft/guess_sampler.h"
 #include "engine/draft/pass_costs.h"
@@ -58,7 +59,7 @@ class HeadDrafter final : public Drafter {
   bool follows() const override { return !followers_.empty(); }
   void follow(Sequence& sequence, std::unique_ptr<DrafterState>& state, int spare_rows) override;
   void tap(std::span<const ScheduledTokens> scheduled, Batch& batch) override;
-  void computed(const Sequence& sequence, DrafterState& state) override;
+  void computed(const Sequence& sequence, DrafterState& state, std::span<const std::int32_t> path) override;
   void finished(const Sequence& sequence) override;
 
  private:
@@ -89,6 +90,7 @@ class HeadDrafter final : public Drafter {
   Buffer given_;                   // [rows][width]
   Buffer own_;                     // [rows][hidden]
   // Of a pass; kept between passes.
+  std::vector<PassRows> pass_;
   Batch batch_;
   std::vector<Row> rows_;
   std::vector<Row> next_;

@@ -31,7 +31,7 @@ struct ModelDrafter::Follower final : DrafterState {
   Sampler sampler;
 };
 
-ModelDrafter::ModelDrafter(Parts parts) : p_(std::move(parts)), sampler_(p_.backend) {}
+ModelDrafter::ModelDrafter(Parts parts) : p_(std::move(parts)), sampler_(p_.backend, {}, p_.vocab) {}
 ModelDrafter::~ModelDrafter() = default;
 
 ModelDrafter::Follower& ModelDrafter::follower_of(const DraftAsk& ask) {
@@ -85,27 +85,9 @@ void ModelDrafter::list_uncomputed(std::span<const DraftAsk> asks) {
 
 void ModelDrafter::run_pass() {
   const auto began = std::chrono::steady_clock::now();
-  batch_.tokens.clear();
-  batch_.positions.clear();
-  batch_.logit_rows.clear();
-  batch_.sequences.resize(p_.cache.groups());
-  for (auto& views : batch_.sequences) views.clear();
-  batch_.watches.resize(p_.cache.groups());
-  for (auto& watches : batch_.watches) watches.clear();
-  const std::span<const std::size_t> groups = p_.cache.groups_of(p_.policy->id);
-  for (const Row& row : rows_) {
-    const int first = batch_.rows();
-    const int count = static_cast<int>(row.tokens.size());
-    batch_.tokens.insert(batch_.tokens.end(), row.tokens.begin(), row.tokens.end());
-    for (int i = 0; i < count; ++i) batch_.positions.push_back(row.start + i);
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      batch_.sequences[groups[i]].push_back({row.follower->lease.table(i).data(), row.start, first, count});
-    }
-    if (row.completes) batch_.logit_rows.push_back(batch_.rows() - 1);
-  }
-  for (const BlockCopy& copy : p_.cache.take_copies()) {
-    p_.storage.copy_block(copy.group, copy.from, copy.to_group, copy.to);
-  }
+  pass_.clear();
+  for (const Row& row : rows_) pass_.push_back({&row.follower->lease, row.tokens, row.start, row.completes});
+  build_draft_batch(pass_, p_.cache, p_.storage, batch_);
   guess(p_.model.forward(batch_, p_.storage));
   const double seconds = seconds_since(began);
   if (batch_.rows() == std::ssize(batch_.logit_rows)) costs_.measure(batch_.rows(), seconds);
@@ -116,14 +98,12 @@ void ModelDrafter::guess(Matrix logits) {
   guessed_.clear();
   for (const Row& row : rows_) {
     const Position position = std::ssize(row.ask->sequence.tokens) + std::ssize(row.ask->draft.tokens);
-    if (row.completes) guessed_.push_back({&row.follower->sampler, position});
+    if (row.completes) guessed_.push_back({&row.follower->sampler, position, row.ask->branches});
   }
-  const std::span<const Guess> guesses = sampler_.sample(logits, guessed_);
+  const std::span<const std::vector<Guess>> guesses = sampler_.sample(logits, guessed_);
   std::size_t at = 0;
   for (const Row& row : rows_) {
-    if (!row.completes) continue;
-    const Guess& one = guesses[at++];
-    if (one.token >= 0 && one.token < p_.vocab) row.ask->draft.add(one.token, one.sure);
+    if (row.completes) sampler_.add(guesses[at++], row.ask->draft);
   }
 }
 
@@ -151,6 +131,7 @@ void ModelDrafter::propose(std::span<const DraftAsk> asks) {
   run_pass();
   for (const Row& row : rows_) p_.cache.commit(row.follower->lease, row.tokens);
   for (list_guessed(); !rows_.empty(); list_guessed()) run_pass();
+  sampler_.add_branches();
 }
 
 }  // namespace kvasir

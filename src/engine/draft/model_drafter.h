@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/kv_storage.h"
+#include "engine/draft/draft_batch.h"
 #include "engine/draft/drafter.h"
 #include "engine/draft/drafters.h"
 #include "engine/draft/guess_sampler.h"
@@ -66,6 +67,7 @@ class ModelDrafter final : public Drafter {
   PassCosts costs_;
   double row_seconds_ = 0;  // of a text that is caught up with
   // Of a pass; kept between passes.
+  std::vector<PassRows> pass_;
   Batch batch_;
   std::vector<Row> rows_;
   std::vector<Row> next_;

@@ -12,8 +12,11 @@ constexpr std::int64_t kMostVerified = 64;   // tokens of a draft: more are hard
 constexpr std::int64_t kMostRows = 512;      // of all drafts of a step
 constexpr std::int64_t kTrial = 2;           // tokens of a model's draft that nobody knows the worth of
 constexpr std::int64_t kLongestPause = 256;  // steps
-constexpr double kWorthTrying = 1.05;        // a model's estimate goes by averages
-constexpr std::uint64_t kStepsPerLook = 4;   // while steps run ahead
+constexpr std::int64_t kFirstPause = 8;
+constexpr double kFarBehind = 4;                 // passes: a text that takes less is part of any draft
+constexpr std::uint64_t kStepsPerPlainOne = 64;  // with drafts: so that it stays known what one without them takes
+constexpr double kWorthTrying = 1.05;            // a model's estimate goes by averages
+constexpr std::uint64_t kStepsPerLook = 4;       // while steps run ahead
 constexpr std::array<int, 9> kModelLengths{1, 2, 3, 4, 5, 6, 8, 10, 12};
 
 double sum_of_powers(double p, std::int64_t count) {
@@ -43,7 +46,7 @@ void Speculator::force(Drafter* drafter) {
   for (const auto& one : own_) {
     if (drafter == nullptr) drafters_.push_back(one.get());
   }
-  for (const Drafter* one : drafters_) counts_.drafters.push_back({.name = std::string(one->name())});
+  for (const Drafter* one : drafters_) counts_.drafters.push_back({{}, std::string(one->name())});
   verify_ = forced_ ? SpeculationConfig::Verify::kAll : config_.verify;
 }
 
@@ -68,30 +71,6 @@ void Speculator::open(Sequence& sequence) const {
   }
 }
 
-// What came since, with what was guessed of it.
-void Speculator::compare(Sequence& sequence) {
-  SequenceDrafts& drafts = *sequence.drafts;
-  for (Track& track : drafts.tracks) {
-    Draft& guess = track.guess;
-    std::size_t right = 0;
-    Position at = drafts.seen;
-    for (; right < guess.tokens.size() && at < std::ssize(sequence.tokens); ++at) {
-      const bool same = guess.tokens[right] == sequence.tokens[static_cast<std::size_t>(at)];
-      track.acceptance.learn(guess.confidence[right], same);
-      if (!same) break;
-      ++right;
-    }
-    if (at < std::ssize(sequence.tokens)) {
-      guess.clear();  // it was wrong, or ended too early
-    } else if (right > 0) {
-      const auto count = static_cast<std::ptrdiff_t>(right);
-      guess.tokens.erase(guess.tokens.begin(), guess.tokens.begin() + count);
-      guess.confidence.erase(guess.confidence.begin(), guess.confidence.begin() + count);
-    }
-  }
-  drafts.seen = std::ssize(sequence.tokens);
-}
-
 // States are kept at ends of blocks, as without drafts: none goes past one.
 std::int64_t Speculator::rows_to_state(const Sequence& sequence) const {
   if (!p_.cache.has_states(sequence.lease.policy())) return kMostVerified;
@@ -100,18 +79,10 @@ std::int64_t Speculator::rows_to_state(const Sequence& sequence) const {
   return std::max<std::int64_t>(block - rows, 0);
 }
 
-// What is wrong makes a state compute the right ones again: none but likely tokens are worth that.
-void Speculator::keep_likely(const Sequence& sequence, Track& track) const {
-  constexpr double kLikely = 0.5;
-  if (verify_ == SpeculationConfig::Verify::kAll || !p_.cache.has_states(sequence.lease.policy())) return;
-  double reached = 1;
-  std::size_t length = 0;
-  for (const float confidence : track.guess.confidence) {
-    reached *= track.acceptance.of(confidence);
-    if (reached < kLikely) break;
-    ++length;
-  }
-  track.guess.cut(length);
+// A state has seen all rows before it, in one order: there a draft is a chain.
+int Speculator::branches_of(const Sequence& sequence) const {
+  if (p_.cache.has_states(sequence.lease.policy()) || sequence.num_uncomputed_tokens() != 1) return 1;
+  return std::min(config_.branches, sequence.request.speculative.branches);
 }
 
 void Speculator::find_candidates() {
@@ -131,36 +102,11 @@ void Speculator::find_candidates() {
     open(sequence);
     compare(sequence);
     sequence.drafts->chosen = -1;
-    candidates_.push_back({&sequence, most});
+    candidates_.push_back({&sequence, most, branches_of(sequence)});
   });
   outlook_.rows = std::min(outlook_.rows, p_.scheduler.config().max_batch_tokens);
   outlook_.most =
       static_cast<int>(std::min<std::int64_t>(kMostRows, p_.scheduler.config().max_batch_tokens - outlook_.decoding));
-}
-
-// What the form of an answer forbids is not proposed, nor anything behind its end.
-void Speculator::trim(const Sequence& sequence, Draft& draft) {
-  const std::vector<TokenId>& stops = sequence.request.stop_tokens;
-  const auto ends = [&stops](TokenId token) { return std::ranges::find(stops, token) != stops.end(); };
-  draft.cut(static_cast<std::size_t>(std::ranges::find_if(draft.tokens, ends) - draft.tokens.begin()));
-  const TokenConstraint* form = sequence.sampler.constraint().get();
-  if (form != nullptr && !draft.empty()) draft.cut(form->allowed(draft.tokens));
-}
-
-void Speculator::ask(std::size_t drafter, std::span<Candidate* const> whom, std::int64_t most) {
-  std::vector<DraftAsk> asks;
-  asks.reserve(whom.size());
-  for (Candidate* one : whom) {
-    Track& track = one->sequence->drafts->tracks[drafter];
-    track.guess.clear();
-    asks.push_back({*one->sequence, std::min(most, one->most), track.guess, track.state});
-  }
-  drafters_[drafter]->propose(asks);
-  for (Candidate* one : whom) {
-    Track& track = one->sequence->drafts->tracks[drafter];
-    trim(*one->sequence, track.guess);
-    keep_likely(*one->sequence, track);
-  }
 }
 
 // A guess that still stands is asked for again only while drafts pay: then each token counts.
@@ -177,7 +123,7 @@ void Speculator::ask_texts(Ask how) {
     if (!whom_.empty()) ask(i, whom_, most);
     for (Candidate& one : candidates_) {
       const Track& track = one.sequence->drafts->tracks[i];
-      const double promises = track.acceptance.expected(track.guess, track.guess.tokens.size());
+      const double promises = promises_of(track);
       if (!track.allowed || promises <= one.promises) continue;
       one.promises = promises;
       one.best = static_cast<int>(i);
@@ -225,50 +171,84 @@ std::int64_t Speculator::tokens_for_model(std::span<Candidate* const> whom) cons
   return tokens;
 }
 
-// Whether reading the sequence's text takes little beside what is left of its answer.
-bool Speculator::worth_catching_up(const Sequence& sequence, const Track& track) const {
-  constexpr double kLittle = 0.1;
-  const double seconds = drafters_.back()->catch_up_seconds(sequence, track.state.get());
-  return seconds < kLittle * static_cast<double>(sequence.num_tokens_left()) * p_.costs.passes().seconds(1);
+double Speculator::catch_up_seconds(const Candidate& one) const {
+  return drafters_.back()->catch_up_seconds(*one.sequence, one.sequence->drafts->tracks.back().state.get());
 }
 
-void Speculator::plan_model() {
-  if (drafters_.empty() || !drafters_.back()->runs_passes()) return;
-  const std::size_t model = drafters_.size() - 1;
+// Whether reading the sequence's text takes little beside what is left of its answer.
+bool Speculator::worth_catching_up(const Candidate& one) const {
+  constexpr double kLittle = 0.1;
+  const double left = static_cast<double>(one.sequence->num_tokens_left()) * p_.costs.passes().seconds(1);
+  return catch_up_seconds(one) < kLittle * left;
+}
+
+// For whom the model may be asked in this step.
+void Speculator::list_for_model() {
   whom_.clear();
   for (Candidate& one : candidates_) {
-    Track& track = one.sequence->drafts->tracks[model];
-    if (!track.allowed || (one.best >= 0 && one.promises >= sum_of_powers(track.acceptance.overall(), kTrial)))
-      continue;
+    Track& track = one.sequence->drafts->tracks.back();
+    const bool texts_promise_more =
+        one.best >= 0 && one.promises >= sum_of_powers(track.acceptance.overall(), kTrial);
+    if (!track.allowed || texts_promise_more) continue;
     if (track.pause > 0) {
       --track.pause;
-      continue;
-    }
-    if (!worth_catching_up(*one.sequence, track)) {
-      track.pause = track.next_pause;
-      continue;
-    }
-    whom_.push_back(&one);
-  }
-  if (whom_.empty()) return;
-  const std::int64_t tokens = tokens_for_model(whom_);
-  for (Candidate* one : whom_) {
-    Track& track = one->sequence->drafts->tracks[model];
-    if (tokens > 0) {
-      track.next_pause = 8;
+    } else if (worth_catching_up(one)) {
+      whom_.push_back(&one);
     } else {
       track.pause = track.next_pause;
-      track.next_pause = std::min(2 * track.next_pause, kLongestPause);
     }
   }
-  ask(model, whom_, tokens > 0 ? tokens : kTrial);
+}
+
+// Of those for whom it is tried though it does not seem to pay, as many as there is credit for. All of them pause.
+void Speculator::keep_affordable() {
+  double cost = 0;
+  std::erase_if(whom_, [&](Candidate* one) {
+    Track& track = one->sequence->drafts->tracks.back();
+    track.pause = track.next_pause;
+    track.next_pause = std::min(2 * track.next_pause, kLongestPause);
+    const double more = catch_up_seconds(*one) + static_cast<double>(kTrial) * drafters_.back()->pass_seconds(1);
+    if (!balance_.may_spend(cost + more)) return true;
+    cost += more;
+    return false;
+  });
+}
+
+// Of the time that it takes, what reading a text takes says nothing of guesses to come.
+void Speculator::ask_model(std::int64_t tokens, double catch_up) {
+  const std::size_t model = drafters_.size() - 1;
+  const double began = p_.costs.now();
+  ask(model, whom_, tokens);
+  model_seconds_ = p_.costs.now() - began;
+  if (model_is_to_pay_) {
+    balance_.spend(std::min(catch_up, model_seconds_));
+    model_seconds_ -= std::min(catch_up, model_seconds_);
+  }
   for (Candidate* one : whom_) {
     const Track& track = one->sequence->drafts->tracks[model];
-    const double promises = track.acceptance.expected(track.guess, track.guess.tokens.size());
+    balance_.guessed(track.guess.size());
+    const double promises = promises_of(track);
     if (promises <= one->promises) continue;
     one->promises = promises;
     one->best = static_cast<int>(model);
   }
+}
+
+void Speculator::plan_model() {
+  if (drafters_.empty() || !drafters_.back()->runs_passes()) return;
+  list_for_model();
+  if (whom_.empty()) return;
+  const std::int64_t tokens = balance_.believed() ? tokens_for_model(whom_) : 0;
+  model_is_to_pay_ = tokens > 0;
+  double catch_up = 0;
+  for (Candidate* one : whom_) {
+    const double behind = catch_up_seconds(*one);
+    if (behind > kFarBehind * drafters_.back()->pass_seconds(1)) catch_up += behind;
+    if (model_is_to_pay_) one->sequence->drafts->tracks.back().next_pause = kFirstPause;
+  }
+  if (!model_is_to_pay_) keep_affordable();
+  if (whom_.empty()) return;
+  ask_model(model_is_to_pay_ ? tokens : kTrial, catch_up);
   plan_texts();  // and the model's
 }
 
@@ -276,11 +256,12 @@ void Speculator::take_plan() {
   const DraftPlan::Choice& choice = plan_.last();
   pays_ = choice.pays;
   for (std::size_t i = 0; i < offered_.size(); ++i) {
-    if (choice.lengths[i] == 0) continue;
+    const std::uint64_t taken = choice.tokens[i];
+    if (taken == 0) continue;
     Sequence& sequence = *offered_[i]->sequence;
     sequence.drafts->chosen = offered_[i]->best;
-    const std::vector<TokenId>& tokens = offers_[i].draft->tokens;
-    sequence.draft.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(choice.lengths[i]));
+    sequence.draft = *offers_[i].draft;
+    sequence.draft.keep_if([taken](std::int32_t token) { return (taken >> token & 1U) != 0; });
   }
 }
 
@@ -294,7 +275,7 @@ void Speculator::take_all() {
     if (whom_.empty()) return;
     ask(i, whom_, forced_ ? kMostVerified : config_.most);
     for (Candidate* one : whom_) {
-      one->sequence->draft = one->sequence->drafts->tracks[i].guess.tokens;
+      one->sequence->draft = one->sequence->drafts->tracks[i].guess;
       if (!one->sequence->draft.empty()) one->sequence->drafts->chosen = static_cast<int>(i);
     }
   }
@@ -309,7 +290,7 @@ void Speculator::propose() {
   const double began = p_.costs.now();
   if (verify_ == SpeculationConfig::Verify::kAll) {
     take_all();
-  } else if (p_.costs.passes().known()) {
+  } else if (p_.costs.passes().known() && (!pays_ || ++paying_steps_ % kStepsPerPlainOne != 0)) {
     ask_texts(pays_ ? Ask::kAlways : Ask::kWhereNoneIsLeft);
     plan_texts();
     plan_model();
@@ -335,40 +316,60 @@ bool Speculator::wants_to_draft() {
   for (const Candidate& one : candidates_) {
     Track& track = one.sequence->drafts->tracks.back();
     track.pause -= std::min<std::int64_t>(track.pause, kStepsPerLook);
-    pays_ |= track.allowed && track.pause == 0;
+    pays_ |= track.allowed && track.pause == 0 && balance_.may_spend(0);
   }
   return pays_;
 }
 
 void Speculator::verified(const ComputedRows& rows, const StepOutput& output) {
-  look_at(rows);
+  look_at(rows, output);
   if (rows.draft.empty() || rows.sequence->drafts == nullptr) return;
   const int chosen = rows.sequence->drafts->chosen;
   if (chosen < 0 || chosen >= std::ssize(counts_.drafters)) return;
-  DrafterCounts& counts = counts_.drafters[static_cast<std::size_t>(chosen)];
-  ++counts.drafts;
-  counts.proposed += std::ssize(rows.draft);
-  counts.accepted += output.verified;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(output.verified); ++i) {
+  const std::size_t chain = rows.draft.chain_length();
+  const auto on_branches = std::ranges::count_if(
+      output.path, [chain](std::int32_t row) { return static_cast<std::size_t>(row) >= chain; });
+  const DraftCounts counts{1, std::ssize(rows.draft.tokens), output.verified(),
+                           static_cast<std::int64_t>(rows.draft.size() - chain), on_branches};
+  DrafterCounts& drafter = counts_.drafters[static_cast<std::size_t>(chosen)];
+  drafter.add(counts);
+  for (std::size_t i = 0; i < output.path.size(); ++i) {
     ++counts_.accepted_at[std::min(i, SpeculationCounts::kPositions - 1)];
   }
-  rows.sequence->record.count_draft(counts.name, std::ssize(rows.draft), output.verified);
-  drafted_ += std::ssize(rows.draft);
-  accepted_ += output.verified;
+  rows.sequence->record.count_draft(drafter.name, counts);
+  drafted_ += counts.proposed;
+  accepted_ += counts.accepted;
+  if (!drafters_[static_cast<std::size_t>(chosen)]->runs_passes()) return;
+  model_drafted_ += counts.proposed;
+  model_accepted_ += counts.accepted;
+}
+
+// What came of the step is booked: it took so much longer than a plain one.
+void Speculator::settle(double plain_seconds, double more_seconds) {
+  const double per_token = plain_seconds / std::max(outlook_.decoding, 1);
+  counts_.saved_seconds += static_cast<double>(accepted_) * per_token - more_seconds;
+  balance_.add_step(plain_seconds);
+  const double asked = std::exchange(model_seconds_, 0);
+  if (asked == 0) return;
+  const double part =
+      drafted_ == 0 ? 0 : static_cast<double>(model_drafted_) / static_cast<double>(drafted_);  // of the rows
+  const double saved = static_cast<double>(model_accepted_) * per_token - part * more_seconds - asked;
+  if (model_is_to_pay_) {
+    balance_.book(saved);
+  } else {
+    balance_.spend(-saved);
+  }
 }
 
 void Speculator::end_step() {
   if (drafters_.empty() || candidates_.empty()) return;
-  const double drafting = std::exchange(drafting_seconds_, 0);
-  double saved = -drafting;
-  if (drafted_ > 0 && p_.costs.passes().known()) {
+  counts_.saved_seconds -= std::exchange(drafting_seconds_, 0);
+  if (p_.costs.passes().known()) {
     const double plain = p_.costs.passes().seconds(outlook_.rows);
-    const double per_token = plain / std::max(outlook_.decoding, 1);
-    saved += static_cast<double>(accepted_) * per_token - (p_.costs.step_seconds() - plain);
+    settle(plain, drafted_ > 0 ? p_.costs.elapsed_seconds() - plain : 0);
   }
-  counts_.saved_seconds += saved;
-  drafted_ = 0;
-  accepted_ = 0;
+  drafted_ = model_drafted_ = 0;
+  accepted_ = model_accepted_ = 0;
 }
 
 void Speculator::finished(const Sequence& sequence) {

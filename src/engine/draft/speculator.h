@@ -4,7 +4,8 @@
 // the tokens that come whether it was verified or not, so that it is known how often a drafter is right in a sequence
 // before a single row is spent on it. The plan (draft_plan.h) then verifies as many tokens as pay by what steps of so
 // many rows were measured to take: none where nothing pays, and then a step is as it is without drafters. A draft
-// model, whose guesses cost passes, is asked where it promises more than texts do.
+// model, whose guesses cost passes, is asked where it promises more than texts do. Where a drafter knows several ways
+// to go on, its draft is a small tree: a branch is verified if it pays, like any other row.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/draft/draft_balance.h"
 #include "engine/draft/draft_plan.h"
 #include "engine/draft/drafter.h"
 #include "engine/draft/drafters.h"
@@ -24,11 +26,8 @@
 
 namespace kvasir {
 
-struct DrafterCounts {
+struct DrafterCounts : DraftCounts {
   std::string name;
-  std::int64_t drafts = 0;  // that were verified
-  std::int64_t proposed = 0;
-  std::int64_t accepted = 0;
 };
 
 struct SpeculationCounts {
@@ -75,6 +74,7 @@ class Speculator {
   struct Candidate {
     Sequence* sequence = nullptr;
     std::int64_t most = 0;
+    int branches = 1;
     int best = -1;        // of the drafters that cost nothing: whose guess promises most …
     double promises = 0;  // … and how many tokens
   };
@@ -83,9 +83,11 @@ class Speculator {
   void find_candidates();
   bool may_draft(const Sequence& sequence) const;
   bool may_follow(const Sequence& sequence) const;
-  void look_at(const ComputedRows& rows);
+  void look_at(const ComputedRows& rows, const StepOutput& output);
   std::int64_t rows_to_state(const Sequence& sequence) const;
-  void keep_likely(const Sequence& sequence, Track& track) const;
+  int branches_of(const Sequence& sequence) const;
+  double promises_of(const Track& track);  // tokens
+  void keep_likely(const Sequence& sequence, Track& track);
   void open(Sequence& sequence) const;
   static void compare(Sequence& sequence);
   void ask(std::size_t drafter, std::span<Candidate* const> whom, std::int64_t most);
@@ -93,11 +95,16 @@ class Speculator {
   void ask_texts(Ask how);
   void plan_texts();
   void plan_model();
-  bool worth_catching_up(const Sequence& sequence, const Track& track) const;
+  void list_for_model();
+  void keep_affordable();
+  void ask_model(std::int64_t tokens, double catch_up);
+  double catch_up_seconds(const Candidate& one) const;
+  bool worth_catching_up(const Candidate& one) const;
   std::int64_t tokens_for_model(std::span<Candidate* const> whom) const;
   double model_rate(std::span<Candidate* const> whom, std::int64_t length) const;
   void take_all();
   void take_plan();
+  void settle(double plain_seconds, double more_seconds);
 
   Parts p_;
   SpeculationConfig config_;
@@ -107,18 +114,26 @@ class Speculator {
   bool forced_ = false;
   SpeculationConfig::Verify verify_;
   DraftPlan plan_;
+  DraftBalance balance_;  // of who runs passes
   SpeculationCounts counts_;
   bool pays_ = false;  // the last plan
   std::uint64_t asked_ = 0;
+  std::uint64_t paying_steps_ = 0;
   // Of the step that is planned; kept between steps.
   StepOutlook outlook_;
   std::vector<Candidate> candidates_;
   std::vector<Candidate*> whom_;
   std::vector<Candidate*> offered_;
   std::vector<DraftOffer> offers_;
+  std::vector<double> reaches_;
   std::int64_t accepted_ = 0;  // of this step
   std::int64_t drafted_ = 0;
   double drafting_seconds_ = 0;
+  // Of these what is of who runs passes:
+  std::int64_t model_accepted_ = 0;
+  std::int64_t model_drafted_ = 0;
+  double model_seconds_ = 0;
+  bool model_is_to_pay_ = false;  // by what is estimated; else it is a try
 };
 
 }  // namespace kvasir

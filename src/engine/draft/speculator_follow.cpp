@@ -31,7 +31,8 @@ void Speculator::follow(std::span<const ScheduledTokens> scheduled, int most_row
       if (track.state != nullptr) track.state->let_go();
       continue;
     }
-    drafters_.back()->follow(sequence, track.state, spare);
+    const int again = one.draft.branches() ? std::min(spare, kMostTreeRows - one.rows) : spare;
+    drafters_.back()->follow(sequence, track.state, again);
     spare -= static_cast<int>(sequence.computed_again);
   }
 }
@@ -40,13 +41,13 @@ void Speculator::tap(std::span<const ScheduledTokens> scheduled, Batch& batch) {
   if (!drafters_.empty()) drafters_.back()->tap(scheduled, batch);
 }
 
-void Speculator::look_at(const ComputedRows& rows) {
+void Speculator::look_at(const ComputedRows& rows, const StepOutput& output) {
   Sequence& sequence = *rows.sequence;
   if (rows.rows == 0 || drafters_.empty() || !drafters_.back()->follows() || sequence.drafts == nullptr) return;
   Track& track = sequence.drafts->tracks.back();
   if (track.state == nullptr) return;
   const double began = p_.costs.now();
-  drafters_.back()->computed(sequence, *track.state);
+  drafters_.back()->computed(sequence, *track.state, output.path);
   const double seconds = p_.costs.now() - began;
   p_.scheduler.charge(sequence.request.tenant.id, seconds);
   p_.costs.spent_drafting(seconds);

@@ -47,7 +47,7 @@ void NgramDrafter::propose(std::span<const DraftAsk> asks) {
     TokenIndex& index = static_cast<OwnText&>(*ask.state).index;
     const std::span<const TokenId> tokens(ask.sequence.tokens);
     index.append(tokens.subspan(static_cast<std::size_t>(index.size())));
-    index.continue_text(tokens, ask.most, ask.draft);
+    index.continue_text(tokens, ask.most, ask.draft, ask.branches);
   }
 }
 
@@ -65,7 +65,7 @@ void SuffixDrafter::propose(std::span<const DraftAsk> asks) {
     Division* division = find(ask.sequence);
     if (division == nullptr) continue;
     division->used = ++clock_;
-    division->texts->continue_text(ask.sequence.tokens, ask.most, ask.draft);
+    division->texts->continue_text(ask.sequence.tokens, ask.most, ask.draft, ask.branches);
   }
 }
 

@@ -1,6 +1,8 @@
 #include "engine/draft/token_index.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "base/mix.h"
 
@@ -99,32 +101,66 @@ TokenIndex::Places TokenIndex::longest(std::span<const TokenId> tokens) const {
   return out;
 }
 
-void TokenIndex::continue_text(std::span<const TokenId> tokens, std::int64_t most, Draft& draft) const {
-  Places places = longest(tokens);
-  const auto ends = [&places] { return std::span(places.ends).first(static_cast<std::size_t>(places.count)); };
-  while (std::ssize(draft.tokens) < most && places.count > 0) {
-    // The newest of those that most agree with.
-    TokenId best = kEnd;
-    int votes = 0;
+// Those of the places that have this token.
+TokenIndex::Places TokenIndex::places_of(TokenId token, const Places& places) const {
+  Places out;
+  out.length = places.length;
+  for (int i = 0; i < places.count; ++i) {
+    const std::int64_t end = places.ends[static_cast<std::size_t>(i)];
+    if (kept(end) && at(end) == token) out.ends[static_cast<std::size_t>(out.count++)] = end;
+  }
+  return out;
+}
+
+// One way for so many tokens, each time with what most places have, the newest of equals; what others have is left in
+// `others`.
+void TokenIndex::follow(Way way, std::int64_t most, int branches, Draft& draft, std::vector<Way>& others) const {
+  for (std::int64_t n = 0; n < most && way.places.count > 0; ++n) {
+    struct Vote {
+      TokenId token = kEnd;
+      int votes = 0;
+    };
+    std::array<Vote, kMostPlaces> votes;
+    int different = 0;
     int voters = 0;
-    for (const std::int64_t end : ends()) {
+    for (int i = 0; i < way.places.count; ++i) {
+      const std::int64_t end = way.places.ends[static_cast<std::size_t>(i)];
       if (!kept(end) || at(end) == kEnd) continue;
       ++voters;
-      const auto same = [&](std::int64_t other) { return kept(other) && at(other) == at(end); };
-      const int count = static_cast<int>(std::ranges::count_if(ends(), same));
-      if (count > votes) {
-        votes = count;
-        best = at(end);
+      const auto known = std::span(votes).first(static_cast<std::size_t>(different));
+      const auto same = std::ranges::find(known, at(end), &Vote::token);
+      if (same != known.end()) {
+        ++same->votes;
+      } else {
+        votes[static_cast<std::size_t>(different++)] = {at(end), 1};
       }
     }
-    if (best == kEnd) return;
-    const auto length = static_cast<float>(places.length + std::ssize(draft.tokens));
-    draft.add(best, static_cast<float>(votes) / static_cast<float>(voters) * length / (length + 1));
-    int left = 0;
-    for (const std::int64_t end : ends()) {
-      if (kept(end) && at(end) == best) places.ends[static_cast<std::size_t>(left++)] = end + 1;
+    if (different == 0) return;
+    const auto all = std::span(votes).first(static_cast<std::size_t>(different));
+    if (different > 1) std::ranges::stable_sort(all, std::ranges::greater{}, &Vote::votes);
+    const auto share = [voters](const Vote& vote) {
+      return static_cast<float>(vote.votes) / static_cast<float>(voters);
+    };
+    for (const Vote& other : all.subspan(1, static_cast<std::size_t>(std::min(different, branches) - 1))) {
+      others.push_back({places_of(other.token, way.places), way.parent, share(other)});
     }
-    places.count = left;
+    const auto length = static_cast<float>(way.places.length);
+    draft.add_behind(way.parent, all[0].token,
+                     std::exchange(way.share, 1.0F) * share(all[0]) * length / (length + 1));
+    way.places = places_of(all[0].token, way.places);
+    for (std::int64_t& end : way.places.ends) ++end;
+    ++way.places.length;
+    way.parent = draft.size() - 1;
+  }
+}
+
+void TokenIndex::continue_text(std::span<const TokenId> tokens, std::int64_t most, Draft& draft, int branches) const {
+  constexpr std::int64_t kBranchLength = 4;
+  std::vector<Way> others;
+  follow({longest(tokens)}, most, branches, draft, others);
+  const std::int64_t full = draft.size() + kMostBranchTokens;
+  for (std::size_t i = 0; i < others.size() && draft.size() < full; ++i) {
+    follow(Way(others[i]), std::min(kBranchLength, full - draft.size()), branches, draft, others);
   }
 }
 

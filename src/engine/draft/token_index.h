@@ -25,8 +25,9 @@ class TokenIndex {
   }
 
   // What followed the last of these tokens where as many of them as possible stood before: at each place what most of
-  // the newest such texts agree on. At least kLongRun or kShortRun tokens must have stood there.
-  void continue_text(std::span<const TokenId> tokens, std::int64_t most, Draft& draft) const;
+  // the newest such texts agree on. Where they disagree, `branches` of the ways they go on at most are followed, the
+  // main one for `most` tokens. At least a run of kRuns tokens must have stood there.
+  void continue_text(std::span<const TokenId> tokens, std::int64_t most, Draft& draft, int branches = 1) const;
 
   // The place behind the longest match nearest to `near`, and how long that is; {-1, 0}: there is none. Of a text
   // that is kept whole.
@@ -55,6 +56,12 @@ class TokenIndex {
     int count = 0;
     int length = 0;  // tokens that match
   };
+  // Places that go on with the same token, behind one of a draft.
+  struct Way {
+    Places places;
+    std::int32_t parent = -1;
+    float share = 1;  // of the places before that token
+  };
 
   std::size_t slot(std::int64_t place) const { return static_cast<std::size_t>(place) & (text_.size() - 1); }
   bool kept(std::int64_t place) const { return place >= 0 && place < end_ && place >= end_ - std::ssize(text_); }
@@ -64,6 +71,8 @@ class TokenIndex {
   template <class Visit>
   void each_match(std::span<const TokenId> tokens, Visit visit) const;
   Places longest(std::span<const TokenId> tokens) const;
+  Places places_of(TokenId token, const Places& places) const;
+  void follow(Way way, std::int64_t most, int branches, Draft& draft, std::vector<Way>& others) const;
 
   std::uint32_t most_;
   std::int64_t end_ = 0;

@@ -29,18 +29,24 @@ class CostMeter {
   double now() const { return p_.clock.now(); }
 
   // A step of so many rows, of which so many were sampled from, was given to the backend then, and its tokens came
-  // now. It began when the one before ended.
+  // now. It began when the one before ended. What the host did between the two is the one before's: it looked at the
+  // logits of that one's rows.
   void measure(int rows, int samples, double began) {
     const double ended = now();
-    step_seconds_ = ended - std::max(began, last_ended_);
-    whole_seconds_ = step_seconds_ + host_seconds(began);
-    if (rows == samples) passes_.measure(rows, whole_seconds_);
+    const double between = host_seconds(began);
+    if (last_rows_ > 0) passes_.measure(last_rows_, step_seconds_ + between);
+    step_began_ = std::max(began, last_ended_);
+    step_seconds_ = ended - step_began_;
+    whole_seconds_ = step_seconds_ + between;
+    last_rows_ = rows == samples ? rows : 0;
     last_ended_ = ended;
     drafting_seconds_ = 0;
     if (!fixed_) learn(rows);
   }
   double step_seconds() const { return step_seconds_; }    // of the last one
   double whole_seconds() const { return whole_seconds_; }  // with what the host did between it and the one before
+
+  double elapsed_seconds() const { return now() - step_began_; }  // since the last one began
 
   // What a step takes in which every row is sampled from, with what the host does between two such steps.
   const PassCosts& passes() const { return passes_; }
@@ -75,6 +81,8 @@ class CostMeter {
   bool fixed_;
   std::int64_t steps_ = 0;
   std::int64_t prompts_ = 0;
+  int last_rows_ = 0;  // of the last step, if each of them was sampled from
+  double step_began_ = 0;
   double step_seconds_ = 0;
   double whole_seconds_ = 0;
   double last_ended_ = 0;

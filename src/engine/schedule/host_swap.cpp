@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "engine/cache_bytes.h"
 #include "layout/kv_layout.h"
 
 namespace kvasir {
@@ -76,11 +77,6 @@ std::uint64_t HostSwap::bytes_for(const KvCache& cache, const KvLease& lease) co
   return bytes;
 }
 
-void HostSwap::run_copies(KvCache& cache) {
-  for (const BlockCopy& copy : cache.take_copies())
-    storage_.copy_block(copy.group, copy.from, copy.to_group, copy.to);
-}
-
 std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease) {
   const std::uint64_t bytes = bytes_for(cache, lease);
   CHECK(bytes > 0);
@@ -98,7 +94,7 @@ std::unique_ptr<SavedBlocks> HostSwap::save(KvCache& cache, const KvLease& lease
       pieces.push_back(storage_.saved_at(place, groups[i], lease.table(i).at(slot)));
     }
   }
-  run_copies(cache);
+  copy_blocks(cache, storage_);
   measured_bytes_ < kMeasuredBytes ? measure(pieces) : storage_.save(pieces);
   return saved;
 }
@@ -122,7 +118,7 @@ bool HostSwap::restore(KvCache& cache, KvLease& lease, std::span<const TokenId> 
   const std::int64_t size = cache.block_tokens();
   if (found >= saved.length) return true;
   if (found < saved.first_slot * size || !cache.reserve(lease, saved.length - found)) return false;
-  run_copies(cache);
+  copy_blocks(cache, storage_);
   const std::span<const size_t> groups = cache.groups_of(lease.policy());
   std::vector<HostCopy> pieces;
   for (size_t g = 0; g < groups.size(); ++g) {

@@ -56,7 +56,6 @@ class HostSwap {
   // Later ones go on while the device copies.
   static constexpr double kMeasuredBytes = 256e6;
 
-  void run_copies(KvCache& cache);
   void measure(std::span<const HostCopy> pieces);
 
   double measured_bytes_ = 0;

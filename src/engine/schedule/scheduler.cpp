@@ -82,8 +82,8 @@ std::int64_t Scheduler::rows_for(const KvCache& cache, const Sequence& sequence,
 // Charged at once, so that the next turn is another's. A source is read in one step, and may take more than is left
 // of it: nobody would ever leave enough for a long one.
 void Scheduler::add_to_step(Sequence& sequence, std::int64_t rows, std::int64_t& budget) {
-  rows += std::ssize(sequence.draft);
-  scheduled_.push_back({&sequence, static_cast<int>(rows), sequence.draft});
+  rows += sequence.draft.size();
+  scheduled_.push_back({&sequence, static_cast<int>(rows), sequence.draft.view()});
   rows += sequence.source_rows();
   budget = std::max<std::int64_t>(budget - rows, 0);
   waiting_.serve(sequence.request.tenant.id, static_cast<double>(rows));
@@ -97,10 +97,11 @@ void Scheduler::make_room_for_draft(KvCache& cache, Sequence& sequence, std::int
   const std::int64_t block = cache.block_tokens();
   const std::int64_t rows = sequence.num_uncomputed_tokens();
   const std::int64_t in_block = (block - (sequence.lease.length() + rows) % block) % block;
-  const std::int64_t most = std::min({budget - rows, sequence.num_tokens_left() - 1, std::ssize(sequence.draft)});
+  const std::int64_t size = sequence.draft.size();
+  const std::int64_t most = std::min({budget - rows, sequence.num_tokens_left() - 1, size});
   for (const std::int64_t length : {most, std::min(most, in_block)}) {
-    sequence.draft.resize(static_cast<size_t>(std::max<std::int64_t>(length, 0)));
-    if (!sequence.draft.empty() && cache.reserve_free(sequence.lease, rows + std::ssize(sequence.draft))) return;
+    sequence.draft.cut(static_cast<size_t>(std::max<std::int64_t>(length, 0)));
+    if (!sequence.draft.empty() && cache.reserve_free(sequence.lease, rows + sequence.draft.size())) return;
   }
   sequence.draft.clear();
   sequence.drafts->before = KvLease();

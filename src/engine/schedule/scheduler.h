@@ -37,12 +37,13 @@ struct SchedulerConfig {
 };
 
 // Rows that a step computes for a sequence: its next tokens, reserved in its lease, and behind the last of them a
-// draft, if there is one.
+// draft, if there is one. Of a draft that branches, rows lie in its tokens' order, and have the positions of their
+// paths.
 struct ScheduledTokens {
   Sequence* sequence = nullptr;
-  int rows = 0;                      // those of the draft included
-  std::span<const TokenId> draft{};  // the sequence's; only where all its own tokens are computed with it
-  int sampled = -1;  // the one token is not known yet: that row of the backend's last draw, of a step in flight
+  int rows = 0;       // those of the draft included
+  DraftView draft{};  // the sequence's; only where all its own tokens are computed with it
+  int sampled = -1;   // the one token is not known yet: that row of the backend's last draw, of a step in flight
 
   int own_rows() const { return rows - static_cast<int>(draft.size()); }
   // Whether its next token can be sampled once these are computed.

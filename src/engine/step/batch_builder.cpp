@@ -16,7 +16,21 @@ void add_tokens(const ScheduledTokens& one, Position start, std::vector<TokenId>
   const std::int64_t again = one.sequence->computed_again;
   const auto first = one.sequence->tokens.begin() + start - again;
   tokens.insert(tokens.end(), first, first + again + one.own_rows());
-  tokens.insert(tokens.end(), one.draft.begin(), one.draft.end());
+  tokens.insert(tokens.end(), one.draft.tokens.begin(), one.draft.tokens.end());
+}
+
+// Of the rows of a draft that branches, with `before` rows of the text: whom each of them sees of these. The batch
+// has room for so many.
+const std::uint64_t* add_ancestors(const DraftView& draft, int before, Batch& batch) {
+  if (!draft.branches()) return nullptr;
+  const size_t first = batch.ancestors.size();
+  const auto all_before = [](std::int64_t row) { return (std::uint64_t{1} << row) - 1; };
+  for (int row = 0; row < before; ++row) batch.ancestors.push_back(all_before(row));
+  for (const std::int32_t parent : draft.parents) {
+    const std::int64_t row = before + parent;  // that it follows
+    batch.ancestors.push_back(batch.ancestors[first + static_cast<size_t>(row)] | std::uint64_t{1} << row);
+  }
+  return batch.ancestors.data() + first;
 }
 
 // What its rows see of the source, wherever they stand; and the source itself, if the cache does not have it.
@@ -48,15 +62,12 @@ int logit_rows_of(const ScheduledTokens& one) {
 }
 
 void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cache, Batch& batch) {
-  batch.tokens.clear();
-  batch.positions.clear();
-  batch.logit_rows.clear();
-  batch.sources.clear();
-  batch.taps.clear();
-  batch.sequences.resize(cache.groups());
-  for (auto& views : batch.sequences) views.clear();
-  batch.watches.resize(cache.groups());
-  for (auto& watches : batch.watches) watches.clear();
+  batch.clear(cache.groups());
+  size_t tree_rows = 0;
+  for (const ScheduledTokens& one : scheduled) {
+    if (one.draft.branches()) tree_rows += static_cast<size_t>(one.rows + one.sequence->computed_again);
+  }
+  batch.ancestors.reserve(tree_rows);  // views point to them
   for (const ScheduledTokens& one : scheduled) {
     const Sequence& sequence = *one.sequence;
     const Position start = start_of(one);
@@ -64,7 +75,9 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
     add_tokens(one, start, batch.tokens);
     const std::int64_t again = sequence.computed_again;
     const int rows = one.rows + static_cast<int>(again);
-    for (int i = 0; i < rows; ++i) batch.positions.push_back(start - again + i);
+    SequenceView view{nullptr, start - again, first_row, rows};
+    view.ancestors = add_ancestors(one.draft, rows - static_cast<int>(one.draft.size()), batch);
+    for (int i = 0; i < rows; ++i) batch.positions.push_back(view.position_of(i));
     const Position in_flight = start - sequence.lease.length();
     const std::span<const size_t> groups = cache.groups_of(sequence.lease.policy());
     add_source(one, groups, cache, batch);
@@ -72,7 +85,9 @@ void build_batch(std::span<const ScheduledTokens> scheduled, const KvCache& cach
       const bool only_kept = cache.keeps_state(groups[i]) && !cache.writes_state(groups[i]);
       if (cache.keeps_source(groups[i]) || only_kept) continue;
       std::vector<SequenceView>& views = batch.sequences[groups[i]];
-      views.push_back({sequence.lease.table(i).data(), sequence.lease.rows(i) + in_flight - again, first_row, rows});
+      view.blocks = sequence.lease.table(i).data();
+      view.start = sequence.lease.rows(i) + in_flight - again;
+      views.push_back(view);
       if (cache.keeps_state(groups[i])) views.back().block_count = 1;
       if (!sequence.rows) continue;
       if (const auto watch = sequence.rows->track_scores(i, start, one.rows)) {

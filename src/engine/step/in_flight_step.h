@@ -16,7 +16,7 @@ struct InFlightStep {
   struct Rows {
     Sequence* sequence = nullptr;  // null: it ended meanwhile, and nobody wants what is sampled
     int rows = 0;
-    std::span<const TokenId> draft{};
+    DraftView draft{};
     int logit_rows = 0;     // of the batch's logits, or of what was sampled from them, …
     int first = 0;          // … from this one on
     bool completes = true;  // all that the sequence has is computed: its next token can be sampled
@@ -48,20 +48,22 @@ struct InFlightStep {
 // from them on the device.
 struct ComputedRows {
   Sequence* sequence = nullptr;
-  int rows = 0;                      // drafts included; 0: what it has waited with for a mask
-  std::span<const TokenId> draft{};  // of the last rows
-  std::span<float> logits{};         // [logit_rows][vocab]: scored rows, and, where it completes, 1 + draft
+  int rows = 0;               // drafts included; 0: what it has waited with for a mask
+  DraftView draft{};          // of the last rows
+  std::span<float> logits{};  // [logit_rows][vocab]: scored rows, and, where it completes, 1 + draft
   int logit_rows = 1;
   std::span<const TokenId> sampled{};  // [1 + draft]; -1: its logits are no numbers
   bool completes = true;               // all that the sequence had is computed
 };
 
 // What became of that: the tokens that its sequence accepted, 1 or, where a draft was right, more; none where it
-// ended or waits. They are the newest of the sequence's tokens.
+// ended or waits. They are the newest of the sequence's tokens. Valid until the next rows are accepted.
 struct StepOutput {
   Sequence* sequence = nullptr;
   std::span<const TokenId> tokens{};
-  int verified = 0;  // rows of the draft that are the sequence's now; the others were never there
+  std::span<const std::int32_t> path{};  // of the draft: what is the sequence's now; the rest was never there
+
+  std::int64_t verified() const { return std::ssize(path); }
 };
 
 }  // namespace kvasir

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "engine/cache_bytes.h"
 #include "engine/step/batch_builder.h"
 
 namespace kvasir {
@@ -75,9 +76,7 @@ Matrix StepPipeline::run(std::span<const ScheduledTokens> scheduled) {
 }
 
 Matrix StepPipeline::run_model(ModelId model) {
-  for (const BlockCopy& copy : p_.cache.take_copies()) {
-    p_.storage.copy_block(copy.group, copy.from, copy.to_group, copy.to);
-  }
+  copy_blocks(p_.cache, p_.storage);
   const Matrix logits = p_.models[model].model->forward(batches_[model].rows, p_.storage);
   CHECK(logits.cols == p_.models[model].vocab() || logits.rows == 0);
   return logits;
@@ -128,7 +127,9 @@ bool StepPipeline::sample_on_device(std::span<const ScheduledTokens> scheduled, 
     const int unknown = scheduled[i].sampled >= 0 ? 1 : 0;
     if (!may_sample_on_device(sequence, sequence.num_output_tokens() + unknown)) return false;
     for (int row = 0; row < step.scheduled[i].logit_rows; ++row) {
-      const auto rule = sequence.sampler.rule(std::ssize(sequence.tokens) + unknown + row);
+      const DraftView& draft = step.scheduled[i].draft;
+      const int depth = row == 0 ? 0 : 1 + draft.depth(static_cast<size_t>(row) - 1);
+      const auto rule = sequence.sampler.rule(std::ssize(sequence.tokens) + unknown + depth);
       if (!rule) return false;
       rules.push_back(*rule);
     }

@@ -26,6 +26,7 @@ size_t first_sampled(const ComputedRows& rows) {
 StepOutput TokenAcceptor::accept(const ComputedRows& rows) {
   Sequence& sequence = *rows.sequence;
   StepOutput output{&sequence};
+  path_.clear();
   show_scored(rows);
   if (!rows.completes) return output;
   if (!sequence.forks.empty()) {
@@ -35,11 +36,12 @@ StepOutput TokenAcceptor::accept(const ComputedRows& rows) {
   const size_t before = sequence.tokens.size();
   sequence.logprobs.clear();
   try {
-    accept_rows(rows, output);
+    accept_rows(rows);
   } catch (const Error& error) {
     fail_for(sequence, error);
   }
   output.tokens = std::span<const TokenId>(sequence.tokens).subspan(before);
+  output.path = path_;
   return output;
 }
 
@@ -55,15 +57,18 @@ void TokenAcceptor::show_scored(const ComputedRows& rows) const {
   }
 }
 
-void TokenAcceptor::accept_rows(const ComputedRows& rows, StepOutput& output) {
+// From the row of the sequence's newest token to that of the draft's token that was sampled there, and on.
+void TokenAcceptor::accept_rows(const ComputedRows& rows) {
   Sequence& sequence = *rows.sequence;
-  for (size_t row = 0; sequence.finish == FinishReason::kNone; ++row) {
-    std::optional<Sampled> sampled = sample(rows, row);
+  std::int32_t at = -1;
+  while (sequence.finish == FinishReason::kNone) {
+    std::optional<Sampled> sampled = sample(rows, static_cast<size_t>(at + 1));
     if (!sampled) return;
     const TokenId token = sampled->token;
     if (!append(sequence, *std::move(sampled)) || sequence.finish != FinishReason::kNone) return;
-    if (row == rows.draft.size() || rows.draft[row] != token) return;
-    ++output.verified;
+    at = rows.draft.find(at, token);
+    if (at < 0) return;
+    path_.push_back(at);
   }
 }
 

@@ -1,7 +1,9 @@
 // From what a step computed for a sequence to the tokens that it accepts.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "engine/listeners.h"
 #include "engine/step/in_flight_step.h"
@@ -27,11 +29,12 @@ class TokenAcceptor {
   };
 
   void show_scored(const ComputedRows& rows) const;
-  void accept_rows(const ComputedRows& rows, StepOutput& output);
+  void accept_rows(const ComputedRows& rows);
   std::optional<Sampled> sample(const ComputedRows& rows, size_t row);
   static Sampled sample_on_host(Sequence& sequence, std::span<float> logits);
   static bool append(Sequence& sequence, Sampled sampled);
 
+  std::vector<std::int32_t> path_;  // of the rows that were accepted last
   const EngineListeners& listeners_;
   MaskQueue& masks_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "engine/cache_bytes.h"
 #include "engine/schedule/policy_registry.h"
 
 namespace kvasir {
@@ -120,9 +121,7 @@ void TokenRows::shrink(size_t index, std::int64_t keep, Scores& scores, const Pl
 }
 
 void TokenRows::evict(KvCache& cache, KvStorage& storage, KvLease& lease) {
-  for (const BlockCopy& copy : cache.take_copies()) {
-    storage.copy_block(copy.group, copy.from, copy.to_group, copy.to);
-  }
+  copy_blocks(cache, storage);
   size_t end = 0;
   for (size_t begin = 0; begin < groups_.size(); begin = end) {
     end = begin + 1;

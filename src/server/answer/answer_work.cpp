@@ -85,8 +85,11 @@ OrderedJson explain(const Generation& generation, const Listener& to) {
   }
   explain_reasoning(reuse, to, out);
   for (const DraftRecord& one : generation.record(0).drafts) {
-    out["speculation"][one.drafter] = {
-        {"drafts", one.drafts}, {"draft_tokens", one.proposed}, {"accepted_tokens", one.accepted}};
+    out["speculation"][one.drafter] = {{"drafts", one.drafts},
+                                       {"draft_tokens", one.proposed},
+                                       {"accepted_tokens", one.accepted},
+                                       {"branch_tokens", one.branch_proposed},
+                                       {"accepted_branch_tokens", one.branch_accepted}};
   }
   return out;
 }

@@ -14,7 +14,7 @@ constexpr size_t kMostDrafters = 8;
 [[noreturn]] void bad_speculative(const std::string& param) {
   bad_param(param, param +
                        " must be false, true, the name of a drafter or a list of them, or an object like "
-                       R"({"drafter": "ngram", "max_tokens": 8})");
+                       R"({"drafter": "ngram", "max_tokens": 8, "tree": 2})");
 }
 
 void read_drafters(const Json& json, const std::string& param, SpeculativeParams& out) {
@@ -49,10 +49,11 @@ SpeculativeParams read_speculative(const Fields& fields) {
   }
   const Fields object = *fields.object("speculative");
   for (const auto& [name, value] : object.json().items()) {
-    if (name != "drafter" && name != "max_tokens") bad_speculative(object.path(name));
+    if (name != "drafter" && name != "max_tokens" && name != "tree") bad_speculative(object.path(name));
   }
   if (const Json* drafter = object.find("drafter")) read_drafters(*drafter, object.path("drafter"), out);
   if (const auto most = object.integer("max_tokens", {0, 1024})) out.most = *most;
+  if (const auto branches = object.integer("tree", {1, kMostBranches})) out.branches = static_cast<int>(*branches);
   return out;
 }
 

@@ -8,7 +8,7 @@
 
 namespace kvasir {
 
-// false, true, the name of a drafter, a list of names, or {"drafter": name or list, "max_tokens": 8}.
+// false, true, the name of a drafter, a list of names, or {"drafter": name or list, "max_tokens": 8, "tree": 2}.
 SpeculativeParams read_speculative(const Fields& fields);
 
 // {"type": "content", "content": text, or parts of it}. Empty: there is none.
