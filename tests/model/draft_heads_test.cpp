@@ -5,10 +5,10 @@
 #include <map>
 
 #include "backend/make_backend.h"
-#include "backend/weight_reader.h"
 #include "model/draft_head.h"
 #include "model/known_models.h"
 #include "support/draft_heads.h"
+#include "support/f32_weights.h"
 #include "support/fixtures.h"
 #include "support/forward.h"
 
@@ -16,7 +16,6 @@ namespace kvasir::testing {
 namespace {
 
 using Kind = DraftHeadSpec::Kind;
-using Rows = std::vector<std::vector<float>>;
 
 Rows random_rows(size_t rows, size_t cols, std::uint64_t seed) {
   Rows out(rows, std::vector<float>(cols));
@@ -31,15 +30,6 @@ Rows random_rows(size_t rows, size_t cols, std::uint64_t seed) {
 std::vector<float> flat(const Rows& rows) {
   std::vector<float> out;
   for (const auto& row : rows) out.insert(out.end(), row.begin(), row.end());
-  return out;
-}
-
-// A weight as rows of floats.
-Rows read(const TensorSource& from, const std::string& name, int rows, int cols) {
-  const HostWeight stored = rows == 1 ? from.vector(name, cols) : from.matrix(name, rows, cols);
-  Rows out(static_cast<size_t>(rows), std::vector<float>(static_cast<size_t>(cols)));
-  for (int r = 0; r < rows; ++r) read_row(stored, r, out[static_cast<size_t>(r)].data());
-  from.done_with(stored);
   return out;
 }
 
@@ -162,12 +152,6 @@ class DraftHeadTest : public ::testing::TestWithParam<const char*> {
   static constexpr size_t kRows = 18;
   std::unique_ptr<Backend> backend_ = make_backend({"ref", 1, "auto"});
 };
-
-ModelSpec in_f32(const char* golden) {
-  ModelSpec spec = for_context(load_config(golden_dir(golden)), 0);
-  spec.dtype = DType::kF32;
-  return spec;
-}
 
 // MTP, of families that have it: x = M [norm(embedding); norm(given)], one layer, norm, the target's head.
 TEST_P(DraftHeadTest, NextNIsALayerOverJoinedRows) {
@@ -346,60 +330,6 @@ TEST(EagleHeadTest, IsItsFormula) {
     const Rows own = random_rows(tokens.size(), 24, 6);
     PlainEagle again(spec, weights, read(target_weights, table, 61, 24));
     expect_near(run_head(*head, *backend, tokens, own, 9).logits, again.say(tokens, own).logits, 1e-4);
-  }
-}
-
-// The target's rows that a batch asks for are its stream and what its head reads, whatever else is in the batch.
-TEST(TapTest, RowsAreTheStream) {
-  const auto backend = make_backend({"cpu", 1, "auto"});
-  for (const char* golden : {"gqa", "glm4_moe", "gemma2", "qwen3_5"}) {
-    const ModelSpec spec = in_f32(golden);
-    const RandomWeights weights(spec, 3);
-    const auto model = make_decoder(spec, weights, *backend, {64, {}});
-    const auto hidden = static_cast<size_t>(spec.hidden);
-    const auto run = [&](const std::vector<int>& behind, Batch::Output output) {
-      std::vector<Buffer> taps;
-      const std::vector<KvGroup> groups = kv_groups(spec, uniform_policy(KvFormat::kF32));
-      std::int64_t page = 0;
-      for (const KvGroup& group : groups) page = std::max(page, block_bytes_of(group, 16));
-      KvStorage storage(*backend, {static_cast<std::int64_t>(groups.size()), page}, 16);
-      std::vector<BlockId> tables;
-      Batch batch;
-      for (size_t g = 0; g < groups.size(); ++g) {
-        storage.set_group(g, groups[g]);
-        tables.push_back(static_cast<BlockId>(static_cast<std::int64_t>(g) * (page / block_bytes_of(groups[g], 16))));
-      }
-      for (int i = 0; i < 9; ++i) {
-        batch.tokens.push_back(i);
-        batch.positions.push_back(i);
-        batch.logit_rows.push_back(i);
-      }
-      for (size_t g = 0; g < groups.size(); ++g) {
-        SequenceView view{&tables[g], 0, 0, 9};
-        view.block_count = groups[g].keeps_state() ? 1 : 0;
-        batch.sequences.push_back({view});
-      }
-      batch.output = output;
-      std::vector<std::vector<float>> out;
-      for (const int one : behind) {
-        taps.push_back(backend->allocate(sizeof(float) * 9 * hidden));
-        batch.taps.push_back({one, {taps.back().as<float>(), 9, spec.hidden, spec.hidden}});
-      }
-      const Matrix rows = model->forward(batch, storage);
-      out.emplace_back(rows.data, rows.data + static_cast<size_t>(rows.rows) * static_cast<size_t>(rows.cols));
-      for (const Buffer& tap : taps) out.emplace_back(tap.as<float>(), tap.as<float>() + 9 * hidden);
-      return out;
-    };
-    const auto plain = run({}, Batch::Output::kLogits);
-    const auto tapped = run({0, 1, 2, DraftHeadSpec::kNormedRows}, Batch::Output::kLogits);
-    EXPECT_EQ(tapped[0], plain[0]) << golden;  // asking changes no bit
-    EXPECT_EQ(tapped[4], run({}, Batch::Output::kHidden)[0]) << golden;
-    const Rows table = read(weights, "model.embed_tokens.weight", spec.vocab, spec.hidden);
-    for (size_t i = 0; i < hidden; ++i) {
-      EXPECT_NEAR(tapped[1][5 * hidden + i], table[5][i] * spec.embedding_scale, 1e-5) << golden;
-    }
-    EXPECT_NE(tapped[1], tapped[2]);
-    EXPECT_NE(tapped[2], tapped[3]);
   }
 }
 
