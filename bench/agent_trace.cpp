@@ -5,10 +5,10 @@
 //     build/agent_trace --kv-memory 50GiB   # for rows and states together
 //     build/agent_trace --block-size 2144   # rows and states in steps of 2,144 tokens
 //
-// The chats (agent_chats.h) are all open at once; who asks next is drawn. Their template keeps thoughts while a turn
-// goes on and drops them behind it, as Qwen3.5's does. Prompts, breakpoints and answers take the ways of `kvasir
-// serve`, through the scheduler and the cache that it has; the model has the shape of Qwen3.6-35B-A3B and computes
-// nothing, since what is found depends on no number, and it says what the chat says.
+// The chats (agent_chats.h) are all open at once; who asks next is drawn, one every two seconds. Their template keeps
+// thoughts while a turn goes on and drops them behind it, as Qwen3.5's does. Prompts, breakpoints and answers take
+// the ways of `kvasir serve`, through the scheduler and the cache that it has; the model has the shape of
+// Qwen3.6-35B-A3B and computes nothing, since what is found depends on no number, and it says what the chat says.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -91,7 +91,11 @@ std::string text_of_file(const std::string& path) {
   return out.str();
 }
 
-// Time stands still: a step takes none that is counted.
+// Of a request. A step takes no time that is counted.
+constexpr double kSeconds = 2;
+// A place that the next turn goes on from is pinned for so long, as the server does it.
+constexpr std::chrono::seconds kTurn{300};
+
 StepCostModel no_costs() {
   StepCosts costs;
   costs.add({.steps = 1, .rows = 1, .seconds = 0});
@@ -147,6 +151,7 @@ class Trace {
     config.block_tokens = options_.block_tokens;
     config.kv_bytes = options_.states ? bytes_for(*options_.states) : options_.kv_bytes;
     config.swap_bytes = 0;
+    config.clock = std::shared_ptr<const TimeSource>(std::shared_ptr<const TimeSource>(), &clock_);
     config.eviction = options_.eviction;
     config.scheduler.state_budget = options_.state_budget;
     config.scheduler.max_batch_tokens = kStepTokens;
@@ -196,7 +201,7 @@ class Trace {
     };
     if (const std::optional<size_t> kept = kept_by_next_turn(messages, prompt, text_of_turn)) {
       const TokenOffsets offsets(tokenizer_, pieces, request.prompt);
-      add_breakpoint(request.breakpoints, {offsets.tokens_within(*kept), std::chrono::seconds(0)});
+      add_breakpoint(request.breakpoints, {offsets.tokens_within(*kept), kTurn});
     }
     const std::vector<TokenId> says = answer_to(chat, messages, answer, prompt);
     request.max_tokens = std::ssize(says);
@@ -212,6 +217,7 @@ class Trace {
     totals_.prompt += prompt;
     ++totals_.requests;
     ReuseReport reuse;
+    clock_.advance_to(kSeconds * static_cast<double>(totals_.requests));
     engine_.submit(std::move(request), [&](const Update& update) { reuse = update.record->reuse; });
     engine_.run();
     totals_.reused += reuse.reused_tokens;

@@ -26,8 +26,7 @@ namespace kvasir {
 
 using ModelId = std::uint32_t;  // of an engine: 0 is the one it was made for
 
-// Keep the prompt's first `tokens` in the cache for so long, counted from the last time they were used. For no time:
-// they are not pinned, but a state of recurrent layers is kept there as where one is asked for.
+// Keep the prompt's first `tokens` in the cache for so long, counted from the last time they were used.
 struct Breakpoint {
   std::int64_t tokens = 0;
   std::chrono::seconds keep{300};

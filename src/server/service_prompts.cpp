@@ -165,8 +165,9 @@ std::optional<CacheDiagnosis> Service::diagnose(const AnswerJob& job, const Call
 }
 
 // A template may leave out of the next prompt what is thought in this answer. The two agree up to the place where the
-// thoughts would begin: there the text is gone on from. That is a guess of ours, and so nothing is pinned for it.
+// thoughts would begin: so much is kept for a while, however full the cache is.
 void Service::plan_next_turn(const ChatRequest& chat, const RenderedPrompt& rendered, PromptMap& map) const {
+  constexpr std::chrono::seconds kTurn{300};
   if (reasoning_.format == nullptr || chat.turn != ChatRequest::Turn::kNew) return;
   const auto text_of_turn = [&](const OrderedJson& messages) -> std::optional<std::string> {
     ChatRequest next = chat;
@@ -181,7 +182,7 @@ void Service::plan_next_turn(const ChatRequest& chat, const RenderedPrompt& rend
   const std::optional<size_t> kept = kept_by_next_turn(chat.messages, prompt, text_of_turn);
   if (!kept) return;
   const TokenOffsets offsets(model_.tokenizer, rendered.pieces, rendered.tokens);
-  add_breakpoint(map.breakpoints, {offsets.tokens_within(*kept), std::chrono::seconds(0)});
+  add_breakpoint(map.breakpoints, {offsets.tokens_within(*kept), kTurn});
 }
 
 Service::Tokens Service::prompt_tokens(const Prompt& prompt) const {

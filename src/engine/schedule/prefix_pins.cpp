@@ -38,7 +38,6 @@ void PrefixPins::pin_breakpoints(KvCache& cache, Sequence& sequence, const When&
     const Breakpoint& mark = marks[sequence.pinned_breakpoints];
     const Position end = blocks_for(mark.tokens, cache.block_tokens()) * cache.block_tokens();
     if (when.moment == Moment::kRunning && sequence.lease.length() < end) return;
-    if (mark.keep.count() == 0) continue;
     const double expires = when.now + std::chrono::duration<double>(mark.keep).count();
     const Yields yields =
         sequence.request.origin == Request::Origin::kInternal ? Yields::kNever : Yields::kToLoneRequests;
