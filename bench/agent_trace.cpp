@@ -1,31 +1,33 @@
 // How much of agents' prompts a hybrid's cache finds, beside one that never forgets and may stop at any token.
 //
 //     build/agent_trace                     # 200 chats, and memory for all that is ever kept
-//     build/agent_trace --kv-memory 50MiB   # less of it: states and rows go, the oldest first
+//     build/agent_trace --states 4          # memory for the texts' rows, and four states a chat
+//     build/agent_trace --kv-memory 50GiB   # for rows and states together
 //     build/agent_trace --block-size 2144   # rows and states in steps of 2,144 tokens
 //
-// The chats (agent_chats.h) are all open at once; who asks next is drawn. Their template keeps thoughts while a turn
-// goes on and drops them behind it, as Qwen3.5's does. Prompts, breakpoints and answers take the ways of `kvasir
-// serve`; the model is small, has random weights, and says what the chat says.
+// The chats (agent_chats.h) are all open at once; who asks next is drawn, one every two seconds. Their template keeps
+// thoughts while a turn goes on and drops them behind it, as Qwen3.5's does. Prompts, breakpoints and answers take
+// the ways of `kvasir serve`, through the scheduler and the cache that it has; the model has the shape of
+// Qwen3.6-35B-A3B and computes nothing, since what is found depends on no number, and it says what the chat says.
 #include <fmt/format.h>
 
 #include <fstream>
 #include <iostream>
-#include <limits>
+#include <memory>
 #include <numeric>
 #include <sstream>
 #include <string_view>
 #include <unordered_set>
 
 #include "agent_chats.h"
-#include "backend/make_backend.h"
 #include "base/bytes.h"
 #include "engine/engine.h"
-#include "model/random_model.h"
+#include "model/known_models.h"
 #include "server/answer/prompt_map.h"
 #include "server/answer/reasoning_prompt.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
+#include "trace/idle_backend.h"
 
 namespace kvasir {
 namespace {
@@ -33,32 +35,12 @@ namespace {
 struct Options {
   int chats = 200;
   int block_tokens = 16;
-  std::uint64_t kv_bytes = std::uint64_t{4} << 30;
+  std::uint64_t kv_bytes = std::uint64_t{2} << 40;  // nothing lies in it
+  std::optional<double> states;                     // a chat: then the memory is for the texts' rows and these
+  std::string model = "qwen3.6-35b-a3b";
   std::string kv = "f16";
   std::string eviction = "lru";
   int state_budget = 4;
-};
-
-// The next token is the script's, whatever the model makes of it.
-class Script final : public TokenConstraint {
- public:
-  explicit Script(std::vector<TokenId> tokens) : tokens_(std::move(tokens)) {}
-
-  void mask(std::span<float> logits) override {
-    for (size_t i = 0; i < logits.size(); ++i) {
-      if (static_cast<TokenId>(i) != tokens_[at_]) logits[i] = -std::numeric_limits<float>::infinity();
-    }
-  }
-  void accept(TokenId token) override {
-    if (ended() || token != tokens_[at_]) throw Error(Error::Kind::kBadInput, {"the script says another", "", ""});
-    ++at_;
-  }
-  bool ended() const override { return at_ == tokens_.size(); }
-  std::unique_ptr<TokenConstraint> fork() const override { return std::make_unique<Script>(*this); }
-
- private:
-  std::vector<TokenId> tokens_;
-  size_t at_ = 0;
 };
 
 // All texts that were ever computed, and how far another one agrees with any of them.
@@ -90,6 +72,8 @@ struct Totals {
   std::int64_t reused = 0;
   std::int64_t most_states = 0;
   std::int64_t longest = 0;
+  std::int64_t lost_states = 0;  // requests whose rows reached further than their states
+  std::int64_t evicted = 0;      // requests that stopped where rows were evicted
 };
 
 std::vector<std::string> words_of(const std::string& path) {
@@ -107,58 +91,84 @@ std::string text_of_file(const std::string& path) {
   return out.str();
 }
 
-// Three layers with a state and one with rows, as Qwen3.5 has them. They are small, but a state takes as much as the
-// rows of some 3,600 tokens: of Qwen3.6-35B-A3B it takes those of 3,216.
-std::unique_ptr<Model> small_hybrid(Backend& backend, int vocab) {
-  ModelSpec spec = load_config("tests/model/fixtures/qwen3_5");
-  spec.layers = {spec.layers[0], spec.layers[0], spec.layers[0], spec.layers[1]};
-  for (LayerSpec& layer : spec.layers) {
-    if (layer.recurrent.none()) continue;
-    layer.recurrent.k_dim = layer.recurrent.v_dim = 32;
-  }
-  spec.vocab = vocab;
-  spec.context = 65536;
-  spec.eos.clear();
-  return make_random_model(spec, backend, {512, {}}, 1);
+// Of a request. A step takes no time that is counted.
+constexpr double kSeconds = 2;
+// A place that the next turn goes on from is pinned for so long, as the server does it.
+constexpr std::chrono::seconds kTurn{300};
+
+StepCostModel no_costs() {
+  StepCosts costs;
+  costs.add({.steps = 1, .rows = 1, .seconds = 0});
+  return StepCostModel(costs);
 }
 
 class Trace {
  public:
   explicit Trace(const Options& options)
       : options_(options),
-        backend_(make_backend({"cpu", 1, "auto"})),
         tokenizer_(Tokenizer::load("models/tales")),
         template_(text_of_file("bench/agent_template.jinja"), "bench/agent_template.jinja"),
-        model_(small_hybrid(*backend_, tokenizer_.vocab_size())),
-        engine_(*backend_, *model_, config_of(options)) {}
+        chats_(chats_of(options)),
+        backend_({clock_, costs_, 1, TraceConfig::Samples::kOnHost,
+                  [this](const SampleRule& rule) { return text_.at(static_cast<size_t>(rule.position)); }}),
+        model_(backend_, spec_of(options), kStepTokens),
+        engine_(backend_, model_, config_of()) {}
 
   Totals run() {
-    AgentChats source(words_of("models/held-out.txt"), 1);
-    std::vector<AgentChat> chats;
-    for (int i = 0; i < options_.chats; ++i) chats.push_back(source.chat(static_cast<std::uint64_t>(i)));
-    std::vector<size_t> asked(chats.size(), 0);
-    std::vector<size_t> open(chats.size());
+    std::vector<size_t> asked(chats_.size(), 0);
+    std::vector<size_t> open(chats_.size());
     std::iota(open.begin(), open.end(), size_t{0});
     for (std::uint64_t draw = 0; !open.empty(); ++draw) {
       const size_t place = mix(7, draw, 3) % open.size();
       const size_t chat = open[place];
-      ask(chats[chat], chats[chat].asked[asked[chat]++]);
-      if (asked[chat] == chats[chat].asked.size()) open.erase(open.begin() + static_cast<std::ptrdiff_t>(place));
+      ask(chats_[chat], chats_[chat].asked[asked[chat]++]);
+      if (asked[chat] == chats_[chat].asked.size()) open.erase(open.begin() + static_cast<std::ptrdiff_t>(place));
     }
     return totals_;
   }
 
+  std::uint64_t memory() { return static_cast<std::uint64_t>(engine_.cache().memory_bytes()); }
+
  private:
-  static EngineConfig config_of(const Options& options) {
+  static constexpr int kStepTokens = 512;
+
+  static std::vector<AgentChat> chats_of(const Options& options) {
+    AgentChats source(words_of("models/held-out.txt"), 1);
+    std::vector<AgentChat> chats;
+    for (int i = 0; i < options.chats; ++i) chats.push_back(source.chat(static_cast<std::uint64_t>(i)));
+    return chats;
+  }
+
+  static ModelSpec spec_of(const Options& options) {
+    ModelSpec spec = shape_named(options.model);
+    spec.eos.clear();
+    return spec;
+  }
+
+  EngineConfig config_of() const {
     EngineConfig config;
-    config.kv = parse_kv_policy(options.kv, "--kv");
-    config.block_tokens = options.block_tokens;
-    config.kv_bytes = options.kv_bytes;
+    config.kv = parse_kv_policy(options_.kv, "--kv");
+    config.block_tokens = options_.block_tokens;
+    config.kv_bytes = options_.states ? bytes_for(*options_.states) : options_.kv_bytes;
     config.swap_bytes = 0;
-    config.eviction = options.eviction;
-    config.scheduler.state_budget = options.state_budget;
-    config.scheduler.max_batch_tokens = 512;
+    config.clock = std::shared_ptr<const TimeSource>(std::shared_ptr<const TimeSource>(), &clock_);
+    config.eviction = options_.eviction;
+    config.scheduler.state_budget = options_.state_budget;
+    config.scheduler.max_batch_tokens = kStepTokens;
     return config;
+  }
+
+  // The rows of each chat's text as it is in the end, and so many states a chat.
+  std::uint64_t bytes_for(double states) const {
+    std::int64_t tokens = 0;
+    for (const AgentChat& chat : chats_) tokens += std::ssize(encode_chat(tokenizer_, render(chat, chat.messages)));
+    double bytes = 0;
+    for (const KvGroup& group : kv_groups(model_.config(), parse_kv_policy(options_.kv, "--kv"))) {
+      const auto block = static_cast<double>(block_bytes_of(group, options_.block_tokens));
+      bytes += group.keeps_state() ? states * options_.chats * block
+                                   : static_cast<double>(tokens) / options_.block_tokens * block;
+    }
+    return static_cast<std::uint64_t>(bytes);
   }
 
   std::vector<Piece> render(const AgentChat& chat, const OrderedJson& messages) const {
@@ -191,28 +201,31 @@ class Trace {
     };
     if (const std::optional<size_t> kept = kept_by_next_turn(messages, prompt, text_of_turn)) {
       const TokenOffsets offsets(tokenizer_, pieces, request.prompt);
-      add_breakpoint(request.breakpoints, {offsets.tokens_within(*kept)});
+      add_breakpoint(request.breakpoints, {offsets.tokens_within(*kept), kTurn});
     }
     const std::vector<TokenId> says = answer_to(chat, messages, answer, prompt);
     request.max_tokens = std::ssize(says);
-    request.constraint = std::make_shared<Script>(says);
     request.sampling.temperature = 0;
     submit(std::move(request), says);
   }
 
   void submit(Request request, const std::vector<TokenId>& says) {
-    std::vector<TokenId> text = request.prompt;
-    const auto prompt = std::ssize(text);
-    totals_.ideal += std::min(seen_.agrees(text), prompt - 1);
+    text_ = request.prompt;
+    const auto prompt = std::ssize(text_);
+    text_.insert(text_.end(), says.begin(), says.end());
+    totals_.ideal += std::min(seen_.agrees(request.prompt), prompt - 1);
     totals_.prompt += prompt;
     ++totals_.requests;
     ReuseReport reuse;
+    clock_.advance_to(kSeconds * static_cast<double>(totals_.requests));
     engine_.submit(std::move(request), [&](const Update& update) { reuse = update.record->reuse; });
     engine_.run();
     totals_.reused += reuse.reused_tokens;
-    text.insert(text.end(), says.begin(), says.end() - 1);  // the last token is never fed back
-    seen_.add(text);
-    totals_.longest = std::max(totals_.longest, std::ssize(text));
+    totals_.lost_states += reuse.stop == ReuseStop::kStateBefore;
+    totals_.evicted += reuse.stop == ReuseStop::kEvicted;
+    text_.pop_back();  // the last token is never fed back
+    seen_.add(text_);
+    totals_.longest = std::max(totals_.longest, std::ssize(text_));
     totals_.most_states = std::max(totals_.most_states, states());
   }
 
@@ -227,16 +240,20 @@ class Trace {
   }
 
   Options options_;
-  std::unique_ptr<Backend> backend_;
   Tokenizer tokenizer_;
   ChatTemplate template_;
-  std::unique_ptr<Model> model_;
+  std::vector<AgentChat> chats_;
+  CountedTime clock_;
+  StepCostModel costs_ = no_costs();
+  std::vector<TokenId> text_;  // the prompt that is answered, and its answer
+  IdleBackend backend_;
+  IdleModel model_;
   Engine engine_;
   EverythingSeen seen_;
   Totals totals_;
 };
 
-void print(const Options& options, const Totals& totals) {
+void print(const Options& options, const Totals& totals, std::uint64_t memory) {
   const auto share = [](std::int64_t part, std::int64_t of) {
     return 100 * static_cast<double>(part) / static_cast<double>(of);
   };
@@ -247,6 +264,8 @@ void print(const Options& options, const Totals& totals) {
   fmt::print("found: {:.2f}%, of the ideal {:.2f}%; at most {:.2f} states a chat\n",
              share(totals.reused, totals.prompt), share(totals.reused, totals.ideal),
              static_cast<double>(totals.most_states) / options.chats);
+  fmt::print("{} of memory; {} requests found rows but no state at their end, {} lacked evicted rows\n",
+             format_bytes(memory), totals.lost_states, totals.evicted);
 }
 
 }  // namespace
@@ -265,6 +284,10 @@ int main(int count, char** arguments) {
         options.block_tokens = std::stoi(value);
       } else if (name == "--kv-memory") {
         options.kv_bytes = parse_bytes(value, "--kv-memory");
+      } else if (name == "--states") {
+        options.states = std::stod(value);
+      } else if (name == "--model") {
+        options.model = value;
       } else if (name == "--state-budget") {
         options.state_budget = std::stoi(value);
       } else if (name == "--eviction") {
@@ -275,7 +298,9 @@ int main(int count, char** arguments) {
         throw Error(Error::Kind::kUsage, {"there is no such option", arguments[i], "see the file's beginning"});
       }
     }
-    print(options, Trace(options).run());
+    Trace trace(options);
+    const Totals totals = trace.run();
+    print(options, totals, trace.memory());
   } catch (const Error& error) {
     std::cerr << error.what() << "\n";
     return 1;

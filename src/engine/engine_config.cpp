@@ -65,6 +65,11 @@ void check_pages(const EngineConfig& config, KvStorage::Pages pages, std::span<c
              "--kv-memory", "give more memory, or a smaller --block-size");
 }
 
+// Whether blocks of one of these sizes leave more than a sixteenth of a page over.
+bool wastes_much(std::int64_t page, std::span<const std::int64_t> blocks) {
+  return std::ranges::any_of(blocks, [page](std::int64_t block) { return page % block * 16 > page; });
+}
+
 // The first model's is the engine's own; others go no further than they were trained for.
 std::int64_t context_of(const EngineConfig& config, std::span<const EngineModel> models, size_t index) {
   return index == 0 ? config.context : std::min(config.context, models[index].model->config().context);
@@ -131,7 +136,9 @@ std::vector<ServedModel> served_models(std::span<const EngineModel> models, cons
 }
 
 // A page holds a block of any policy that may come. With blocks of one size it is one block; where sizes differ it is
-// many of them, so that little is left over at its end, as long as there are many pages.
+// many of them, so that little is left over at its end, as long as there are many pages. States are as large as pages
+// of rows, and are let go of one by one: where there are some, a page holds no more of them than it must, or rows
+// would wait until all that lie in one page are old.
 KvStorage::Pages pages_of(std::span<const EngineModel> models, const EngineConfig& config) {
   constexpr std::int64_t kMostBlocks = 16;
   constexpr std::int64_t kManyPages = 128;
@@ -140,9 +147,13 @@ KvStorage::Pages pages_of(std::span<const EngineModel> models, const EngineConfi
   std::int64_t own = 0;
   std::int64_t largest = 0;
   std::int64_t smallest = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::int64_t> sizes;
+  bool states = false;
   const auto see = [&](const Model& model, const KvPolicy& policy) {
     for (const KvGroup& group : kv_groups(model.config(), policy)) {
       const std::int64_t bytes = block_bytes_of(group, config.block_tokens);
+      sizes.push_back(bytes);
+      states = states || group.keeps_state();
       largest = std::max(largest, bytes);
       smallest = std::min(smallest, bytes);
     }
@@ -166,7 +177,13 @@ KvStorage::Pages pages_of(std::span<const EngineModel> models, const EngineConfi
     return {std::min(static_cast<std::int64_t>(config.kv_bytes) / largest, kMostIds), largest};
   }
   const std::int64_t blocks = static_cast<std::int64_t>(config.kv_bytes) / own;
-  const std::int64_t bytes = std::max(own * std::clamp<std::int64_t>(blocks / kManyPages, 1, kMostBlocks), largest);
+  std::int64_t most = std::clamp<std::int64_t>(blocks / kManyPages, 1, kMostBlocks);
+  if (states) {
+    std::int64_t least = 1;
+    while (least < most && wastes_much(own * least, sizes)) ++least;
+    most = least;
+  }
+  const std::int64_t bytes = std::max(own * most, largest);
   const std::int64_t page = (bytes + kLine - 1) / kLine * kLine;
   return {std::min(static_cast<std::int64_t>(config.kv_bytes) / page, kMostIds / (page / smallest)), page};
 }

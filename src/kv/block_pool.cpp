@@ -154,6 +154,12 @@ void BlockPool::make_evictable(BlockId block, const BlockUse& use) {
   touch(block);
 }
 
+void BlockPool::rank_again(BlockId block, const BlockUse& use) {
+  CHECK(state(block) == State::kEvictable);
+  evictable_.remove(block);
+  evictable_.push(owner(block), block, policy_->priority(use));
+}
+
 void BlockPool::move(BlockId held, BlockId free) {
   CHECK(state(held) == State::kHeld && state(free) == State::kFree);
   std::erase(free_, free);

@@ -69,6 +69,7 @@ class BlockPool {
   void make_free(BlockId block);
   void make_interior(BlockId block);
   void make_evictable(BlockId block, const BlockUse& use);  // from refs = 0 or from interior
+  void rank_again(BlockId block, const BlockUse& use);      // evictable: more is known of it
 
   void evict(BlockId block);              // evictable to free: its content must be forgotten
   void move(BlockId held, BlockId free);  // all that is known of the one is true of the other; the first is free

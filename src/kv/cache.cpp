@@ -71,6 +71,7 @@ void KvCache::publish_block(LeaseState& state, size_t i, std::int64_t place, con
   const std::vector<TokenId>& text = group.config.source() ? state.source.tokens : state.tokens;
   const std::span<const TokenId> tokens = tokens_of_block(text, as.block_index);
   if (group.index.insert(block, as, tokens)) {
+    group.last_use[static_cast<size_t>(block)].standing = StateStanding::kNewest;
     ++stats_.published_blocks;
     group.pool.touch(block);
     note_parent_changed(group, as.key);
@@ -143,6 +144,7 @@ void KvCache::truncate(KvLease& lease, Position length) {
   state.tokens.resize(static_cast<size_t>(length));
   state.state_from = std::min(state.state_from, length);
   state.passing_state = std::min(state.passing_state, length);
+  std::erase_if(state.state_places, [length](Position place) { return place > length; });
   if (shares(state.policy)) state.keys.resize(static_cast<size_t>(length / config_.block_tokens));
   end_public(state, length / config_.block_tokens);
 }
@@ -202,7 +204,9 @@ void KvCache::ref_block(Group& group, BlockId block) {
 }
 
 void KvCache::unref_block(Group& group, BlockId block) {
-  group.last_use[static_cast<size_t>(block)] = {tick_, now_};
+  Group::Use& use = group.last_use[static_cast<size_t>(block)];
+  use.tick = tick_;
+  use.time = now_;
   if (group.pool.unref(block) > 0) return;
   Page& page = page_of(group, block);
   --page.held;
@@ -227,9 +231,9 @@ BlockUse KvCache::use_of(const Group& group, BlockId block) const {
   const auto size = static_cast<std::uint64_t>(config_.block_tokens);
   const auto saves = static_cast<std::uint64_t>(entry.saves);
   const std::uint64_t middle = (static_cast<std::uint64_t>(entry.block_index) + 1) * size - (saves + 1) / 2;
-  return {entry.born, group.last_use[static_cast<size_t>(block)].tick,
-          saves * (config_.recompute.constant + config_.recompute.per_position * middle),
-          static_cast<std::uint64_t>(group.config.block_bytes)};
+  const Group::Use& use = group.last_use[static_cast<size_t>(block)];
+  return {entry.born, use.tick, saves * (config_.recompute.constant + config_.recompute.per_position * middle),
+          static_cast<std::uint64_t>(group.config.block_bytes), superseded(group, block)};
 }
 
 std::vector<double> CacheStats::life_bounds() {

@@ -77,6 +77,12 @@ class KvCache {
   enum class Stay : std::uint8_t { kUntilEvicted, kUntilNext };
   void keep_state(KvLease& lease, Stay stay);
   bool has_states(PolicyId policy) const { return policies_[policy].states; }
+  // The lease's text will be gone on from at these places, whatever comes behind them: states there are not
+  // superseded by its later ones, and those that are kept already were of use just now. Ascending multiples of
+  // state_step().
+  void expect(KvLease& lease, std::span<const Position> places);
+  // Another text parts from the lease's there, where the lease will keep a state: it is not superseded by later ones.
+  void expect_another(KvLease& lease, Position place);
   // Of what length a text is a multiple wherever its states are kept. REQUIRES: has_states().
   std::int64_t state_step(PolicyId policy) const;
   bool keeps_state(size_t group) const { return groups_[group].config.state(); }
@@ -203,8 +209,9 @@ class KvCache {
     struct Use {
       std::uint64_t tick = 0;
       double time = 0;
+      StateStanding standing = StateStanding::kNewest;
     };
-    std::vector<Use> last_use;  // by block: when its last holder let go
+    std::vector<Use> last_use;  // by block: when its last holder let go, and how a state stands
 
     // Whether a block is of no use without those before it: these go after it.
     bool chained() const { return !config.state() && config.retention.full(); }
@@ -232,8 +239,9 @@ class KvCache {
     std::int64_t whole_blocks = 0;
     std::int64_t tail = 0;
     ReuseStop stop = ReuseStop::kNeverSeen;
-    TokenId cached_token = -1;          // kDiverged: what the nearest cached text has there
-    std::int64_t whole_row_blocks = 0;  // that rows alone would give
+    TokenId cached_token = -1;                        // kDiverged: what the nearest cached text has there
+    std::int64_t whole_row_blocks = 0;                // that rows alone would give
+    std::optional<PrefixIndex::Eviction> lost_state;  // of the one behind those rows
     PrefixIndex::Eviction eviction;
   };
   // What a lease needs of one group before tokens can be written.
@@ -290,6 +298,12 @@ class KvCache {
   void report_source(const LeaseState& state, ReuseReport& report) const;
   void report_eviction(const PrefixIndex::Eviction& how, std::uint32_t asking, ReuseReport& report) const;
   void forget_passing_state(LeaseState& state);
+  void supersede_before(LeaseState& state, Position length);
+  void set_standing(Group& group, BlockId block, StateStanding standing);
+  void note_states(const Group& group, const std::vector<BlockId>& blocks, LeaseState& state);
+  std::optional<PrefixIndex::Eviction> lost_state(const LeaseState& state, const Key256& key) const;
+  template <class Visit>
+  void each_state_at(LeaseState& state, Position place, Visit visit);
   bool keep_in_own_format(LeaseState& state, size_t i, const PrefixIndex::Entry& as);
   void go_on_from_kept(LeaseState& state, size_t i);
   bool has_states_at(PolicyId policy, const Key256& key, std::span<const TokenId> block) const;
@@ -325,7 +339,16 @@ class KvCache {
   enum class Kept : std::uint8_t { kStay, kGo };  // what others are guaranteed
   bool guaranteed(PageId page, OwnerId asking) const;
   std::vector<std::int64_t> spare_pages(const LeaseState& state, std::span<const Need> needs, Kept kept) const;
-  std::optional<PageId> oldest_idle_page(const LeaseState& state, const Group& to, std::span<const Need> needs) const;
+  struct IdlePages {
+    std::optional<PageId> oldest;
+    std::optional<PageId> superseded;  // the oldest in which nothing but superseded states lies
+  };
+  IdlePages idle_pages(const LeaseState& state, const Group& to, std::span<const Need> needs) const;
+  bool all_superseded(PageId id) const;
+  std::uint64_t age_of_next(const Group& group, BlockId next) const;
+  static bool superseded(const Group& group, BlockId block) {
+    return group.last_use[static_cast<size_t>(block)].standing == StateStanding::kSuperseded;
+  }
   std::optional<PageId> donor_page(const LeaseState& state, std::span<const Need> needs, Kept kept) const;
   void reassign_page(PageId page, Group& to, const PrefixIndex::Eviction& why);
   void expel_free(Group& from, PageId page);

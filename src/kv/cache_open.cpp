@@ -23,7 +23,13 @@ KvCache::Opened KvCache::open(std::span<const TokenId> tokens, const OpenContext
   report.stopped_at = report.reused_tokens;
   report.stop = found.stop;
   report.cached_token = found.cached_token;
-  if (report.stop == ReuseStop::kStateBefore) report.rows_upto = found.whole_row_blocks * config_.block_tokens;
+  if (report.stop == ReuseStop::kStateBefore) {
+    report.rows_upto = found.whole_row_blocks * config_.block_tokens;
+    state->parted.push_back(report.rows_upto);
+    if (found.lost_state)
+      report.state_loss = found.lost_state->superseded ? StateLoss::kSuperseded : StateLoss::kEvicted;
+    if (found.lost_state) report_eviction(*found.lost_state, context.tenant.id, report);
+  }
   report.public_tokens = std::min(report.reused_tokens, state->public_blocks * config_.block_tokens);
   if (report.stop == ReuseStop::kEvicted) report_eviction(found.eviction, context.tenant.id, report);
   if (!context.source.empty()) report_source(*state, report);
@@ -140,7 +146,10 @@ void KvCache::find_blocks(std::span<const TokenId> tokens, const LeaseState& sta
   }
   if (has_states(state.policy)) {
     found.whole_blocks = most_that_serve(state, found, found.whole_row_blocks, Serving::kAll);
-    if (found.whole_blocks < found.whole_row_blocks) found.stop = ReuseStop::kStateBefore;
+    if (found.whole_blocks < found.whole_row_blocks) {
+      found.stop = ReuseStop::kStateBefore;
+      found.lost_state = lost_state(state, found.keys[static_cast<size_t>(found.whole_row_blocks) - 1]);
+    }
   }
   found.keys.resize(static_cast<size_t>(found.whole_blocks));
   for (std::vector<BlockId>& blocks : found.blocks) blocks.resize(static_cast<size_t>(found.whole_blocks));
@@ -266,6 +275,7 @@ void KvCache::pin(const Found& found, std::span<const TokenId> tokens, LeaseStat
     if (group.config.source() || group.config.live_state()) continue;  // see pin_source() and reserve()
     if (group.config.named_state()) {
       if (length == 0) continue;
+      note_states(group, found.blocks[i], state);
       ref_block(group, found.blocks[i].back());
       note(CacheEvent::Kind::kHit, group, found.blocks[i].back(), state);
       state.tables[i].append(found.blocks[i].back());

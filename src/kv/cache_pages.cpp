@@ -5,7 +5,9 @@
 // over, what is only cached in it is forgotten, and what somebody holds is moved to another page of its group.
 //
 // A group that may evict its own blocks takes a page of others all the same when all that lies in that page was let
-// go longer ago: the memory follows use, whichever policy asks, and whether it is used for rows or for states.
+// go longer ago: the memory follows use, whichever policy asks, and whether it is used for rows or for states. Which
+// of the two is the older is asked of what is in use; then the superseded states go first. So states neither take
+// pages from rows while superseded ones lie idle, nor lose all of them to rows as soon as they are superseded.
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -109,9 +111,9 @@ void KvCache::evict_over_quota(const LeaseState& state, std::span<const Need> ne
     std::uint64_t tick = std::numeric_limits<std::uint64_t>::max();
     for (Group& group : groups_) {
       const std::optional<BlockId> next = group.pool.next_of(owner);
-      if (!next || group.last_use[static_cast<size_t>(*next)].tick >= tick) continue;
+      if (!next || age_of_next(group, *next) >= tick) continue;
       oldest = &group;
-      tick = group.last_use[static_cast<size_t>(*next)].tick;
+      tick = age_of_next(group, *next);
     }
     CHECK(oldest != nullptr);  // the caller counted
     evict(*oldest, *oldest->pool.next_of(owner), why);
@@ -125,13 +127,14 @@ void KvCache::ensure_blocks(const LeaseState& state, std::span<const Need> needs
   for (size_t i = 0; i < needs.size(); ++i) {
     Group& group = group_of(state, i);
     while (group.pool.free_blocks() < needs[i].blocks) {
-      const std::optional<PageId> idle = oldest_idle_page(state, group, needs);
+      const IdlePages idle = idle_pages(state, group, needs);
       const std::optional<BlockId> own = group.pool.next_to_go(asking);
-      if (!idle) break;
-      const Page& page = page_at(*idle);
+      if (!idle.oldest) break;
+      const Page& page = page_at(*idle.oldest);
       const bool may_go = own && !kept_from(asking, group.pool.owner(*own));
-      if (may_go && page.filled > 0 && group.last_use[static_cast<size_t>(*own)].tick <= page.newest) break;
-      reassign_page(*idle, group, why);
+      const bool goes_first = may_go && (superseded(group, *own) || age_of_next(group, *own) <= page.newest);
+      if (goes_first && page.filled > 0) break;
+      reassign_page(page.filled > 0 ? idle.superseded.value_or(*idle.oldest) : *idle.oldest, group, why);
     }
   }
   for (size_t i = 0; i < needs.size(); ++i) {
@@ -158,10 +161,9 @@ bool KvCache::guaranteed(PageId page, OwnerId asking) const {
 
 // Of another policy's pages in which nothing is held or guaranteed to others, an empty one, or else the one let go
 // first; or of the policy's own that states have where rows are wanted, or rows where states are, if they can do
-// without.
-std::optional<PageId> KvCache::oldest_idle_page(const LeaseState& state, const Group& to,
-                                                std::span<const Need> needs) const {
-  std::optional<PageId> best;
+// without. Where nothing but superseded states lies in any of them, one of those.
+KvCache::IdlePages KvCache::idle_pages(const LeaseState& state, const Group& to, std::span<const Need> needs) const {
+  IdlePages idle;
   const std::vector<std::int64_t> spare = spare_pages(state, needs, Kept::kGo);
   const auto stays = [&](size_t from) {
     if (groups_[from].policy != state.policy) return false;
@@ -174,10 +176,36 @@ std::optional<PageId> KvCache::oldest_idle_page(const LeaseState& state, const G
   for (PageId id = 0; id < std::ssize(pages_); ++id) {
     const Page& page = page_at(id);
     if (page.held > 0 || stays(page.group)) continue;
+    std::optional<PageId>& best = all_superseded(id) ? idle.superseded : idle.oldest;
     if (best && rank(id) >= rank(*best)) continue;
     if (page.filled == 0 || !guaranteed(id, owner_of(state.tenant.id))) best = id;
   }
-  return best;
+  if (!idle.oldest) idle.oldest = idle.superseded;
+  return idle;
+}
+
+bool KvCache::all_superseded(PageId id) const {
+  const Page& page = page_at(id);
+  const Group& group = groups_[page.group];
+  if (!group.config.named_state() || page.filled == 0) return false;
+  for (std::int64_t i = 0; i < group.per_page; ++i) {
+    const auto block = static_cast<BlockId>(id * group.per_page + i);
+    if (group.pool.state(block) != BlockPool::State::kFree && !superseded(group, block)) return false;
+  }
+  return true;
+}
+
+// When what the group gives up next was last of use; where that is a superseded state, the oldest that is none.
+std::uint64_t KvCache::age_of_next(const Group& group, BlockId next) const {
+  const auto tick = [&group](BlockId block) { return group.last_use[static_cast<size_t>(block)].tick; };
+  if (!superseded(group, next)) return tick(next);
+  std::optional<std::uint64_t> oldest;
+  for (BlockId block = 0; block < group.pool.id_limit(); ++block) {
+    if (group.pool.state(block) != BlockPool::State::kEvictable || superseded(group, block)) continue;
+    if (group.pool.owner(block) != group.pool.owner(next)) continue;
+    if (!oldest || tick(block) < *oldest) oldest = tick(block);
+  }
+  return oldest.value_or(tick(next));
 }
 
 // By group: pages that it can do without.

@@ -189,7 +189,9 @@ void KvCache::forget(Group& group, BlockId block, OwnerId owner, const PrefixInd
   note_parent_changed(group, group.index.entry(block).key);
   stats_.block_lifetime.observe(now_ - group.index.entry(block).born_time);
   stats_.block_idle.observe(now_ - group.last_use[static_cast<size_t>(block)].time);
-  group.index.remove(block, why);
+  PrefixIndex::Eviction how = why;
+  how.superseded = superseded(group, block);
+  group.index.remove(block, how);
   ++stats_.evicted_blocks;
   ++policies_[group.policy].stats.evicted_blocks;
   note({.kind = CacheEvent::Kind::kEvicted,

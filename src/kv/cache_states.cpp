@@ -9,7 +9,11 @@
 // is taken, named and let go of at once; where there is no room for one, nothing is kept. A lease that is opened
 // holds the kept state that it found, until reserve() takes the block that it writes, which begins as a copy.
 //
-// No state stands for another: each may be evicted by itself, as blocks behind a window may.
+// No state stands for another: each may be evicted by itself, as blocks behind a window may. But a text that goes on
+// does so from its last state, so that a lease that keeps one supersedes those it knows of before it, and what is
+// superseded goes first. Not those at places that its request expects to be gone on from (where the next prompt will
+// differ, where a breakpoint is), nor those from which several texts went on: one that was found after it had been
+// superseded, or is kept where a text parted from another that had none there.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -28,6 +32,7 @@ void KvCache::keep_state(KvLease& lease, Stay stay) {
   if (last < state.public_blocks && state.tenant.id != kSystemTenant) return;
   ++tick_;
   forget_passing_state(state);
+  supersede_before(state, length);
   const Key256& key = state.keys.back();
   const bool known = has_states_at(state.policy, key, tokens_of_block(state.tokens, last));
   const PrefixIndex::Entry entry{key,  parent_of(state, state.keys, last), last, tick_,
@@ -39,6 +44,11 @@ void KvCache::keep_state(KvLease& lease, Stay stay) {
     if (config.named_state() && config.written_state()) publish_block(state, i, 0, entry);
   }
   if (!kept) return;
+  if (state.state_places.empty() || state.state_places.back() < length) state.state_places.push_back(length);
+  const bool parted = std::ranges::find(state.parted, length) != state.parted.end();
+  each_state_at(state, length, [&](Group& group, BlockId block) {
+    if (parted || superseded(group, block)) set_standing(group, block, StateStanding::kShared);
+  });
   if (stay == Stay::kUntilEvicted) {
     state.state_from = length;
   } else if (!known) {  // what somebody else keeps is not ours to forget
@@ -116,9 +126,84 @@ void KvCache::forget_passing_state(LeaseState& state) {
     if (!group.config.named_state()) continue;
     const std::optional<BlockId> block = group.index.block_of(key);
     if (!block || group.pool.state(*block) != BlockPool::State::kEvictable) continue;
+    set_standing(group, *block, StateStanding::kSuperseded);
     evict(group, *block, {tick_, now_, state.tenant.id, state.request, false});
   }
   state.passing_state = 0;
+}
+
+template <class Visit>
+void KvCache::each_state_at(LeaseState& state, Position place, Visit visit) {
+  const Key256& key = state.keys[static_cast<size_t>(place / config_.block_tokens - 1)];
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    Group& group = group_of(state, i);
+    if (!group.config.named_state()) continue;
+    if (const std::optional<BlockId> block = group.index.block_of(key)) visit(group, *block);
+  }
+}
+
+void KvCache::set_standing(Group& group, BlockId block, StateStanding standing) {
+  group.last_use[static_cast<size_t>(block)].standing = standing;
+  if (group.pool.state(block) == BlockPool::State::kEvictable) group.pool.rank_again(block, use_of(group, block));
+}
+
+// Of its own alone, and not what somebody holds: whoever does may go on from there.
+void KvCache::supersede_before(LeaseState& state, Position length) {
+  const OwnerId own = owner_of(state.tenant.id);
+  std::erase_if(state.state_places, [&](Position place) {
+    if (place >= length || std::ranges::binary_search(state.expected, place)) return false;
+    each_state_at(state, place, [&](Group& group, BlockId block) {
+      const StateStanding standing = group.last_use[static_cast<size_t>(block)].standing;
+      if (standing == StateStanding::kShared || group.pool.owner(block) != own || group.pool.refs(block) > 0) return;
+      set_standing(group, block, StateStanding::kSuperseded);
+    });
+    return true;
+  });
+}
+
+// The places of states up to what was found, which is the last of them: it is in use again, though it may have been
+// superseded before.
+void KvCache::note_states(const Group& group, const std::vector<BlockId>& blocks, LeaseState& state) {
+  std::vector<Position> places;
+  for (size_t block_index = 0; block_index < blocks.size(); ++block_index) {
+    const BlockId block = blocks[block_index];
+    if (block != kNoBlock) places.push_back(static_cast<Position>(block_index + 1) * config_.block_tokens);
+  }
+  state.state_places = std::move(places);
+  each_state_at(state, state.state_places.back(), [&](Group& its, BlockId block) {
+    if (its.id == group.id && superseded(its, block)) set_standing(its, block, StateStanding::kShared);
+  });
+}
+
+void KvCache::expect(KvLease& lease, std::span<const Position> places) {
+  LeaseState& state = *lease.state_;
+  state.expected.assign(places.begin(), places.end());
+  const OwnerId own = owner_of(state.tenant.id);
+  for (const Position place : places) {
+    if (place <= 0 || place > lease.length()) continue;
+    each_state_at(state, place, [&](Group& group, BlockId block) {
+      if (group.pool.owner(block) != own) return;
+      if (superseded(group, block)) set_standing(group, block, StateStanding::kNewest);
+      ref_block(group, block);
+      unref_block(group, block);
+    });
+  }
+}
+
+void KvCache::expect_another(KvLease& lease, Position place) {
+  std::vector<Position>& parted = lease.state_->parted;
+  const auto at = std::ranges::lower_bound(parted, place);
+  if (at == parted.end() || *at != place) parted.insert(at, place);
+}
+
+// How the states at a place that rows reach were evicted, if they were there once.
+std::optional<PrefixIndex::Eviction> KvCache::lost_state(const LeaseState& state, const Key256& key) const {
+  for (size_t i = 0; i < state.tables.size(); ++i) {
+    const Group& group = group_of(state, i);
+    if (!group.config.named_state() || group.index.block_of(key)) continue;
+    if (const auto how = group.index.eviction_of(key)) return how;
+  }
+  return std::nullopt;
 }
 
 bool KvCache::has_states_at(PolicyId policy, const Key256& key, std::span<const TokenId> block) const {

@@ -19,6 +19,13 @@
 
 namespace kvasir {
 
+// Of a kept state, among those of its text.
+enum class StateStanding : std::uint8_t {
+  kNewest,      // as far as is known its text goes on from here
+  kSuperseded,  // a later one of the same text was kept: it goes before all that are not superseded
+  kShared,      // several texts went on from here: later ones of one of them do not supersede it
+};
+
 // What a token at position p costs to compute again, in any unit: constant + per_position * p.
 struct RecomputeCost {
   std::uint64_t constant = 1;

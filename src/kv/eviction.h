@@ -1,5 +1,5 @@
 // Which cached block goes first. A policy is a function from a block's history to a priority; the pool keeps the
-// blocks in that order, and the smallest goes.
+// blocks in that order, and the smallest goes. Under every policy what is superseded goes before all that is not.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct BlockUse {
   std::uint64_t last_use = 0;   // held by a lease
   std::uint64_t recompute = 0;  // what making it again would cost, in the unit of RecomputeCost
   std::uint64_t bytes = 0;
+  bool superseded = false;  // a state with a later one of the same text, which the text's next request goes on from
 };
 
 class EvictionPolicy {
@@ -22,11 +23,16 @@ class EvictionPolicy {
 
   virtual std::string_view name() const = 0;
 
-  // The smaller, the sooner it goes. Asked once, when the block becomes evictable.
-  virtual std::uint64_t priority(const BlockUse& use) const = 0;
+  // The smaller, the sooner it goes. Asked when the block becomes evictable, and when it is superseded after that.
+  std::uint64_t priority(const BlockUse& use) const;
 
-  // Told each time a block is evicted, with the priority it had.
-  virtual void evicted(std::uint64_t /*priority*/) {}
+  // To be told each time a block is evicted, with the priority it had.
+  void evicted(std::uint64_t priority);
+
+ private:
+  // Among blocks that are superseded, or among those that are not: below 2^63.
+  virtual std::uint64_t rank(const BlockUse& use) const = 0;
+  virtual void rank_evicted(std::uint64_t /*rank*/) {}
 };
 
 // "lru": the least recently held goes first.

@@ -48,7 +48,29 @@ std::string cause_of(const ReuseReport& report) {
   return "because the shared pool was full";
 }
 
+std::string cause_of_loss(const ReuseReport& report) {
+  switch (report.state_loss) {
+    case StateLoss::kSuperseded:
+      return fmt::format(
+          "the state at token {} made way {:.1f} s ago, since a later one of the same text had been kept; a "
+          "breakpoint "
+          "there would have kept it",
+          report.rows_upto, report.evicted_seconds_ago);
+    case StateLoss::kEvicted:
+      return fmt::format("the state at token {} was evicted {}, {:.1f} s ago; more --kv-memory would have kept it",
+                         report.rows_upto, cause_of(report), report.evicted_seconds_ago);
+    case StateLoss::kNeverKept:
+      break;
+  }
+  return fmt::format("a breakpoint at token {}, or a larger --state-budget, would have kept one", report.rows_upto);
+}
+
 }  // namespace
+
+std::string_view name_of(StateLoss loss) {
+  if (loss == StateLoss::kNeverKept) return "never_kept";
+  return loss == StateLoss::kEvicted ? "evicted" : "superseded";
+}
 
 std::string_view name_of(EvictedFor whom) {
   if (whom == EvictedFor::kOthers) return "shared_pool";
@@ -77,10 +99,8 @@ std::string describe(const ReuseReport& report) {
     out += fmt::format(" {}, {:.1f} s ago", cause_of(report), report.evicted_seconds_ago);
   }
   if (report.stop == ReuseStop::kStateBefore) {
-    out += fmt::format(
-        ", and the {} tokens behind it are computed again, though their rows are cached: a breakpoint at "
-        "token {}, or a larger --state-budget, would have kept one",
-        report.rows_upto - report.stopped_at, report.rows_upto);
+    out += fmt::format(", and the {} tokens behind it are computed again, though their rows are cached: {}",
+                       report.rows_upto - report.stopped_at, cause_of_loss(report));
   }
   return out;
 }

@@ -33,6 +33,15 @@ enum class EvictedFor : std::uint8_t {
 
 std::string_view name_of(EvictedFor whom);  // "own_request"
 
+// Why there is no state at the last place that rows reach.
+enum class StateLoss : std::uint8_t {
+  kNeverKept,   // none was asked for there, or it was too long ago
+  kEvicted,     // it made room for something else
+  kSuperseded,  // the same, and before others, since a later state of the same text was kept
+};
+
+std::string_view name_of(StateLoss loss);  // "superseded"
+
 struct ReuseReport {
   std::int64_t prompt_tokens = 0;
   std::int64_t reused_tokens = 0;
@@ -43,8 +52,9 @@ struct ReuseReport {
   std::int64_t source_reused = 0;
   ReuseStop source_stop = ReuseStop::kNeverSeen;  // … and why it was not
   std::int64_t public_tokens = 0;                 // of those reused: in blocks that all tenants share
-  std::int64_t rows_upto = 0;                     // kStateBefore: so far all is cached but states
-  // With kEvicted, of the text or of the source:
+  std::int64_t rows_upto = 0;                     // kStateBefore: so far all is cached but states …
+  StateLoss state_loss = StateLoss::kNeverKept;   // … and why there is none
+  // With kEvicted, of the text or of the source, and with a state that was evicted:
   std::uint64_t evicted_tick = 0;  // when, on the cache's own clock
   double evicted_seconds_ago = 0;  // when, on the clock that the engine sets
   EvictedFor evicted_for = EvictedFor::kOthers;

@@ -55,6 +55,11 @@ struct LeaseState {
   Source source;
   Position state_from = 0;     // where it last found or kept states that stay
   Position passing_state = 0;  // where it keeps those that the next ones replace; 0: nowhere
+  // Where states of its text are kept, as far as it knows, but for those that it made superseded; where its text will
+  // be gone on from again; and where another text parted from it, which found no state there. Each ascending.
+  std::vector<Position> state_places;
+  std::vector<Position> expected;
+  std::vector<Position> parted;
 };
 
 class KvLease {

@@ -30,6 +30,7 @@ class PrefixIndex {
     std::uint32_t tenant = 0;   // whose request needed the room …
     std::uint64_t request = 0;  // … and which
     bool over_quota = false;    // the tenant had the most it may have
+    bool superseded = false;    // it was a state, and a later one of its text had taken its place
   };
 
   struct Entry {

@@ -34,6 +34,11 @@ TEST(StateMarks, WhatBreakpointsAskForIsBesideTheBudget) {
             Marks({32, 64, 96}));
 }
 
+TEST(StateMarks, WhatIsGoneOnFromIsWhereBreakpointsAre) {
+  const std::vector<Breakpoint> marks{{5}, {40}, {64}, {65}};
+  EXPECT_EQ(states_at_breakpoints(marks, 16), Marks({32, 64}));
+}
+
 class StatesInAnEngine : public ::testing::Test {
  protected:
   static std::unique_ptr<Model> model_of(Backend& backend) {

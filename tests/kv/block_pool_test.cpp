@@ -93,6 +93,18 @@ TEST(BlockPool, AnInteriorBlockWaitsUntilItIsALeaf) {
   EXPECT_TRUE(pool.well_formed());
 }
 
+TEST(BlockPool, ABlockOfWhichMoreIsKnownGoesAtAnotherTime) {
+  BlockPool pool = pool_of({0, 1});
+  for (int block = 0; block < 2; ++block) pool.take();
+  for (const BlockId block : {0, 1}) {
+    pool.unref(block);
+    pool.make_evictable(block, used_at(static_cast<std::uint64_t>(block) + 1));
+  }
+  pool.rank_again(1, {0, 2, 1, 1, true});
+  EXPECT_EQ(pool.next_to_go(0), 1);
+  EXPECT_TRUE(pool.well_formed());
+}
+
 TEST(BlockPool, ACoveredBlockCanBeHeldAgain) {
   BlockPool pool = pool_of({0});
   pool.take();

@@ -137,6 +137,8 @@ class Player {
     Text rest = suffix(step, 1);
     rest.resize(static_cast<size_t>(block_ - over), rest.front());
     if (over > 0 && step.bits % 4 != 0) write(who, rest);
+    if (step.bits % 3 == 0 && world.has_states(world.lease(who).policy()))
+      world.expect(who, {block_ * static_cast<Position>(1 + step.amount % 5)});
     world.keep_state(who, step.bits % 2 == 0 ? KvCache::Stay::kUntilEvicted : KvCache::Stay::kUntilNext);
   }
 

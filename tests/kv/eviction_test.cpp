@@ -135,16 +135,28 @@ TEST(Eviction, CostLetsEvenTheDearestGoInTheEnd) {
 }
 
 TEST(Eviction, PrioritiesOfThePolicies) {
+  constexpr std::uint64_t kInUse = std::uint64_t{1} << 63;
   const BlockUse use{3, 9, 640, 64};
-  EXPECT_EQ(make_eviction_policy("lru")->priority(use), 9U);
-  EXPECT_EQ(make_eviction_policy("fifo")->priority(use), 3U);
+  EXPECT_EQ(make_eviction_policy("lru")->priority(use), kInUse + 9);
+  EXPECT_EQ(make_eviction_policy("fifo")->priority(use), kInUse + 3);
   const auto cost = make_eviction_policy("cost");
-  EXPECT_EQ(cost->priority(use), 10U << 16);
-  cost->evicted(1000);
-  EXPECT_EQ(cost->priority(use), 1000 + (10U << 16));
-  cost->evicted(5);  // the floor never sinks
-  EXPECT_EQ(cost->priority(use), 1000 + (10U << 16));
-  EXPECT_EQ(cost->priority({0, 0, 1, 0}), 1000 + (1U << 16));  // a block of no bytes divides nothing by zero
+  EXPECT_EQ(cost->priority(use), kInUse + (10U << 16));
+  cost->evicted(kInUse + 1000);
+  EXPECT_EQ(cost->priority(use), kInUse + 1000 + (10U << 16));
+  cost->evicted(kInUse + 5);  // the floor never sinks
+  EXPECT_EQ(cost->priority(use), kInUse + 1000 + (10U << 16));
+  EXPECT_EQ(cost->priority({0, 0, 1, 0}), kInUse + 1000 + (1U << 16));  // no bytes divide nothing by zero
+}
+
+TEST(Eviction, WhatIsSupersededGoesBeforeAllElseUnderEveryPolicy) {
+  for (const char* name : {"lru", "fifo", "cost"}) {
+    const auto policy = make_eviction_policy(name);
+    const std::uint64_t least = policy->priority({0, 0, 0, 1});
+    const std::uint64_t dear = policy->priority({1 << 20, 1 << 20, std::uint64_t{1} << 62, 1, true});
+    EXPECT_LT(dear, least) << name;
+    policy->evicted(dear);  // which raises no floor
+    EXPECT_EQ(policy->priority({0, 0, 0, 1}), least) << name;
+  }
 }
 
 TEST(Eviction, EveryPolicyKnowsItsName) {

@@ -182,6 +182,19 @@ TEST(Explain, DescribeIsOneSentence) {
       "32 of 100 prompt tokens reused; stopped at token 32: the nearest state of recurrent layers that was kept "
       "lies there, and the 64 tokens behind it are computed again, though their rows are cached: a breakpoint at "
       "token 96, or a larger --state-budget, would have kept one");
+  state.evicted_seconds_ago = 2;
+  state.state_loss = StateLoss::kEvicted;
+  EXPECT_TRUE(describe(state).ends_with(
+      "though their rows are cached: the state at token 96 was evicted because the shared pool was full, 2.0 s ago; "
+      "more --kv-memory would have kept it"));
+  state.state_loss = StateLoss::kSuperseded;
+  EXPECT_TRUE(
+      describe(state).ends_with("though their rows are cached: the state at token 96 made way 2.0 s ago, since a "
+                                "later one of the same text had "
+                                "been kept; a breakpoint there would have kept it"));
+  EXPECT_EQ(name_of(StateLoss::kNeverKept), "never_kept");
+  EXPECT_EQ(name_of(StateLoss::kEvicted), "evicted");
+  EXPECT_EQ(name_of(StateLoss::kSuperseded), "superseded");
 }
 
 TEST(Explain, EveryReasonHasANameAndASentenceOfItsOwn) {

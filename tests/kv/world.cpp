@@ -154,6 +154,11 @@ void World::keep_state(size_t lease, KvCache::Stay stay) {
   check();
 }
 
+void World::expect(size_t lease, const std::vector<Position>& places) {
+  cache_->expect(held_[lease].lease, places);
+  check();
+}
+
 bool World::has_states(PolicyId policy) const {
   return std::ranges::any_of(cache_->groups_of(policy), [this](size_t group) { return groups_[group].state(); });
 }

@@ -55,6 +55,7 @@ class World {
   void commit(size_t lease, const Text& tokens);  // at most what is reserved
   bool write(size_t lease, const Text& tokens);   // reserve and commit
   void keep_state(size_t lease, KvCache::Stay stay);
+  void expect(size_t lease, const std::vector<Position>& places);
   void truncate(size_t lease, Position length);
   void fork(size_t lease);
   void release(size_t lease);

@@ -191,6 +191,25 @@ TEST_P(SharingLaw, APinnedPrefixSurvivesPressureAndEqualsCold) {
   EXPECT_LT(after({marked, one, two}, again).record.reuse.reused_tokens, 40);  // it was the pin that kept it
 }
 
+// Turns of two chats in little memory. Each turn's prompt differs from what is cached where its thoughts began, and a
+// text's later states have those before them go first.
+TEST_P(SharingLaw, TurnsThatDropWhatWasThoughtEqualCold) {
+  config_.kv_bytes = world_.bytes_for(12);
+  Engine engine = world_.engine(config_);
+  Recorder recorder(engine);
+  std::array<std::vector<TokenId>, 2> chats{some_tokens(36, 31), some_tokens(36, 32)};
+  for (std::uint64_t turn = 0; turn < 3; ++turn) {
+    for (std::vector<TokenId>& chat : chats) {
+      Request request = request_of(chat, 20);
+      request.breakpoints.push_back({std::ssize(chat)});
+      const RequestId id = recorder.submit(request);
+      engine.run();
+      EXPECT_EQ(recorder.of(id), run_alone(world_, world_.config(), request)) << turn;
+      for (const TokenId token : some_tokens(22, 33 + turn)) chat.push_back(token);
+    }
+  }
+}
+
 TEST_P(SharingLaw, APublicTextSharedByTenantsEqualsCold) {
   config_.public_texts.push_back(some_tokens(50, 15));
   Engine engine = world_.engine(config_);

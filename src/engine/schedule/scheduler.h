@@ -149,9 +149,9 @@ class Scheduler {
   bool preempt_somebody_for(KvCache& cache, std::uint32_t tenant);
   void preempt_now(KvCache& cache, Sequence& sequence);
   void count_pass(const KvCache& cache, const Sequence& admitted);
-  bool prompt_is_being_computed(const KvCache& cache, const Sequence& sequence);
-  void keep_state_at(Sequence& sequence, Position mark);
-  void mark_states(const KvCache& cache, Sequence& sequence, const ReuseReport& report) const;
+  bool prompt_is_being_computed(KvCache& cache, const Sequence& sequence);
+  void keep_state_at(KvCache& cache, Sequence& sequence, Position mark);
+  void mark_states(KvCache& cache, Sequence& sequence, const ReuseReport& report) const;
 
   static constexpr const char* kSharesChanged =
       "tenants' shares of the cache were changed since the request came, and it has no room any more; ask again";

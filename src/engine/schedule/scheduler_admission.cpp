@@ -106,8 +106,9 @@ Scheduler::Admitted Scheduler::take_room_in_turn(KvCache& cache, Sequence& seque
 }
 
 // A running one, which may have rows of this step beyond that place.
-void Scheduler::keep_state_at(Sequence& sequence, Position mark) {
+void Scheduler::keep_state_at(KvCache& cache, Sequence& sequence, Position mark) {
   add_mark(sequence.state_marks, mark);
+  cache.expect_another(sequence.lease, mark);
   for (ScheduledTokens& one : scheduled_) {
     if (one.sequence != &sequence) continue;
     one.rows = static_cast<int>(std::min<Position>(one.rows, mark - sequence.lease.length()));
@@ -116,7 +117,7 @@ void Scheduler::keep_state_at(Sequence& sequence, Position mark) {
 
 // Two requests with one beginning, or one source, that come together would compute it twice: the second waits, and
 // shares. States are kept where the two part.
-bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& sequence) {
+bool Scheduler::prompt_is_being_computed(KvCache& cache, const Sequence& sequence) {
   if (!cache.reuses() || !cache.shares(sequence.policy_id())) return false;
   const bool states = cache.has_states(sequence.policy_id());
   const std::int64_t step = states ? cache.state_step(sequence.policy_id()) : cache.block_tokens();
@@ -129,18 +130,19 @@ bool Scheduler::prompt_is_being_computed(const KvCache& cache, const Sequence& s
     const auto agreed = std::ranges::mismatch(mine, other->tokens).in1 - mine.begin();
     const Position shared = agreed / step * step;
     if (shared <= other->lease.length()) return false;
-    if (states) keep_state_at(*other, shared);
+    if (states) keep_state_at(cache, *other, shared);
     return true;
   });
 }
 
-void Scheduler::mark_states(const KvCache& cache, Sequence& sequence, const ReuseReport& report) const {
+void Scheduler::mark_states(KvCache& cache, Sequence& sequence, const ReuseReport& report) const {
   sequence.state_marks.clear();
   if (!cache.reuses() || !cache.has_states(sequence.policy_id())) return;
   const Position parted = report.stop == ReuseStop::kStateBefore ? report.rows_upto : 0;
-  sequence.state_marks = states_to_keep({std::ssize(sequence.request.prompt), std::ssize(sequence.tokens),
-                                         cache.state_step(sequence.policy_id()), state_budget_of(sequence),
-                                         sequence.request.breakpoints, parted});
+  const std::int64_t step = cache.state_step(sequence.policy_id());
+  sequence.state_marks = states_to_keep({std::ssize(sequence.request.prompt), std::ssize(sequence.tokens), step,
+                                         state_budget_of(sequence), sequence.request.breakpoints, parted});
+  cache.expect(sequence.lease, states_at_breakpoints(sequence.request.breakpoints, step));
 }
 
 Scheduler::Admitted Scheduler::try_admit(KvCache& cache, Sequence& sequence, std::int64_t& budget) {

@@ -28,8 +28,14 @@ std::vector<Position> states_to_keep(const StateQuestion& q) {
   keep(boundary(q.parted));
   const Position distance = std::max<Position>(q.prompt / (left + 1), kLeastDistance);
   for (Position at = distance; left > 0 && at <= q.prompt - distance; at += distance) keep(boundary(at));
-  for (const Breakpoint& mark : q.breakpoints) {
-    if (boundary(mark.tokens) > 0) add_mark(marks, boundary(mark.tokens));
+  for (const Position mark : states_at_breakpoints(q.breakpoints, q.step)) add_mark(marks, mark);
+  return marks;
+}
+
+std::vector<Position> states_at_breakpoints(std::span<const Breakpoint> breakpoints, std::int64_t step) {
+  std::vector<Position> marks;
+  for (const Breakpoint& mark : breakpoints) {
+    if (mark.tokens >= step) add_mark(marks, mark.tokens / step * step);
   }
   return marks;
 }

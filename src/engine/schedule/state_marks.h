@@ -24,6 +24,9 @@ struct StateQuestion {
 // that part where none has yet.
 std::vector<Position> states_to_keep(const StateQuestion& question);
 
+// Of those, the ones that breakpoints ask for: the text is gone on from there whatever follows.
+std::vector<Position> states_at_breakpoints(std::span<const Breakpoint> breakpoints, std::int64_t step);
+
 void add_mark(std::vector<Position>& marks, Position mark);  // which are ascending
 
 }  // namespace kvasir

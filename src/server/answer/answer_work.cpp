@@ -72,8 +72,11 @@ OrderedJson explain(const Generation& generation, const Listener& to) {
   if (reuse.source_tokens > 0) {
     out["source"] = {{"tokens", reuse.source_tokens}, {"found", reuse.reused_tokens == reuse.source_tokens}};
   }
-  if (reuse.stop == ReuseStop::kStateBefore) out["rows_upto"] = reuse.rows_upto;
-  if (reuse.stop == ReuseStop::kEvicted) {
+  if (reuse.stop == ReuseStop::kStateBefore) {
+    out["rows_upto"] = reuse.rows_upto;
+    out["state"] = name_of(reuse.state_loss);
+  }
+  if (reuse.stop == ReuseStop::kEvicted || reuse.state_loss != StateLoss::kNeverKept) {
     out["evicted"] = {{"seconds_ago", reuse.evicted_seconds_ago}, {"for", name_of(reuse.evicted_for)}};
     if (reuse.evicted_for != EvictedFor::kOthers)
       out["evicted"]["by_task"] = task_number(to.caller, reuse.evicted_by);
