@@ -129,6 +129,18 @@ TEST(Sets, TooFewValuesAreRefusedWhenTheSchemaIsCompiled) {
   }
 }
 
+// Counting the values takes no longer than compiling may.
+TEST(Sets, CountingIsBounded) {
+  const auto one = [](int i) {
+    return R"({"uniqueItems":true,"minItems":16000,"items":{"type":"string","pattern":"^[ab]{13}c{90})" +
+           std::to_string(i) + R"($"}})";
+  };
+  EXPECT_NE(refusal(one(1)), "none");  // 8192 values
+  EXPECT_NE(refusal(R"({"uniqueItems":true,"minItems":16000,"items":{"type":"string","pattern":"^[ab]{13}c{900}$"}})")
+                .find("too many to count"),
+            std::string::npos);
+}
+
 // All values there are, in an order of the tokens' making: no token leads where nothing is left.
 TEST(Sets, AllValuesAreUsedUp) {
   const std::vector<std::pair<std::string, std::size_t>> all{

@@ -107,6 +107,8 @@ TEST(Fields, OfToolsAreReadOrRefused) {
           {R"("tools":[{"name":"f","input_schema":{},"allowed_callers":["code_execution_20260120"]}])",
            "tools[0].allowed_callers"},
           {R"("tools":[{"name":"f","input_schema":{},"input_examples":[{"a":1}]}])", "tools[0].input_examples"},
+          {R"("tools":[{"type":"function","function":{"name":"f"}}])", "tools[0].type"},
+          {R"("tools":[{"type":"web_search_20250305","name":"web_search","max_uses":5}])", "nobody"},
           {R"("tools":[{"name":"f","input_schema":{}}],"tool_choice":{"type":"auto","max_uses":1})",
            "tool_choice.max_uses"},
       })

@@ -176,6 +176,8 @@ std::string result_text(const Fields& block) {
 
 void read_anthropic_tool(const Fields& tool, Toolbox& box) {
   const std::string type = tool.text("type").value_or("custom");
+  if (type == "function")
+    bad_param(tool.path("type"), tool.path("type") + " is OpenAI's; here a tool has a name and an input_schema");
   if (type != "custom") return skip_tool(box, type);  // Anthropic's own, whose schema only they know
   tool.required("input_schema");
   refuse_unknown_fields(tool, PartKind::kAnthropicTool);
