@@ -154,7 +154,7 @@ TEST(Fields, OfPartsOfMessagesAreReadOrRefused) {
   EXPECT_EQ(
       field_blamed(anthropic_cache_breakpoints, kMessageBody,
                    R"("system":[{"type":"text","text":"S","cache_control":{"type":"ephemeral","until":"noon"}}])"),
-      "system.cache_control.until");
+      "system[0].cache_control.until");
   for (
       const FieldCase& one : std::initializer_list<FieldCase>{
           {R"("input":[{"role":"user","content":[{"type":"input_text","text":"hi","prompt_cache_breakpoint":{"mode":"explicit"}}]}])",
