@@ -90,9 +90,9 @@ def soak(lab):
     with lab.server(FLAGS, TENANTS) as server:
         run = Soak(lab, server, count)
         fds, begin = server.fds(), time.monotonic()
-        # Activations are touched as far as the widest step yet needs them: that step comes first, and not by chance.
-        for widest in [{"prompt": ["a"] * 10, "n": 128, "max_tokens": 8}, {"prompt": ids(CONTEXT - 2, 2), "max_tokens": 1}]:
-            server.post("/v1/completions", json.dumps(widest), "alice", timeout=120)
+        # Memory is touched as far as the widest step yet, and the largest body, want it. Each of what is hostile comes
+        # once before, so that what is measured is growth, and not when chance brings the largest.
+        at_once(run.hostile, lambda one: server.post(*one, "carol", timeout=120), 8)
 
         def one(number):
             try:
