@@ -3,7 +3,7 @@
 #
 # Debian's packages have static libraries of all we link but fmt, which is compiled here from its headers, and Highway, of
 # which only builds with sanitizers need more than headers. ICU's data is 30 MB, nearly all of it about languages
-# and places: cut_icu_data.py keeps the normal forms of Unicode.
+# and places: cut_icu_data.py keeps Unicode's normal forms and graphemes.
 option(KVASIR_PORTABLE "Link all libraries but the C library statically" OFF)
 
 # kvasir_link_names(OUT NAME…): what to link for system libraries with these names.

@@ -9,7 +9,9 @@ table's beginning, sorted by name; then the names; then the data. ICU's code fin
 import struct
 import sys
 
-KEEP = ("nfkc.nrm",)  # properties, letter cases and the canonical normal forms are in ICU's code
+# Properties, letter cases and the canonical normal forms are in ICU's code; the others of Unicode, and where graphemes
+# end, are here.
+KEEP = ("nfkc.nrm", "brkitr/char.brk", "brkitr/root.res")
 
 
 def data_in(archive):
@@ -38,10 +40,10 @@ def main():
     table = data[header_size:]
     kept = []
     for name, begin, end in items_of(table):
-        if name.split("/")[-1] in KEEP:
+        if name.partition("/")[2] in KEEP:
             assert end is not None, f"{name} is the last item"
             kept.append((name, table[begin:end]))
-    missing = set(KEEP) - {name.split("/")[-1] for name, _ in kept}
+    missing = set(KEEP) - {name.partition("/")[2] for name, _ in kept}
     assert not missing, f"ICU's data has no {missing}"
 
     names = b"".join(name.encode() + b"\0" for name, _ in kept)
