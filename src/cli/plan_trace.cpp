@@ -43,7 +43,7 @@ std::uint64_t taken_by(const NamedShape& model, const TraceOptions& options) {
 std::uint64_t pool_of(std::uint64_t memory, const NamedShape& model, const TraceOptions& options) {
   const std::uint64_t taken = taken_by(model, options);
   if (memory <= taken) {
-    fail_usage(fmt::format("{} do not hold the {} of weights, the runtime and the reserve", format_bytes(memory),
+    fail_usage(fmt::format("{} do not hold the weights, the runtime and the reserve, {}", format_bytes(memory),
                            format_bytes(taken)),
                "--memory", "give more memory, smaller weights with --weights-dtype, or --kv-memory");
   }
