@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kLarge = std::size_t{1} << 20;
 constexpr std::int64_t kPauseMs = 1000;
+constexpr std::int64_t kIdlePauseMs = 10'000;
 
 void give_back() {
 #if defined(__GLIBC__)
@@ -28,13 +29,16 @@ void MemoryReturn::use_few_pools() {
 }
 
 void MemoryReturn::after(std::size_t request_bytes) {
-  const bool large = request_bytes >= kLarge;
-  if (!large && !owed_) return;
   using std::chrono::duration_cast, std::chrono::milliseconds, std::chrono::steady_clock;
   const std::int64_t now = duration_cast<milliseconds>(steady_clock::now().time_since_epoch()).count();
-  std::int64_t next = next_ms_;
-  if (!large && (now < next || !next_ms_.compare_exchange_strong(next, now + kPauseMs))) return;
+  const bool large = request_bytes >= kLarge;
+  if (!large) {
+    std::atomic<std::int64_t>& due = owed_ ? next_ms_ : idle_ms_;
+    std::int64_t next = due;
+    if (now < next || !due.compare_exchange_strong(next, now + kPauseMs)) return;
+  }
   next_ms_ = now + kPauseMs;
+  idle_ms_ = now + kIdlePauseMs;
   owed_ = large;
   ++times_;
   give_back();
