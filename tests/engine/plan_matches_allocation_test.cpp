@@ -3,10 +3,10 @@
 
 #include <cctype>
 
-#include "backend/forwarding_backend.h"
 #include "backend/make_backend.h"
 #include "engine/engine.h"
 #include "engine/engine_config.h"
+#include "model/counting_backend.h"
 #include "model/known_models.h"
 #include "plan/plan.h"
 #include "support/fixtures.h"
@@ -121,20 +121,6 @@ class ShapeAlone final : public Model {
   std::optional<Key256> none_;
 };
 
-// Counts what it is asked for, and gives nothing.
-class CountingBackend final : public ForwardingBackend {
- public:
-  using ForwardingBackend::ForwardingBackend;
-  Buffer allocate(size_t bytes) override {
-    allocated_ += bytes;
-    return {};
-  }
-  std::uint64_t allocated() const { return allocated_; }
-
- private:
-  std::uint64_t allocated_ = 0;
-};
-
 struct Sizes {
   const char* model;
   const char* kv;
@@ -174,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(KnownShapes, AreAllocatedAsPlanned) {
   const Sizes& sizes = GetParam();
   ShapeAlone model(shape_named(sizes.model));
-  CountingBackend backend(make_backend({"cpu", 1, "auto"}));
+  CountingBackend backend;
   EngineConfig config;
   config.kv = parse_kv_policy(sizes.kv, "test");
   config.context = model.config().reads_source() ? 512 : 4096;
@@ -192,11 +178,11 @@ TEST_P(KnownShapes, AreAllocatedAsPlanned) {
 
   config.kv_bytes = 3 * plan.bytes_per_request;  // whole pages of every group have room
   const Engine engine(backend, model, config);
-  EXPECT_EQ(engine.storage().bytes(), backend.allocated());
+  EXPECT_EQ(engine.storage().bytes(), backend.bytes());
   const CacheConfig layout =
       cache_config(served_models(std::vector<EngineModel>{{&model, config.kv}}, engine.config()).front(), backend,
                    engine.config(), pages_of(std::vector<EngineModel>{{&model, config.kv}}, engine.config()));
-  EXPECT_EQ(static_cast<std::uint64_t>(std::ssize(layout.pages.order) * layout.pages.bytes), backend.allocated());
+  EXPECT_EQ(static_cast<std::uint64_t>(std::ssize(layout.pages.order) * layout.pages.bytes), backend.bytes());
   KvCache cache(layout);
   const std::vector<TokenId> source(static_cast<size_t>(model.config().reads_source() ? sizes.tokens : 0), 7);
   KvLease lease = cache.open(std::vector<TokenId>{1}, {{}, 0, 0, std::nullopt, source}).lease;

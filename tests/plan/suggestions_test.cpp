@@ -163,5 +163,23 @@ TEST(Suggestions, MemoryIsNamedToTheByteWithTheSmallestCard) {
   EXPECT_NE(huge.suggestions[0].what.find("more than any one known GPU"), std::string::npos);
 }
 
+TEST(Suggestions, SmallerStepsSaveWhatTheyDoNotTake) {
+  PlanInput input;
+  input.weights_bytes = 1000;
+  input.runtime_bytes = 500;
+  input.memory_bytes = 1200;
+  input.context = 16;
+  const auto smaller = [&] {
+    const MemoryPlan plan = plan_memory(input);
+    const Suggestion* way = suggestion_with(plan, "steps of 128 tokens");
+    return way != nullptr && way->saves_bytes == 400 && way->fits;
+  };
+  EXPECT_FALSE(smaller());
+  input.smaller_steps = {128, 100};
+  EXPECT_TRUE(smaller());
+  input.smaller_steps = {128, 400};  // saves too little
+  EXPECT_FALSE(smaller());
+}
+
 }  // namespace
 }  // namespace kvasir
